@@ -17,6 +17,7 @@ from kgprobe.probes.prompts.search.problem import problem
 from kgprobe.probes.prompts.search.scores import Scorer
 from kgprobe.probes.prompts.search.search import Search, SearchError, SearchSettings, search
 from kgprobe.probes.prompts.search.state import TriggerScores
+from kgprobe.probes.scoring.fill.options import AnswerError
 from kgprobe.probes.text.prompts import encode, initial_token
 from kgprobe.templates import Template
 from tests.unit import literal_search
@@ -352,7 +353,7 @@ def test_examples_without_a_gold_of_one_token_are_counted_or_refused():
     with pytest.raises(SearchError, match="label 'country' of an example has no label tokens"):
         search(loaded, template, TRAIN, DEV, quick(), labels=LABELS)
     for twice in ({"no": [60]}, {"no": [88, 61, 88]}):
-        with pytest.raises(SearchError, match=r"token \[(60|88)\] stands twice"):
+        with pytest.raises(AnswerError, match=r"label tokens \[(60|88)\] stand for two classes"):
             search(loaded, template, CLASSES, DEV, quick(), labels={**LABELS, **twice})
 
 

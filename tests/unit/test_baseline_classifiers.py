@@ -122,7 +122,7 @@ def test_the_schedule_of_the_paper():
 
 def test_bad_labels_and_settings_are_named():
     loaded, table = tiny("bert", double=False), task({"train": 5, "dev": 5, "test": 5})
-    with pytest.raises(ValueError, match="'negative' is none of the classes"):
+    with pytest.raises(ValueError, match=r"labels \['negative'\] are none of the classes"):
         linear_probe.linear_probe(loaded, table, ["positive"], ["sentence"])
     with pytest.raises(ValueError, match="valid: last, best"):
         finetune.finetune(loaded, table, CLASSES, ["sentence"], replace(finetune.LOW, keep="first"))

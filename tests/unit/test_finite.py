@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from kgprobe.probes.baselines import finetune, linear_probe, relation_lstm
-from kgprobe.probes.baselines.relation_lstm import LabelIndex, mark_mentions, nearest
+from kgprobe.probes.baselines.relation_lstm import label_words, mark_mentions, nearest
 from kgprobe.probes.jobs import score
 from kgprobe.probes.jobs.autoprompt.outcomes import TriggerPrompt, outcomes
 from kgprobe.probes.models.finite import NotFiniteError, finite, first_wrong
@@ -286,7 +286,9 @@ def test_control_training_stops_at_a_loss_that_is_none(tmp_path, monkeypatch):
 
 def test_training_that_runs_away_is_told_with_its_step():
     texts = ["Ada Lovelace saw Lyon.", "Ada Lovelace saw Paris and Rome."]
-    found = [mark_mentions(t, "Ada Lovelace", LabelIndex(["Lyon", "Paris", "Rome"])) for t in texts]
+    found = [
+        mark_mentions(t, "Ada Lovelace", label_words(["Lyon", "Paris", "Rome"])) for t in texts
+    ]
     training_facts = [
         relation_lstm.SentenceExample(s, others, [1] * len(others))
         for s in found

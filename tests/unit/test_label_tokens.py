@@ -126,11 +126,9 @@ def test_bias_changes_three_classes_but_not_two():
     generator = np.random.default_rng(3)
     rows = generator.normal(size=(200, WIDTH)).astype(np.float32)
     two = probe_of(generator.normal(size=(2, WIDTH)), [3.0, -1.0])
-    assert (
-        label_tokens.ranking(two, rows, 9)[0] == label_tokens.ranking(two, rows, 9, bias=False)[0]
-    )
+    assert label_tokens.ranking(two, rows, 9) == label_tokens.ranking(two, rows, 9, bias=False)
     three = probe_of(generator.normal(size=(3, WIDTH)), [5.0, -5.0, 0.0])
-    with_bias, without = (label_tokens.ranking(three, rows, 9, bias=b)[0] for b in (True, False))
+    with_bias, without = (label_tokens.ranking(three, rows, 9, bias=b) for b in (True, False))
     assert with_bias != without
 
 
@@ -152,7 +150,7 @@ def test_no_token_serves_two_classes_and_the_higher_score_wins(classes, count, s
         generator.integers(-2, 3, size=(classes, 2)), generator.integers(-1, 2, classes)
     )
     rows = generator.integers(-2, 3, size=(25, 2)).astype(np.float32)
-    found, scores = label_tokens.ranking(probe, rows, count)
+    found = label_tokens.ranking(probe, rows, count)
     table = label_tokens.class_scores(probe, rows)
     lists: dict[int, list[int]] = {c: [] for c in range(classes)}
     pairs = [(-table[t, c], c, t) for t in range(len(rows)) for c in range(classes)]
@@ -160,18 +158,16 @@ def test_no_token_serves_two_classes_and_the_higher_score_wins(classes, count, s
         if len(lists[c]) < count and not any(t in own for own in lists.values()):
             lists[c].append(t)
     assert found == {f"c{c}": tuple(own) for c, own in lists.items()}
-    for c in range(classes):
-        assert scores[f"c{c}"] == tuple(table[t, c] for t in lists[c])
 
 
 def test_filtered_tokens_are_no_label():
     generator = np.random.default_rng(3)
     rows = generator.normal(size=(40, WIDTH)).astype(np.float32)
     probe = probe_of(generator.normal(size=(2, WIDTH)), [0.0, 0.0])
-    free, _ = label_tokens.ranking(probe, rows, 3)
+    free = label_tokens.ranking(probe, rows, 3)
     allowed = np.ones(40, dtype=bool)
     allowed[[free["c0"][0], free["c1"][0]]] = False
-    kept, _ = label_tokens.ranking(probe, rows, 3, allowed)
+    kept = label_tokens.ranking(probe, rows, 3, allowed)
     assert kept["c0"][:2] == free["c0"][1:]
     assert kept["c1"][:2] == free["c1"][1:]
     with pytest.raises(LabelSearchError, match="5 tokens may be labels, 3 for each of 2"):
@@ -202,7 +198,7 @@ def test_bad_input_is_named():
         label_tokens.train_probe(vectors, ["same"] * 10)
     with pytest.raises(LabelSearchError, match="NaN"):
         label_tokens.train_probe(np.full_like(vectors, np.nan), labels)
-    with pytest.raises(LabelSearchError, match=r"labels \['other'\]"):
+    with pytest.raises(ValueError, match=r"labels \['other'\]"):
         label_tokens.judge(
             label_tokens.train_probe(vectors, labels, LabelSearchSettings(epochs=1)),
             labels, vectors,

@@ -5,13 +5,13 @@ import pytest
 import torch
 
 from kgprobe.probes.baselines.relation_lstm import (
-    LabelIndex,
     Network,
     RelationLstmSettings,
     SentenceExample,
     _batch,
     answer,
     fit,
+    label_words,
     mark_mentions,
     nearest,
     vocabulary,
@@ -19,7 +19,7 @@ from kgprobe.probes.baselines.relation_lstm import (
 from kgprobe.schema import OUTCOMES, check
 from tests.unit.prompt_examples import examples
 
-LABELS = LabelIndex(["guitar", "New York City", "Lyon"])
+LABELS = label_words(["guitar", "New York City", "Lyon"])
 TEXT = "In Paris, Ada Lovelace of New York City played the guitar and left."
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -56,6 +57,19 @@ def answer_options(options: Sequence[str] | AnswerOptions) -> AnswerOptions:
     if isinstance(options, AnswerOptions):
         return options
     return AnswerOptions(tuple(options), {word: i for i, word in enumerate(options)}, ())
+
+
+def class_numbers(labels: Sequence[str], classes: Sequence[str]) -> Ints:
+    """The number of every label; ValueError names those that are no class."""
+    known = answer_options(classes)
+    if unknown := sorted(set(labels) - known.column.keys()):
+        raise ValueError(f"labels {unknown} are none of the classes {[*classes]}")
+    return known.columns(labels)
+
+
+def accuracy(scores: NDArray[Any], gold: Ints) -> float:
+    """Proportion of rows whose first largest score is the gold's."""
+    return float((scores.argmax(axis=1) == gold).mean())
 
 
 def others_of(others: pl.Series, options: AnswerOptions) -> Ints:

@@ -137,14 +137,10 @@ class Client:
             body["logprobs"] = top
         return self._post(COMPLETIONS, body, lambda answer: _completion(answer, bool(top)))
 
-    def chat(
-        self, message: str | Sequence[dict[str, str]], tokens: int = 64, top: int = 0
-    ) -> Completion:
-        """The model's reply to one user message, or to a list of role and content."""
-        messages = [{"role": "user", "content": message}] if isinstance(message, str) else message
-        body: dict[str, Any] = {
-            "messages": list(messages), "max_tokens": tokens, "temperature": 0,
-        }  # fmt: skip
+    def chat(self, message: str, tokens: int = 64, top: int = 0) -> Completion:
+        """The model's reply to one user message."""
+        messages = [{"role": "user", "content": message}]
+        body: dict[str, Any] = {"messages": messages, "max_tokens": tokens, "temperature": 0}
         if top:
             body |= {"logprobs": True, "top_logprobs": top}
         return self._post(CHAT, body, lambda answer: _message(answer, bool(top)))

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from kgprobe.probes.models.batching import Ints, padded
 from kgprobe.probes.models.checks import refuse_padding
 from kgprobe.probes.models.device import one_thread
-from kgprobe.probes.models.finite import finite, first_wrong
+from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.predict import Name
-from kgprobe.probes.ranked import fields, namer, outcomes, part
+from kgprobe.probes.ranked import class_numbers, fields, namer, outcomes, part
 from kgprobe.probes.text.encode import refuse_control_tokens
 from kgprobe.probes.text.pieces import Frame, frame, pieces
 
@@ -142,7 +142,7 @@ def read_splits(
     for split in ("train", "dev", "test"):
         rows = part(examples, split)
         texts = read_texts(loaded, fields(rows), names)
-        splits[split] = Split(rows, texts, classes_of(rows["label"].to_list(), classes))
+        splits[split] = Split(rows, texts, class_numbers(rows["label"].to_list(), classes))
     return splits
 
 
@@ -161,20 +161,6 @@ def answers(
     return pl.concat(frames), {**record, "cut": sum(one.texts.cut for one in splits.values())}
 
 
-def classes_of(labels: Sequence[str], classes: Sequence[str]) -> Ints:
-    """The number of every label; ValueError names the first that is no class."""
-    number = {name: i for i, name in enumerate(classes)}
-    for label in labels:
-        if label not in number:
-            raise ValueError(f"label {label!r} is none of the classes {list(classes)}")
-    return np.array([number[label] for label in labels], dtype=np.int64)
-
-
-def accuracy(scores: NDArray[Any], gold: Ints) -> float:
-    """Proportion of rows whose first largest score is the gold's."""
-    return float((scores.argmax(axis=1) == gold).mean())
-
-
 def log_softmax(logits: Any, model: str, name: Callable[[int], str]) -> NDArray[np.float64]:
     """Log-probabilities of classes (rows x classes) as numpy float64; they must be finite.
 
@@ -183,15 +169,6 @@ def log_softmax(logits: Any, model: str, name: Callable[[int], str]) -> NDArray[
     logprobs: NDArray[np.float64] = torch.log_softmax(logits.double(), dim=-1).cpu().numpy()
     finite(logprobs, model, lambda row, number: f"{name(row)}, class {number}")
     return logprobs
-
-
-def check_loss(loss: Any, logits: Any, model: str, epoch: int, batch: Any) -> None:
-    """Raise NotFiniteError for the loss of some training examples, naming the first bad one."""
-
-    def where() -> str:
-        return f"epoch {epoch}, training example {int(batch[first_wrong(logits)])}"
-
-    finite(loss, model, where, "loss")
 
 
 def batches(rows: int, size: int, order: np.random.Generator) -> Iterator[Ints]:

@@ -23,20 +23,20 @@ from torch import nn
 from kgprobe.probes.baselines.classified import (
     Split,
     TokenizedTexts,
-    accuracy,
     answers,
     batches,
     body_of,
-    check_loss,
     hidden,
     log_softmax,
     read_splits,
     steady,
 )
 from kgprobe.probes.models.batching import Ints, budget_for
+from kgprobe.probes.models.finite import check_loss
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.predict import Name
 from kgprobe.probes.prompts.trained.soft import schedule
+from kgprobe.probes.ranked import accuracy
 
 
 @dataclass(frozen=True)

@@ -15,20 +15,18 @@ from numpy.typing import NDArray
 
 from kgprobe.probes.baselines.classified import (
     TokenizedTexts,
-    accuracy,
     answers,
     body_of,
-    check_loss,
     hidden,
     log_softmax,
     read_splits,
     steady,
 )
 from kgprobe.probes.models.batching import Ints, budget_for
-from kgprobe.probes.models.finite import finite
+from kgprobe.probes.models.finite import check_loss, finite
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.predict import Name
-from kgprobe.probes.ranked import namer
+from kgprobe.probes.ranked import accuracy, namer
 
 Done = Callable[[int], object]
 #: what messages call the layer

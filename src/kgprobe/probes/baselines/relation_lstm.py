@@ -19,7 +19,7 @@ Sentences without both entities are left out, with their number.
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,16 +71,6 @@ class Marked:
     others: tuple[WordSpan, ...]
 
 
-class LabelIndex:
-    """Known labels as sequences of words, case ignored."""
-
-    def __init__(self, labels: Iterable[str]) -> None:
-        self._known = {tuple(casefold_words(label)) for label in labels} - {()}
-
-    def __contains__(self, words: Sequence[str]) -> bool:
-        return tuple(words) in self._known
-
-
 def words_of(text: str) -> list[tuple[str, int, int]]:
     """(word, start, end) of every word and punctuation mark."""
     return [(m.group(), m.start(), m.end()) for m in _WORD.finditer(text)]
@@ -91,12 +81,17 @@ def casefold_words(text: str) -> list[str]:
     return [word.casefold() for word, _, _ in words_of(text)]
 
 
+def label_words(labels: Iterable[str]) -> Set[tuple[str, ...]]:
+    """Known labels as sequences of words, case ignored."""
+    return {tuple(casefold_words(label)) for label in labels} - {()}
+
+
 def folded(text: str) -> str:
     """The words of a text with case ignored, as one text."""
     return " ".join(casefold_words(text))
 
 
-def mark_mentions(text: str, subject: str, labels: LabelIndex) -> Marked | None:
+def mark_mentions(text: str, subject: str, labels: Set[tuple[str, ...]]) -> Marked | None:
     """The sentence with its mentions; None where the subject or any other mention is missing.
 
     The subject is where its label stands, case ignored; the others keep clear of it.
@@ -156,7 +151,7 @@ def _end(
     lower: Sequence[str],
     start: int,
     subject: WordSpan,
-    labels: LabelIndex,
+    labels: Set[tuple[str, ...]],
 ) -> int:
     """End of the longest mention that starts at `start`, or `start` where none does."""
     bound = subject.start if start < subject.start else len(words)
@@ -165,7 +160,7 @@ def _end(
         while run < bound and words[run][0][:1].isupper():
             run += 1
     for end in range(min(start + LONGEST, bound), start, -1):
-        if end > run and lower[start:end] in labels:
+        if end > run and tuple(lower[start:end]) in labels:
             return end
     return run
 
@@ -239,7 +234,6 @@ class Extractor:
     network: Network
     words: dict[str, int]
     relations: Sequence[str]
-    settings: RelationLstmSettings
     losses: list[float]
 
     @torch.inference_mode()
@@ -299,7 +293,7 @@ def train(
                 total += float(loss.detach()) * len(chosen)
                 progress(1)
             losses.append(total / len(examples))
-    return Extractor(network.eval(), words, relations, settings, losses)
+    return Extractor(network.eval(), words, relations, losses)
 
 
 def vocabulary(sentences: Sequence[Marked], least: int) -> dict[str, int]:
@@ -344,7 +338,7 @@ class RelationExtractor:
     """An extractor, the labels that mentions are found by, and how many sentences were usable."""
 
     extractor: Extractor
-    labels: LabelIndex
+    labels: Set[tuple[str, ...]]
     counts: dict[str, int]
 
 
@@ -355,7 +349,7 @@ def fit(
 ) -> RelationExtractor:
     """Train on the sentences of the training facts of all groups (EXAMPLES of a RE benchmark)."""
     rows = _rows(part(examples, "train"))
-    labels = LabelIndex(_names(rows))
+    labels = label_words(_names(rows))
     known = relations_of(rows)
     relations = [NOTHING, *sorted({row["group"] for row in rows})]
     number = {name: i for i, name in enumerate(relations)}

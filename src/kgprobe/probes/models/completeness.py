@@ -42,6 +42,8 @@ NOISE = {torch.float64: 1e-9, torch.float32: 1e-4}
 HALF_NOISE = 3e-2
 #: Tokens that are put around a text or stand for a part of it.
 ROLES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
+#: What stands for missing words in an encoder of T5's kind; the second one ends the first words.
+SENTINELS = ("<extra_id_0>", "<extra_id_1>")
 #: Below this a later token has no effect at all.
 NOTHING = 1e-7
 #: Texts of one forward pass.
@@ -158,10 +160,7 @@ def _rows_of(kind: str, model: Any, vocabulary: Mapping[str, int]) -> int:
 def _find_unread(tokenizer: Any) -> set[str]:
     """Special tokens that no text becomes and nothing puts around one: those of images, say."""
     special = {str(token) for token in tokenizer.added_tokens_decoder.values() if token.special}
-    used = {getattr(tokenizer, f"{role}_token") for role in ROLES} | {
-        "<extra_id_0>",
-        "<extra_id_1>",
-    }
+    used = {getattr(tokenizer, f"{role}_token") for role in ROLES} | {*SENTINELS}
     template = str(tokenizer.chat_template or "")
     return {token for token in special - used if token not in template}
 
@@ -305,14 +304,12 @@ def _slots(
     model: Any, tokenizer: Any, ids: list[int], words: Mapping[int, list[int]]
 ) -> Iterator[_ForcedRow]:
     """A row for every word: the encoder reads a mask slot in its place."""
-    slot, start = _slot(tokenizer), model.config.decoder_start_token_id
-    start = tokenizer.pad_token_id if start is None else start
+    (opening, closing), start = slot_of(tokenizer), decoder_start(model, tokenizer)
     for number, span in words.items():
-        if slot is None or not span:
+        if opening is None or not span:
             continue
-        opening, sentinel = slot
         source = [*ids[: span[0]], opening, *ids[span[-1] + 1 :]]
-        if sentinel:
+        if closing is not None:
             targets = [(1 + k, ids[t], number) for k, t in enumerate(span)]
             yield _ForcedRow(source, [start, opening, *(ids[t] for t in span)], targets)
         else:
@@ -342,13 +339,19 @@ def _tokens(
     return front + list(coded["input_ids"]), spans
 
 
-def _slot(tokenizer: Any) -> tuple[int, bool] | None:
-    """What stands for a missing word in an encoder, and whether it is a sentinel (T5)."""
-    sentinel = tokenizer.convert_tokens_to_ids("<extra_id_0>")
-    if sentinel is not None and sentinel != tokenizer.unk_token_id:
-        return int(sentinel), True
-    mask = tokenizer.mask_token_id
-    return None if mask is None else (int(mask), False)
+def slot_of(tokenizer: Any) -> tuple[int | None, int | None]:
+    """What stands for missing words in an encoder, and what ends them in the decoder: SENTINELS,
+    or a mask token and None (like BART); None twice for a tokenizer with neither."""
+    sentinels = tokenizer.convert_tokens_to_ids(list(SENTINELS))
+    if not {None, tokenizer.unk_token_id} & {*sentinels}:
+        return int(sentinels[0]), int(sentinels[1])
+    return tokenizer.mask_token_id, None
+
+
+def decoder_start(model: Any, tokenizer: Any) -> int:
+    """The token that a decoder begins with."""
+    start = model.config.decoder_start_token_id
+    return int(tokenizer.pad_token_id if start is None else start)
 
 
 @torch.inference_mode()

@@ -46,3 +46,12 @@ def finite(
 def first_wrong(values: torch.Tensor) -> int:
     """Number of the first row of a tensor that holds NaN or infinity; 0 where none does."""
     return int((~torch.isfinite(values.detach())).flatten(1).any(1).int().argmax())
+
+
+def check_loss(loss: Any, logits: Any, model: str, epoch: int, batch: Any) -> None:
+    """Raise NotFiniteError for the loss of some training examples, naming the first bad one."""
+
+    def where() -> str:
+        return f"epoch {epoch}, training example {int(batch[first_wrong(logits)])}"
+
+    finite(loss, model, where, "loss")

@@ -33,6 +33,7 @@ from kgprobe.probes.models.checks import (
     sample,
     tolerance,
 )
+from kgprobe.probes.models.completeness import SENTINELS, decoder_start, slot_of
 from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.head import (
     HALF,
@@ -318,9 +319,6 @@ class Parts:
         self.positions_fed = 0
 
 
-SENTINELS = ("<extra_id_0>", "<extra_id_1>")
-
-
 def _marks(loaded: Loaded) -> tuple[int, int, int | None, int]:
     """(start, opening, closing, pad) of a decoder: what it begins with, and what frames an answer.
 
@@ -331,18 +329,13 @@ def _marks(loaded: Loaded) -> tuple[int, int, int | None, int]:
     pad = int(tokenizer.pad_token_id or 0)
     if loaded.spec.kind != "seq2seq":
         return 0, 0, None, pad
-    start = loaded.model.config.decoder_start_token_id
-    start = int(tokenizer.pad_token_id if start is None else start)
-    opening, closing = tokenizer.convert_tokens_to_ids(list(SENTINELS))
-    missing = {None, tokenizer.unk_token_id}
-    if opening not in missing and closing not in missing:
-        return start, int(opening), int(closing), pad
-    if tokenizer.mask_token_id is None:
+    opening, closing = slot_of(tokenizer)
+    if opening is None:
         raise ModelError(
             f"{loaded.spec.model}: its tokenizer has neither the sentinels {' '.join(SENTINELS)} "
             "nor a mask token"
         )
-    return start, int(tokenizer.mask_token_id), None, pad
+    return decoder_start(loaded.model, tokenizer), opening, closing, pad
 
 
 # -- heads of all architectures ---------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kgprobe.probes.models.completeness import SENTINELS
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.text.encode import refuse_control_tokens, spells_nothing
 from kgprobe.probes.text.pieces import LEADS, Frame, frame, pieces
@@ -18,7 +19,7 @@ from kgprobe.templates import ANSWER, fill, replace_vectors, split_at_vectors, v
 
 Ids = NDArray[np.int64]
 SPACES = ("none", "auto")
-SENTINEL = "<extra_id_0>"
+SENTINEL = SENTINELS[0]
 #: Words that stand in the mask slot while a sentinel model's sentence is tokenized.
 FILLERS = ("x", "it", "one", "two")
 
@@ -113,10 +114,9 @@ def tokenize_prompts(
     one token of its own: see `tokens_with_slots`. Raises ValueError for a text that holds the mask
     token itself, or is too long for the model unless `any_length`.
     """
-    one = _open if loaded.spec.kind == "seq2seq" else _with_mask
-    rows = []
+    is_open, rows = loaded.spec.kind == "seq2seq", []
     for question in prompts:
-        row = one(loaded, question, space)
+        row = _open(loaded, question) if is_open else _with_mask(loaded, question, space)
         if len(row.ids) > loaded.limit and not any_length:
             text = replace_vectors(f"{question.before}…{question.after}", "_")
             raise ValueError(
@@ -182,9 +182,7 @@ def prompt(loaded: Loaded, question: ClozePrompt) -> Ids:
     return slot.ids[: slot.position]
 
 
-def _open(
-    loaded: Loaded, question: ClozePrompt, space: str = "auto", special: bool = True
-) -> PromptIds:
+def _open(loaded: Loaded, question: ClozePrompt, special: bool = True) -> PromptIds:
     """The complete sentence with a word in the slot, whose tokens are one at the slot's place.
 
     A sentinel (seq2seq models) stands for tokens of the complete sentence (Raffel et al. 2020,

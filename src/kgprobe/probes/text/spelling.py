@@ -76,7 +76,7 @@ def check_windows(
     """
     lines = []
     for relation, questions in prompts.items():
-        wrong = list(too_long(loaded, questions, options, space, most).values())
+        wrong = too_long(loaded, questions, options, space, most)
         lines += [f"{relation}: {message}" for message in wrong[:SHOWN]]
         if len(wrong) > SHOWN:
             lines.append(f"{relation}: ... and {len(wrong) - SHOWN} more")
@@ -88,27 +88,23 @@ def too_long(
     loaded: Loaded,
     prompts: Sequence[ClozePrompt],
     options: Mapping[str, Sequence[str]],
-    space: str = "none",
-    most: int | None = None,
-) -> dict[int, str]:
-    """Number of a prompt that cannot be asked -> what is wrong with it; see `check_windows`."""
+    space: str,
+    most: int | None,
+) -> list[str]:
+    """What is wrong with the prompts that cannot be asked; see `check_windows`."""
     limit = min(loaded.limit, most or loaded.limit)
     longest = {name: _longest(loaded, labels) for name, labels in options.items()}
-    wrong = {}
-    for number, question in enumerate(prompts):
+    wrong = []
+    for question in prompts:
         label, size = longest[question.candidates]
         try:
             length = _length(loaded, question, label, size, space)
         except ValueError as error:
-            wrong[number] = str(error)
+            wrong.append(str(error))
             continue
         if length > limit:
-            text = (
-                replace_vectors(question.before, "_")
-                + "[mask slot]"
-                + replace_vectors(question.after, "_")
-            )
-            wrong[number] = (
+            text = replace_vectors(f"{question.before}[mask slot]{question.after}", "_")
+            wrong.append(
                 f"item {question.item}, template {question.template}: {length} tokens with "
                 f"{label!r} in the mask slot, {limit} are allowed: {text[:60]!r}; shorten the "
                 "subject's label or the template, or take a model with a longer window"

@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 from torch import nn
 
 from kgprobe.metrics.intervals import wilson
-from kgprobe.probes.models.finite import finite
+from kgprobe.probes.models.finite import check_loss, finite
 from kgprobe.probes.models.predict import Predictor
+from kgprobe.probes.ranked import accuracy, class_numbers
 from kgprobe.probes.text.prompts import encode
 from kgprobe.templates import Template
 
 #: Fields of examples, and the class of each.
 Labeled = tuple[Sequence[Mapping[str, str]], Sequence[str]]
 Floats = NDArray[np.float32]
-Ints = NDArray[np.int64]
 
 #: Rows of the vocabulary whose class scores are made at once.
 SLICE = 8192
@@ -75,16 +75,14 @@ class LabelClassifier:
 
     def accuracy(self, vectors: Floats, labels: Sequence[str]) -> float:
         """Proportion of vectors whose best class (the first of equals) is their label."""
-        best = self.logits(vectors).argmax(axis=1)
-        return float((best == numbers(labels, self.classes)).mean())
+        return accuracy(self.logits(vectors), class_numbers(labels, self.classes))
 
 
 @dataclass(frozen=True)
 class LabelTokens:
-    """Token ids per class, the best first, with the log odds of s(y, w), and the probe's record."""
+    """Token ids per class, the best first, and the probe's record."""
 
     ids: Mapping[str, tuple[int, ...]]
-    scores: Mapping[str, tuple[float, ...]]
     record: Mapping[str, Any]
 
     def first(self, count: int) -> dict[str, tuple[int, ...]]:
@@ -165,8 +163,8 @@ def search(
             f"majority class {record['majority']:.3f}: its tokens would mean nothing; use more "
             "training examples, another template or label tokens of your own (or at_chance: keep)"
         )
-    ids, scores = ranking(probe, rows, settings.listed, allowed, settings.bias)
-    return LabelTokens(ids, scores, {**record, "settings": asdict(settings)})
+    ids = ranking(probe, rows, settings.listed, allowed, settings.bias)
+    return LabelTokens(ids, {**record, "settings": asdict(settings)})
 
 
 def train_probe(
@@ -191,18 +189,14 @@ def train_probe(
         layer.weight.uniform_(-bound, bound, generator=generator)
         layer.bias.uniform_(-bound, bound, generator=generator)
     inputs = torch.from_numpy(np.ascontiguousarray(vectors, dtype=np.float32))
-    golds = torch.from_numpy(numbers(labels, classes))
+    golds = torch.from_numpy(class_numbers(labels, classes))
     optimizer = torch.optim.Adam(layer.parameters(), lr=settings.rate)
     for epoch in range(settings.epochs):
         for batch in torch.randperm(len(golds), generator=generator).split(settings.batch):
             optimizer.zero_grad()
-            loss = nn.functional.cross_entropy(layer(inputs[batch]), golds[batch])
-            finite(
-                loss,
-                "label probe",
-                lambda rows=batch, at=epoch: f"epoch {at}, training examples {rows.tolist()}",
-                "loss",
-            )
+            logits = layer(inputs[batch])
+            loss = nn.functional.cross_entropy(logits, golds[batch])
+            check_loss(loss, logits, "label probe", epoch, batch)
             loss.backward()
             optimizer.step()
         progress(1)
@@ -232,11 +226,11 @@ def ranking(
     count: int,
     allowed: NDArray[np.bool_] | None = None,
     bias: bool = True,
-) -> tuple[dict[str, tuple[int, ...]], dict[str, tuple[float, ...]]]:
+) -> dict[str, tuple[int, ...]]:
     """Step 2: per class the `count` tokens with the largest s(y, w), softmax across classes.
 
     A token that two classes want goes to the one where its score is higher (the first class in
-    order, of equal ones); equal scores of a class: the lower id first. Scores are given as log
+    order, of equal ones); equal scores of a class: the lower id first. Scores are compared as log
     odds, which rank alike and do not run together near 1.
     """
     scores = class_scores(probe, rows, bias)
@@ -253,16 +247,12 @@ def ranking(
         best = usable[np.lexsort((usable, -scores[usable, number]))[:reach]]
         wanted += [(-scores[token, number], number, token) for token in best.tolist()]
     used: set[int] = set()
-    lists: list[list[tuple[int, float]]] = [[] for _ in probe.classes]
-    for score, number, token in sorted(wanted):
+    lists: list[list[int]] = [[] for _ in probe.classes]
+    for _, number, token in sorted(wanted):
         if len(lists[number]) < count and token not in used:
             used.add(token)
-            lists[number].append((token, -float(score)))
-    named = dict(zip(probe.classes, lists, strict=True))
-    return (
-        {name: tuple(token for token, _ in pairs) for name, pairs in named.items()},
-        {name: tuple(score for _, score in pairs) for name, pairs in named.items()},
-    )
+            lists[number].append(token)
+    return {name: tuple(ids) for name, ids in zip(probe.classes, lists, strict=True)}
 
 
 def class_scores(probe: LabelClassifier, rows: Floats, bias: bool = True) -> NDArray[np.float64]:
@@ -276,12 +266,3 @@ def class_scores(probe: LabelClassifier, rows: Floats, bias: bool = True) -> NDA
             total = top + np.log(np.exp(others - top[:, None]).sum(axis=1))
             odds[start : start + SLICE, number] = logits[:, number] - total
     return odds
-
-
-def numbers(labels: Sequence[str], classes: Sequence[str]) -> Ints:
-    """Class numbers of labels; LabelSearchError names labels that are no class."""
-    known = {name: number for number, name in enumerate(classes)}
-    unknown = sorted(set(labels) - set(known))
-    if unknown:
-        raise LabelSearchError(f"labels {unknown} are not among the training classes {[*classes]}")
-    return np.array([known[label] for label in labels], dtype=np.int64)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from kgprobe.probes.models.batching import Ints
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.prompts.search.settings import SearchSettings
+from kgprobe.probes.scoring.fill.options import Options
 from kgprobe.probes.text.prompts import Encoded, encode, label_pieces, label_token
 from kgprobe.templates import Template
 
@@ -78,20 +79,26 @@ def problem(
     With `labels` (class -> token ids or words) it is a classification. Otherwise labels are gold
     objects: one of several tokens is dropped and counted; for a causal model it is kept by its
     first token where no other gold object of the two splits starts with that one.
-    Raises SearchError for an unknown class, or when a split is left without examples.
+    Raises SearchError for an unknown class, or when a split is left without examples, AnswerError
+    for a class without label tokens or one that two classes have.
     """
     data = {"train": _sorted(train), "dev": _sorted(dev)}
     if labels is not None:
-        classes, table = _label_sets(loaded, template, labels)
+        # words in the form that [P] demands
+        table = {
+            name: [label_token(loaded, template, t) if isinstance(t, str) else int(t) for t in row]
+            for name, row in sorted(labels.items())
+        }
+        Options.classes(table)  # refuses classes that cannot be told apart
         wrong = [label for examples in data.values() for _, label in examples if label not in table]
         if wrong:
             raise SearchError(
-                f"label {wrong[0]!r} of an example has no label tokens; valid: {', '.join(classes)}"
+                f"label {wrong[0]!r} of an example has no label tokens; valid: {', '.join(table)}"
             )
     else:
         words = sorted({label for examples in data.values() for _, label in examples})
         table = gold_tokens(loaded, template, words)
-        classes = list(table)
+    classes = list(table)
     kept = {name: [e for e in examples if e[1] in table] for name, examples in data.items()}
     dropped = {name: len(data[name]) - len(kept[name]) for name in data}
     for name, examples in kept.items():
@@ -121,23 +128,6 @@ def problem(
 
 def _sorted(examples: Sequence[Example]) -> list[Example]:
     return sorted(examples, key=lambda e: (json.dumps(dict(e[0]), sort_keys=True), e[1]))
-
-
-def _label_sets(
-    loaded: Loaded, template: Template, labels: Mapping[str, Sequence[int | str]]
-) -> tuple[list[str], dict[str, list[int]]]:
-    """Classes in sorted order, and the ids of each; words in the form that [P] demands."""
-    table = {
-        name: [label_token(loaded, template, t) if isinstance(t, str) else int(t) for t in tokens]
-        for name, tokens in sorted(labels.items())
-    }
-    empty = [name for name, ids in table.items() if not ids]
-    owners = Counter(t for ids in table.values() for t in ids)
-    shared = [t for t, count in owners.items() if count > 1]
-    if empty or shared or len(table) < 2:
-        what = f"class {empty[0]!r} has none" if empty else f"token {shared[:1]} stands twice"
-        raise SearchError(f"label tokens: {what if len(table) > 1 else 'one class only'}")
-    return list(table), table
 
 
 def gold_tokens(loaded: Loaded, template: Template, words: Sequence[str]) -> dict[str, list[int]]:

@@ -16,12 +16,12 @@ from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.scoring.cloze.gradient import ScoresWithGradient
 from kgprobe.probes.scoring.fill import predict
 from kgprobe.probes.scoring.fill.predict import FillItem, FillSettings
-from kgprobe.probes.scoring.sentence import score
 from kgprobe.probes.scoring.sentence.score import Item
 from kgprobe.probes.text.mask_slots import ClozePrompt, PromptIds, candidate_ids, tokenize_prompts
 from kgprobe.probes.text.vectors import inserted
 from kgprobe.templates import fill as filled
 from tests.unit.architectures import KINDS, tiny, without_sentinels
+from tests.unit.token_scores import scored_tokens
 
 ALL = [(kind, name) for kind, names in KINDS.items() for name in names]
 #: Refused for every use, in both precisions.
@@ -151,8 +151,7 @@ LITERAL = {"masked": literal_masked, "causal": literal_causal, "seq2seq": litera
 
 
 def scored(loaded):
-    found = score.score(loaded, ITEMS, {"set": OPTIONS}, TEMPLATES, keep_tokens=True)
-    tokens = found.tokens
+    found, tokens = scored_tokens(loaded, ITEMS, {"set": OPTIONS}, TEMPLATES)
     return np.where(tokens["scored"], tokens["score"], np.nan), found.record
 
 

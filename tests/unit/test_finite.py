@@ -36,6 +36,7 @@ from kgprobe.templates import Template, mark
 from tests.unit import test_autoprompt
 from tests.unit.prompt_examples import examples
 from tests.unit.tiny_models import tiny
+from tests.unit.token_scores import scored_tokens
 from tools.controls import train
 
 #: in no item but the last, in no option, in no template; never first, where it has other tokens
@@ -82,10 +83,10 @@ def test_the_bad_word_stands_where_it_should():
 # -- every engine -----------------------------------------------------------------------------
 
 
-def scored(loaded, **options):
+def scored(loaded, by=sentence.score, **options):
     items = [sentence.Item(f"q{n}", "P", s, "set") for n, s in enumerate(SUBJECTS)]
     templates = {"P": [(0, "The capital of [X] is [Y].")]}
-    return sentence.score(loaded, items, {"set": LABELS}, templates, **options)
+    return by(loaded, items, {"set": LABELS}, templates, **options)
 
 
 def questions(prefix=""):
@@ -339,13 +340,13 @@ def test_tokens_that_a_model_suppresses_are_no_error_until_they_are_scored():
     loaded = spoilt("bert", "sound")
     tok = loaded.tokenizer
     (answer,) = tok("Rome", add_special_tokens=False)["input_ids"]
-    before = scored(loaded, keep_tokens=True)
+    before, tokens = scored(loaded, scored_tokens)
     # a tokenizer that was trained on the spot breaks ties as it likes: the id is looked up
-    used = {answer, *before.tokens["id"].tolist()}
+    used = {answer, *tokens["id"].tolist()}
     unused = next(token for token in reversed(range(len(tok))) if token not in used)
     with torch.no_grad():
         loaded.model.get_output_embeddings().bias[unused] = float("-inf")
-    found = scored(loaded, keep_tokens=True)
+    found = scored(loaded)
     assert np.isfinite(found.columns["sum"]).all()
     # what is left of the probability goes to the others
     assert (found.columns["sum"] >= before.columns["sum"]).all()
@@ -389,8 +390,8 @@ def test_nan_is_never_agreement():
 @pytest.mark.parametrize(("name", "bos"), [("bert", ""), ("gpt2", "none"), ("gpt2", "forced"),
                                            ("t5", "")])  # fmt: skip
 def test_a_mask_says_what_was_scored(name, bos):
-    found = scored(tiny(name, bos=bos), keep_tokens=True)
-    tokens, columns = found.tokens, found.columns
+    found, tokens = scored(tiny(name, bos=bos), scored_tokens)
+    columns = found.columns
     assert tokens["scored"].dtype == bool
     assert np.isfinite(tokens["score"]).all()
     counts = np.bincount(tokens["sentence"], tokens["scored"], minlength=12)

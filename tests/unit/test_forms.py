@@ -31,6 +31,7 @@ from kgprobe.tables.results import frame
 from kgprobe.templates import FORMS, fill, question, stop
 from tests.unit.study_frames import benchmark, write_benchmark
 from tests.unit.tiny_models import tiny
+from tests.unit.token_scores import scored_tokens
 
 GOLDS = {
     "P1": (["Rome", "Paris", "Africa"], ["Rome", "Paris", "Africa"] * 3),
@@ -62,16 +63,16 @@ def test_what_stands_in_front_is_read_and_not_scored(model):
     item = score.Item("i", "P", "Italy", "set", "Rome is a country [Y].\n")
     template = {"P": [(0, "The capital of [X] is [Y].")]}
     options = {"set": ["Paris", "Burkina Faso"]}
-    found = score.score(loaded, [item], options, template, keep_tokens=True)
-    plain = score.score(loaded, [replace(item, prefix="")], options, template, keep_tokens=True)
+    found, tokens = scored_tokens(loaded, [item], options, template)
+    plain = score.score(loaded, [replace(item, prefix="")], options, template)
     for name in ("count", "answer_count"):
         assert found.columns[name].tolist() == plain.columns[name].tolist()
     for answer in range(2):
-        own = found.tokens["sentence"] == answer
-        scored = own & found.tokens["scored"]
-        said = loaded.tokenizer.decode(found.tokens["id"][scored & (found.tokens["role"] == 2)])
+        own = tokens["sentence"] == answer
+        scored = own & tokens["scored"]
+        said = loaded.tokenizer.decode(tokens["id"][scored & (tokens["role"] == 2)])
         assert said.strip().lower() == options["set"][answer].lower()
-        assert found.columns["sum"][answer] == pytest.approx(found.tokens["score"][scored].sum())
+        assert found.columns["sum"][answer] == pytest.approx(tokens["score"][scored].sum())
     if model != "gpt2":
         return
     front = [0, *loaded.tokenizer(item.prefix, add_special_tokens=False)["input_ids"]]

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.models.journal import keep_steps
@@ -55,16 +54,13 @@ class ItemInTemplate:
 
 @dataclass
 class Scores:
-    """The columns of SCORES as arrays, the record of how they were made, and tokens if asked for.
+    """The columns of SCORES as arrays, and the record of how they were made.
 
-    `columns` has `continued` besides: whether `continuation_sum` is one (0 where not). `tokens`
-    holds, for every token of every sentence: sentence (row of `columns`), id, role, whether it is
-    scored, and score.
+    `columns` has `continued` besides: whether `continuation_sum` is one (0 where not).
     """
 
     columns: dict[str, Any] = field(default_factory=dict)
     record: dict[str, Any] = field(default_factory=dict)
-    tokens: dict[str, NDArray[Any]] = field(default_factory=dict)
 
 
 def score(
@@ -79,7 +75,6 @@ def score(
     progress: Callable[[int], object] = lambda done: None,
     answer_only: bool = False,
     last_layer: str = "scored",
-    keep_tokens: bool = False,
     folder: Path | None = None,
     part: tuple[int, int] = (0, 1),
     shard: int = SHARD,
@@ -106,7 +101,7 @@ def score(
     for number, questions in enumerate(_shards(items, options, templates, shard)):
         if number % part[1] != part[0]:
             continue
-        work = _Work(loaded, scorer, questions, options, upper_first, keep_tokens)
+        work = _Work(loaded, scorer, questions, options, upper_first)
         with work.kept(folder, number, variant, settings):
             piece = Scores(*loaded.journal.step("shard", partial(work.run, progress)))
         if not work.is_done:
@@ -163,7 +158,6 @@ class _Work:
     questions: list[ItemInTemplate]
     options: Mapping[str, Sequence[str]]
     upper_first: bool
-    keep_tokens: bool
     #: whether it was done here, and not found done
     is_done: bool = False
 
@@ -197,14 +191,12 @@ class _Work:
             (vars(q.item), q.template, q.text, self.options[q.item.candidates])
             for q in self.questions
         ]
-        identity = [VERSION, self.loaded.record, settings, self.keep_tokens, questions]
+        identity = [VERSION, self.loaded.record, settings, questions]
         text = json.dumps(identity, sort_keys=True, default=str)
         return keep_steps(self.loaded, folder / f"shard-{number:05d}.journal", text)
 
-    def run(
-        self, progress: Callable[[int], object]
-    ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-        """The numeric columns, the record, and the tokens where they are kept."""
+    def run(self, progress: Callable[[int], object]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The numeric columns, and the record."""
         rows, self.is_done = self.rows(), True
 
         def name(sentence: int) -> str:
@@ -216,18 +208,9 @@ class _Work:
             for q, _, label in rows
         ]
         sentences = encode(self.loaded, filled, name, self.scorer.bos_ids)
-        columns, values, scored = self.scorer.score(sentences, progress, name)
-        record = {**self.scorer.take_record(), "straddling_tokens": sentences.straddling}
-        tokens = {}
-        if self.keep_tokens:
-            tokens = {
-                "sentence": sentences.tokens.owners,
-                "id": sentences.tokens.values,
-                "role": sentences.roles,
-                "scored": scored,
-                "score": values,
-            }
-        return columns, record, tokens
+        columns = self.scorer.score(sentences, progress, name)
+        record = self.scorer.take_record()
+        return columns, {**record, "straddling_tokens": sentences.straddling}
 
 
 def _join(loaded: Loaded, pieces: Sequence[Scores], settings: dict[str, Any]) -> Scores:
@@ -237,14 +220,9 @@ def _join(loaded: Loaded, pieces: Sequence[Scores], settings: dict[str, Any]) ->
         for name in COLUMNS.split()
     }
     columns["item"] = [item for piece in pieces for item in piece.columns["item"]]
-    before, tokens = 0, dict[str, list[Any]]()
-    for piece in pieces:
-        for name, values in piece.tokens.items():
-            tokens.setdefault(name, []).append(values + before if name == "sentence" else values)
-        before += len(piece.columns["sum"])
     record = merge_records([piece.record for piece in pieces])
-    record = {**loaded.record, **settings, **record, "sentences": before}
-    return Scores(columns, record, {n: np.concatenate(p) for n, p in tokens.items()})
+    sentences = {"sentences": len(columns["sum"])}
+    return Scores(columns, {**loaded.record, **settings, **record, **sentences})
 
 
 #: Counters of a record, which are added up; everything else must agree, is joined, or is smallest.

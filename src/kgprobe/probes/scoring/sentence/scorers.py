@@ -35,10 +35,8 @@ class CausalScorer:
         self.bos_ids, self.resolved = bos_prefix(loaded)
         self.loaded = loaded
 
-    def score(
-        self, sentences: Sentences, done: Done, name: Name
-    ) -> tuple[Columns, NDArray[np.float64], NDArray[np.bool_]]:
-        """The columns, log p beside every token, and which of these are scores."""
+    def score(self, sentences: Sentences, done: Done, name: Name) -> Columns:
+        """The columns of SCORES."""
         tokens = sentences.tokens
         values = self.engine.logprobs(tokens, done, name)
         scored = (sentences.roles != NONE) & (tokens.places > 0)
@@ -46,7 +44,7 @@ class CausalScorer:
         columns["continuation_sum"], columns["continued"] = _from_answer_on(
             sentences, values, scored
         )
-        return columns, values, scored
+        return columns
 
     def take_record(self) -> dict[str, Any]:
         """Settings and counters."""
@@ -74,10 +72,8 @@ class MaskedScorer:
         self.engine = Masked(loaded, budget or budget_for(loaded), last_layer)
         self.variant, self.answer_only = variant, answer_only
 
-    def score(
-        self, sentences: Sentences, done: Done, name: Name
-    ) -> tuple[Columns, NDArray[np.float64], NDArray[np.bool_]]:
-        """The columns, log p beside every token, and which of these are scores."""
+    def score(self, sentences: Sentences, done: Done, name: Name) -> Columns:
+        """The columns of SCORES."""
         masked = rows(sentences, self.variant, self.answer_only)
         ticks = _Ticks(len(masked.flat), len(sentences), done)
         values, scored = _unscored(sentences)
@@ -86,8 +82,7 @@ class MaskedScorer:
         )
         scored[masked.flat] = True
         ticks.finish()
-        columns = _aggregate(sentences, values, scored)
-        return columns, values, scored
+        return _aggregate(sentences, values, scored)
 
     def take_record(self) -> dict[str, Any]:
         """Settings and counters."""
@@ -120,10 +115,8 @@ class Seq2SeqScorer:
                 f"{'with' if variant == 'pll' else 'without'} sentinels"
             )
 
-    def score(
-        self, sentences: Sentences, done: Done, name: Name
-    ) -> tuple[Columns, NDArray[np.float64], NDArray[np.bool_]]:
-        """The columns, log p beside every token, and which of these are scores."""
+    def score(self, sentences: Sentences, done: Done, name: Name) -> Columns:
+        """The columns of SCORES."""
         slots = self._slots(sentences, name)
         contexts, forced, flat = [], [], []
         for sentence, low, high in slots:
@@ -157,7 +150,7 @@ class Seq2SeqScorer:
         if closes:
             columns["continuation_sum"] = columns["sum"] + logprobs[places == -2]
             columns["continued"][:] = True
-        return columns, values, scored
+        return columns
 
     def _slots(self, sentences: Sentences, name: Name) -> list[tuple[int, int, int]]:
         """(sentence, first token, last token + 1) of everything that is a mask slot once."""

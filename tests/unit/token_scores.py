@@ -1,0 +1,23 @@
+"""What a scorer has of every token before it adds them up."""
+
+from unittest import mock
+
+from kgprobe.probes.scoring.sentence import score, scorers
+
+
+def scored_tokens(*arguments, **options):
+    """`score.score` of one shard, and of all tokens sentence, id, role, and the scores of some."""
+    seen, add_up = [], scorers._aggregate
+
+    def watching(*of_tokens):
+        seen.append(of_tokens)
+        return add_up(*of_tokens)
+
+    with mock.patch.object(scorers, "_aggregate", watching):
+        found = score.score(*arguments, **options)
+    ((sentences, values, scored),) = seen
+    tokens = sentences.tokens
+    return found, {
+        "sentence": tokens.owners, "id": tokens.values, "role": sentences.roles,
+        "scored": scored, "score": values,
+    }  # fmt: skip

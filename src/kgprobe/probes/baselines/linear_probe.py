@@ -22,7 +22,7 @@ from kgprobe.probes.baselines.classified import (
     read_splits,
     steady,
 )
-from kgprobe.probes.models.batching import Ints, budget_for
+from kgprobe.probes.models.batching import Ints, budget_for, padded
 from kgprobe.probes.models.finite import check_loss, finite
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.predict import Name
@@ -86,11 +86,8 @@ def mean_vectors(
     vectors: list[Any] = [None] * len(texts)
 
     def forward(batch: Ints) -> None:
-        states, mask = hidden(loaded, body, texts, batch)
-        words = np.zeros(mask.shape, dtype=np.float32)
-        for row, i in enumerate(batch):
-            words[row, : len(texts.words[i])] = texts.words[i]
-        weight = torch.from_numpy(words).to(loaded.device)
+        states, _ = hidden(loaded, body, texts, batch)
+        weight = padded([texts.words[i] for i in batch], 0, loaded.device)[0].float()
         total = (states.float() * weight[..., None]).sum(1)
         means = (total / weight.sum(1, keepdim=True).clamp(min=1)).cpu().numpy()
         finite(

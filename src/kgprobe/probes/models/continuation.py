@@ -10,7 +10,7 @@ the two happened stands in `notes`.
 
 import copy
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -31,19 +31,18 @@ from kgprobe.probes.models.mask_slots import Put, Reader, Slots, SpanSlots
 Ids = NDArray[np.int64]
 
 
-class Stream(Protocol):
-    """Rows under way: `logits` (rows x vocabulary) of their next tokens.
+class Stream:
+    """Rows under way: `logits` (rows x vocabulary) of their next tokens."""
 
-    `advance` replaces the rows by continuations: row i becomes row parents[i] and one token more.
-    `fork` gives an independent stream at the same point.
-    """
+    logits: Any
 
-    @property
-    def logits(self) -> Any: ...
+    def advance(self, parents: Sequence[int], tokens: Sequence[int]) -> None:
+        """Replace the rows by continuations: row i becomes row parents[i] and one token more."""
+        raise NotImplementedError
 
-    def advance(self, parents: Sequence[int], tokens: Sequence[int]) -> None: ...
-
-    def fork(self) -> "Stream": ...
+    def fork(self) -> "Stream":
+        """An independent stream at the same point."""
+        return copy.copy(self)
 
 
 class CausalText(Slots):
@@ -125,7 +124,7 @@ class CausalText(Slots):
         self.positions_fed = 0
 
 
-class _Cached:
+class _Cached(Stream):
     """Rows with their keys and values; what is fed is only what is new."""
 
     def __init__(self, text: CausalText, prompts: Sequence[Ids]) -> None:
@@ -164,11 +163,8 @@ class _Cached:
             self.last = states[:, -1]
             self.logits = self.text.head.logits(self.last)
 
-    def fork(self) -> "_Cached":
-        return copy.copy(self)
 
-
-class _Anew:
+class _Anew(Stream):
     """Rows as token ids; every step reads them from the start."""
 
     def __init__(self, text: CausalText, prompts: Sequence[Ids]) -> None:
@@ -197,9 +193,6 @@ class _Anew:
         with torch.inference_mode():
             nothing = np.zeros((len(self.rows), 0), dtype=np.int64)
             self.logits = self.text.head.logits(self.states(range(len(self.rows)), nothing)[:, 0])
-
-    def fork(self) -> "_Anew":
-        return copy.copy(self)
 
 
 class SpanText(SpanSlots):
@@ -230,7 +223,7 @@ class SpanText(SpanSlots):
             self.visit(encoded, [owners[i] for i in numbers], rows, read, put, length, numbers)
 
 
-class _Span:
+class _Span(Stream):
     """Decoder rows over encoded sentences."""
 
     def __init__(self, text: SpanText, prompts: Sequence[Ids]) -> None:
@@ -249,6 +242,3 @@ class _Span:
 
     def _update(self) -> None:
         self.logits = self.text.following(self.encoded, self.owners, self.rows)
-
-    def fork(self) -> "_Span":
-        return copy.copy(self)

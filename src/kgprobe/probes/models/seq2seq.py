@@ -85,10 +85,8 @@ class Seq2Seq(Parts):
             numbers = rows[batch]
             ids, _ = padded([forced[i][:-1] for i in numbers], self.pad, self.loaded.device)
             pick = torch.from_numpy(place[batch]).to(ids.device)
-            read = np.zeros(ids.shape, dtype=bool)
-            for number, i in enumerate(numbers):
-                flags = wanted[forced.starts[i] + 1 : forced.starts[i + 1]]
-                read[number, : len(flags)] = flags
+            flags = [wanted[forced.starts[i] + 1 : forced.starts[i + 1]] for i in numbers]
+            read = Ragged.of(flags).matrix(False)
             hidden = self.decoded(states[pick], mask[pick], ids)
             hidden = hidden[torch.from_numpy(read).to(ids.device)]
             row, column = np.nonzero(read)

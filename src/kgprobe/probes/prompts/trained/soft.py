@@ -9,7 +9,7 @@ are refused by any other model.
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -165,7 +165,7 @@ def fit(
         )
         tested = ScoresWithGradient(loaded, dev.prompts, ids, *form, raw, dev.name)
         optimizer = torch.optim.AdamW([vectors], lr=recipe.rate, weight_decay=recipe.decay)
-        batches = list(_batches(len(train.prompts), recipe.batch))
+        batches = [b.tolist() for b in torch.arange(len(train.prompts)).split(recipe.batch)]
         total, step = recipe.epochs * len(batches), 0
         draw = np.random.default_rng(recipe.seed)
         best, kept, chosen = 0.0, start.clone(), -1
@@ -209,11 +209,6 @@ def schedule(step: int, total: int, warmup: int) -> float:
     if step < warmup:
         return step / warmup
     return (total - step) / max(total - warmup, 1)
-
-
-def _batches(rows: int, size: int) -> Iterator[list[int]]:
-    for start in range(0, rows, size):
-        yield list(range(start, min(start + size, rows)))
 
 
 def _used(

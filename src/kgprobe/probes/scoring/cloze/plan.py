@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.mask_slots import MaskSlots, SpanSlots
@@ -104,9 +103,10 @@ def _plan(ids: Sequence[Ids], root: Place, place: Any) -> Plan:
 
 
 class _Edges:
-    """What a run records of the mask slots that edges are read at."""
+    """Edges are read at the mask slots of a model."""
 
-    slots: MaskSlots | SpanSlots
+    def __init__(self, slots: Any) -> None:
+        self.slots = slots
 
     def check_finite(
         self, logprobs: Any, prompts: Sequence[int] | Ids, place: str, tokens: Ids, name: Name
@@ -125,9 +125,6 @@ class MaskedEdges(_Edges):
     """Edges of a masked model: one row per prompt and distinct number of masks."""
 
     slots: MaskSlots
-
-    def __init__(self, slots: MaskSlots) -> None:
-        self.slots = slots
 
     def fetch(self, prompts: Sequence[PromptIds], plan: Plan, name: Name) -> NDArray[Any]:
         """Log-probabilities (prompt x edge) over the whole vocabulary; `name` names a prompt."""
@@ -158,9 +155,6 @@ class SpanEdges(_Edges):
     """Edges of a sentinel model: the prompt encoded once, one decoder row per place."""
 
     slots: SpanSlots
-
-    def __init__(self, loaded: Loaded, budget: Budget | None) -> None:
-        self.slots = SpanSlots(loaded, budget)
 
     def fetch(self, prompts: Sequence[PromptIds], plan: Plan, name: Name) -> NDArray[Any]:
         """Log-probabilities (prompt x edge) over the whole vocabulary; `name` names a prompt."""

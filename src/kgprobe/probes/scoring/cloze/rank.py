@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.models.mask_slots import MaskSlots
+from kgprobe.probes.models.mask_slots import MaskSlots, SpanSlots
 from kgprobe.probes.scoring.cloze.plan import (
     POOLINGS,
     MaskedEdges,
@@ -193,7 +193,7 @@ def _engine(loaded: Loaded, budget: Budget | None) -> MaskedEdges | SpanEdges:
     if loaded.spec.kind == "masked":
         return MaskedEdges(MaskSlots(loaded, budget))
     if loaded.spec.kind == "seq2seq":
-        return SpanEdges(loaded, budget)
+        return SpanEdges(SpanSlots(loaded, budget))
     raise ValueError(
         f"{loaded.spec.model}: cloze ranking needs a masked or seq2seq model, this one is "
         f"{loaded.spec.kind}; score its options as sentences instead"

@@ -33,14 +33,13 @@ from kgprobe.probes.jobs.ontoprobe.soft import (
     prepared,
     ready,
     tensor,
-    words_of,
 )
 from kgprobe.probes.models.batching import budget_for
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
 from kgprobe.probes.prompts.trained import soft
 from kgprobe.probes.scoring.cloze.vectors import gold_ranks
 from kgprobe.probes.text.mask_slots import ClozePrompt
-from kgprobe.probes.text.pseudowords import Pseudowords, random_words
+from kgprobe.probes.text.pseudowords import Pseudowords, pseudowords, random_words
 from kgprobe.schema import PREMISE_RANKS, REASON_RANKS, cast_columns
 from kgprobe.settings.probes import Soft
 
@@ -108,7 +107,8 @@ def reason(
     whole = cases(known.items, None, known.kept)
     check_cases(known, by_rule, whole, schemes, folder, plan, switches)
     loaded = ready(spec, load)
-    words = words_of(loaded, switches)
+    about = switches.first_seed, switches.pseudoword_center
+    words = pseudowords(loaded, int(switches.pseudoword_pairs), float(switches.alpha), *about)
     probe = ReasoningContext(loaded, known.options, by_rule, whole, words, switches, plan, folder)
     steps = len(probe.cases) * (len(schemes) + 1)
     bar = progress(total=steps, desc=spec.model, unit="scheme")

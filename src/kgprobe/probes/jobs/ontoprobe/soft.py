@@ -25,7 +25,6 @@ from kgprobe.probes.prompts.trained import soft
 from kgprobe.probes.scoring.cloze.gradient import LEGAL
 from kgprobe.probes.scoring.cloze.vectors import candidate_tokens, gold_ranks, prompts
 from kgprobe.probes.text.mask_slots import ClozePrompt, question
-from kgprobe.probes.text.pseudowords import Pseudowords, pseudowords
 from kgprobe.probes.text.spelling import SpelledOptions, check_windows, left_out, rankable
 from kgprobe.schema import SOFT_CURVES, SOFT_RANKS, cast_columns
 from kgprobe.settings.probes import Soft
@@ -338,12 +337,6 @@ def frame_ranks(ranks: Mapping[str, Any], questions: Sequence[ClozePrompt]) -> p
     """`gold_ranks`, with the items of their questions."""
     items = [questions[q].item for q in ranks["question"].tolist()]
     return pl.DataFrame({"item": items, **ranks}).drop("question")
-
-
-def words_of(loaded: Loaded, switches: Switches) -> Pseudowords:
-    """The pseudowords of the switches."""
-    about = switches.first_seed, switches.pseudoword_center
-    return pseudowords(loaded, int(switches.pseudoword_pairs), float(switches.alpha), *about)
 
 
 def read_prompts(folder: Path, known: Prepared) -> dict[Path, soft.SoftPrompt]:

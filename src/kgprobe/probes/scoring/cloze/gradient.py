@@ -78,22 +78,17 @@ class ScoresWithGradient:
 
     def _grouped(self, plan: Any, places: list[Any], single: bool) -> list[tuple[Any, Any]]:
         """(candidates, columns) per number of tokens; columns are those of the places read."""
-        column = np.full(plan.edges, -1, dtype=np.int64)
+        column, device = np.full(plan.edges, -1, dtype=np.int64), self.loaded.device
         start = 0
         for place, wanted in zip(places, self._wanted, strict=True):
             first = plan.starts[place]
             column[first : first + len(wanted)] = np.arange(start, start + len(wanted))
             start += len(wanted)
-        groups = []
-        for members, multi, alone in plan.groups:
-            index = column[alone if single else multi]
-            groups.append(
-                (
-                    torch.from_numpy(members).to(self.loaded.device),
-                    torch.from_numpy(index).to(self.loaded.device),
-                )
-            )
-        return groups
+        groups = [(c, column[alone if single else multi]) for c, multi, alone in plan.groups]
+        return [
+            (torch.from_numpy(members).to(device), torch.from_numpy(index).to(device))
+            for members, index in groups
+        ]
 
     def __call__(self, chosen: Sequence[int]) -> Any:
         """Scores (prompt x candidate) of the prompts with these numbers."""

@@ -160,13 +160,8 @@ def _prompts(
     rows: list[Ids | None] = []
     for item, text in zip(fill_items, texts, strict=True):
         ids = np.concatenate([prefix, prompt(loaded, text)]) if at_end(text) else None
-        reason = (
-            "mask slot not at the end"
-            if ids is None
-            else ""
-            if len(ids)
-            else "nothing before the mask slot"
-        )
+        reason = "" if ids is None or len(ids) else "nothing before the mask slot"
+        reason = "mask slot not at the end" if ids is None else reason
         if reason:
             left_out.append((item.item, item.template, -1, reason))
         rows.append(None if reason else ids)

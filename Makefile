@@ -1,19 +1,19 @@
-# Each target does its own set-up: a virtual environment in .venv with the pinned packages.
-#   make run    the embedded world end to end, then the headline numbers and the path of the report
-#   make plan   what a run costs before it begins: jobs, downloads, disk, requests, hours (CONFIG=...)
-#   make verify checks data/: is each downloaded file what it should be? CONFIG as in make run
+# Each target sets up what it needs: a virtual environment in .venv with the pinned packages.
+#   make run    all papers on the embedded knowledge graph, then the main results and the path of the report
+#   make plan   the cost of a run before it starts: jobs, downloads, disk, requests, hours (CONFIG=...)
+#   make verify checks the downloaded files in data/ (CONFIG as in make run)
 #   make test   the gate: the tests that find nearly every fault, in ten minutes on two cores
 #   make test-all   every test; .ci/nightly also installs the programs that some of them need
-#   make peers  the environment of the programs that open our exports in tests (make test-all does it)
-#   make replay the full rebuild, from nothing to the report, against an imitation of the public services
-#   make lint   formatting, lint, types, and whether what is made from the settings is up to date
-#   make docs   the JSON schema, config/README.md and config.yaml from the settings; docs/sources.md; resources/benchmarks; outputs in docs/benchmarks.md
-#   make measured RUN=NAME  the principal numbers of a run, kept in resources/measured
-#   make controls  trains the shipped control models anew, into resources/control (half an hour)
-#   make site   the documentation as pages, into site/
+#   make peers  installs the programs that open kgprobe's exports in tests (make test-all does it)
+#   make replay the full rebuild, from nothing to the report, against imitations of the public services
+#   make lint   formatting, lint, types, and whether generated files are up to date
+#   make docs   writes generated files: JSON schema, config/README.md and config.yaml from the settings; docs/sources.md; resources/benchmarks; outputs in docs/benchmarks.md
+#   make measured RUN=NAME  keeps the principal numbers of a run in resources/measured
+#   make controls  trains the shipped control models again, into resources/control (half an hour)
+#   make site   builds the documentation site in site/
 #   make bench  measurements against peers, written to results/perf
-#   make mutate does a test notice each small change of the attributes and the metrics? (half an hour)
-#   make mutate MUTATE='--draw 40 --seed 1'  so many of the whole package, with the gate's tests that reach them
+#   make mutate checks that tests notice each small change of the attributes and the metrics (half an hour)
+#   make mutate MUTATE='--draw 40 --seed 1'  40 random changes of the whole package, with the gate's tests that reach them
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 PYTHON ?= python3
@@ -21,18 +21,18 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 CORES ?= all
 CONFIG ?= config/embedded.yaml
-# what the workflow needs; with `-test` behind it what tests and lint need besides
+# marks what is installed: the workflow's needs; with the suffix `-test`, those of tests and lint, too
 STAMP := $(VENV)/.installed
-# what else is installed: `make setup EXTRAS=test,spark`
+# extras to install: `make setup EXTRAS=test,spark`
 EXTRAS ?=
-# processes of the tests
+# number of test processes
 WORKERS ?= 2
-# what is imported is compiled then; compiling everything takes half of the installation
+# modules are compiled when imported; compiling everything takes half of the installation's time
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
-# other people's programs that open our exports: they see this environment's packages behind their own
+# programs that open kgprobe's exports: they see this environment's packages after their own
 PEERS := .peers
 export TOKENIZERS_PARALLELISM := false
-# without compiled files every job that loads a model imports for twenty seconds instead of six
+# without compiled files, every job that loads a model spends twenty seconds on imports instead of six
 unexport PYTHONDONTWRITEBYTECODE
 export HF_HUB_DISABLE_TELEMETRY := 1
 export HF_HUB_DISABLE_PROGRESS_BARS := 1
@@ -42,7 +42,7 @@ export HF_HUB_DISABLE_PROGRESS_BARS := 1
 help:
 	@sed -n '/^#   make/p' Makefile
 
-# pyproject.toml has ranges, constraints.txt the one version of each package
+# pyproject.toml has version ranges, constraints.txt one exact version per package
 define install
 	$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else f"kgprobe needs Python 3.11 or later, this is {v.major}.{v.minor}; set PYTHON=")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -86,7 +86,7 @@ PYTEST_IN := PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m pytest --dist load
 test: $(STAMP)-test
 	$(PYTEST_IN) -n $(WORKERS) --maxfail 10 -m "not nightly and not timing" $(PYTEST)
 
-# chance explores here, with a seed that is printed; what measures time is tried once more where it fails, and both are shown
+# property tests explore here, with a printed seed; a failed timing test runs once more, and both results are shown
 test-all: $(STAMP)-test $(PEERS)/.installed
 	export KGPROBE_TIER=nightly; seed=$${SEED:-$$RANDOM}; echo "seed of the explored examples: $$seed (SEED=$$seed repeats them)"; code=0; \
 	$(PYTEST_IN) -n $(WORKERS) --timeout 1800 --hypothesis-profile nightly --hypothesis-seed $$seed -m "not timing" $(PYTEST) || code=$$?; \
@@ -96,7 +96,7 @@ test-all: $(STAMP)-test $(PEERS)/.installed
 bench: $(STAMP)-test $(PEERS)/.installed
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m perf.run
 
-# the real data that the services of the replay are made of lie in KGPROBE_DATA, ../shared/data without it
+# the replayed services are built from the real data in KGPROBE_DATA (default ../shared/data)
 replay: $(STAMP)-test
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python -m tests.replay $(REPLAY)
 
@@ -110,7 +110,7 @@ site:
 	$(MAKE) setup EXTRAS=docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
 
-# mypy takes as long as all others together
+# mypy takes as long as all other checks together
 lint: $(STAMP)-test
 	$(MAKE) --no-print-directory --output-sync=target --keep-going -j2 lint-types lint-others
 

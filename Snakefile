@@ -1,4 +1,4 @@
-# kgprobe: what does a language model know of a knowledge graph, and does it understand it?
+# kgprobe: how much of a knowledge graph does a language model know and understand?
 # Rules follow the flow of data: sources -> knowledge -> benchmarks -> probes -> tables.
 import os
 
@@ -8,8 +8,8 @@ from snakemake.utils import min_version
 min_version("9.27")
 
 
-# a working folder of its own (--directory, a module) may have its own copy; a module that comes
-# from elsewhere brings it along
+# with --directory or as a module, the working folder may have its own copy; otherwise the copy next
+# to this file is used
 CONFIG = located("config/config.yaml")
 
 
@@ -32,7 +32,7 @@ rule all:
     input:
         "<results>/tables/headline.txt",
         "<results>/report/index.html",
-        # what commands read, too: made anew where somebody deletes it
+        # also read by commands; made again if deleted
         tables.results_files(RUN),
         tables.results_files(RUN, "judged"),
         tables.side_files(RUN),

@@ -1,10 +1,10 @@
-# benchmarks: questions made of facts.
+# benchmarks: questions built from facts.
 # Needs <results>/sources/{source}/facts.parquet, templates and released files;
 # makes <results>/benchmarks/{benchmark}/{items,candidates,prompts}.parquet.
 
-#: the attributes that some probe asks, all of them when none does
+#: the attributes that some probe uses, or all of them if none does
 ASKED_ATTRIBUTES = [a for a in ATTRIBUTES if a in RUN.probed()] or list(ATTRIBUTES)
-#: whether facts to search with come out of our own pulls
+#: whether the facts for prompt search come from this run's pulls
 IS_PULLED = SETTINGS.prompt_tasks.facts.search == "pulls"
 
 
@@ -55,10 +55,10 @@ rule allow_graph:
     priority: FIRST
     threads: 1
     resources:
-        # the process and the frames that leave the joins take the rest
+        # the process and the frames that the joins return need the rest
         mem_mb=3000,
     params:
-        # the script imports all of them by their names
+        # the script imports all of them by name
         code=code("allow_graph", "benchmarks/attributes/*"),
         section=lambda w: asdict(GRAPHS[w.graph]),
         ontoprobe=without(SETTINGS.ontoprobe, "soft"),
@@ -204,7 +204,7 @@ rule construct_ontoprobe:
         code=code("load_ontoprobe"),
         settings=without(SETTINGS.ontoprobe, "soft"),
         properties=SETTINGS.ontology.properties,
-        # own graphs are asked what they have
+        # user-supplied graphs are checked for what they contain
         partly=lambda w: w.origin in GRAPHS,
         languages=list(SETTINGS.languages),
         seed=SETTINGS.seed,
@@ -249,10 +249,10 @@ rule encode_graph:
     log:
         "<logs>/benchmarks/graph.log",
     priority: FIRST
-    # asks for one core: with two it waited for both of two, behind probes that take an hour
+    # requests one core: with two, it would wait for both cores behind probes that take an hour
     threads: 1
     resources:
-        # the process and the frames that leave the joins take the rest
+        # the process and the frames that the joins return need the rest
         mem_mb=3000,
     params:
         code=code("encode_graph"),
@@ -263,8 +263,8 @@ rule encode_graph:
         "../scripts/encode_graph.py"
 
 
-# of the embedded graph in one job, as most are done in less time than it takes to start; of others
-# in a job each, so that one that cannot be built keeps no other from being built
+# one job for the embedded graph, where most attributes take less time than a job's start; one job
+# per attribute otherwise, so that one failure does not block the others
 for PART, NAMES in (
     {"": ASKED_ATTRIBUTES}
     if SETTINGS.attributes.graph == "world"
@@ -302,15 +302,15 @@ for PART, NAMES in (
         priority: FIRST
         threads: 1
         resources:
-            # the process and the frames that leave the joins take the rest
+            # the process and the frames that the joins return need the rest
             mem_mb=3000,
         params:
-            # the script imports them by their names; a file depends on its own attribute's module
+            # the script imports them by name; a file depends only on its attribute's module
             code=codes("build_attributes", "benchmarks/attributes", NAMES),
             attributes=NAMES,
             settings=without(SETTINGS.attributes, *(set(ATTRIBUTES) - set(NAMES))),
             joins=asdict(SETTINGS.joins),
-            # a template may change and nothing is built anew: which relations have one counts
+            # a changed template rebuilds nothing; what matters is which relations have one
             templated=(
                 []
                 if ATTRIBUTE_GRAPH.section
@@ -335,7 +335,7 @@ rule build_prompt_facts:
         manual=lambda w: lama("relations.jsonl"),
         lpaqa=lambda w: lama("optiprompt"),
         templates="<resources>/templates/templates.tsv",
-        # facts to search with out of our own pulls, where they are asked for
+        # facts for prompt search from this run's pulls, if requested
         trex="<results>/knowledge/trex/facts.parquet" if IS_PULLED else [],
         wikidata="<results>/sources/wikidata/facts.parquet" if IS_PULLED else [],
     output:
@@ -429,7 +429,7 @@ rule build_prompt_classes:
 rule build_prompt_world:
     input:
         facts="<results>/knowledge/world/facts.parquet",
-        # which facts a prompt can be searched on at all
+        # the facts that prompts can be searched on
         trained_on="<resources>/control/facts.parquet",
         templates="<resources>/templates/templates.tsv",
         labels="<resources>/templates/bear_labels.tsv",
@@ -477,7 +477,7 @@ rule build_prompt_graph:
         "../scripts/build_prompt_graph.py"
 
 
-# all facts of the embedded world, trained on or held out, for models that were trained on none of them
+# all facts of the embedded graph, for models that were not trained on its facts
 use rule build_prompt_graph as build_prompt_world_all with:
     input:
         facts="<results>/knowledge/world/facts.parquet",

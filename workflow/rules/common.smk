@@ -1,5 +1,5 @@
 # Reads the config and the tables of models and experiments, checks every name before anything runs,
-# and says what all rules use. What follows of them is kgprobe.workflow's to say.
+# and defines what all rules use. Decisions derived from them are made in kgprobe.workflow.
 import os
 import sys
 from dataclasses import asdict, replace
@@ -34,18 +34,18 @@ from kgprobe.workflow.benchmarks import PROMPT_TASKS, files_of
 from kgprobe.workflow.run import PROMPTS, check, read_run, switches
 from kgprobe.workflow.sources import data_parts, endpoint, files, without
 
-#: Priorities: first comes what long jobs wait for, then the search of prompts, for which a model's
-#: probes wait, and masked models, which are asked a sentence once a token; then the other probes,
-#: then everything else. A probe with several threads begins when so many cores are free: on two,
-#: when nothing with one is left, and then it uses both to the end.
+#: Priorities: first the inputs of long jobs, then prompt search, which a model's probes wait for, and
+#: masked models, which need one pass per token; then the other probes, then everything else. A
+#: probe with several threads starts when that many cores are free: on two cores, after all
+#: single-threaded jobs.
 FIRST, SECOND, THIRD = 3, 2, 1
 
 
-# jobs read this file, too: only the process that was started by hand ends the whole run
+# jobs read this file, too: only the process started by the user ends the whole run
 GUARD = guard.Guard(workflow) if workflow.is_main_process else None
 
 try:
-    # the files below what is given on the command line come first
+    # configuration files come first, then values from the command line
     GIVEN = list(workflow.overwrite_configfiles)
     CONFIGS = [*workflow.configfiles[len(GIVEN) :], *GIVEN]
     SETTINGS = read_config(config, CONFIGS)
@@ -56,18 +56,18 @@ except (ConfigError, experiments.TableError) as problem:
     raise WorkflowError(str(problem)) from None
 
 GRAPHS, DUMPS = SETTINGS.sources.graphs, sources.statement_dumps(SETTINGS)
-#: which pull a constructed set is made from
+#: constructed set -> the pull it is built from
 ORIGIN = {"bear": "wikidata", "world": "world"} | {name: name for name in GRAPHS}
-#: OntoProbe set -> its ontology, and the pull whose statements say how well an instance is known
+#: OntoProbe set -> its ontology, and the pull whose statements count an instance's popularity
 ONTOLOGIES = {"world": ("world_ontology", "world"), "built": ("ontology", "wikidata")}
 ONTOLOGIES |= {name: (name, name) for name in GRAPHS}
 
-# scripts that show the configuration, or what changes no answer, take it whole
+# scripts that display the configuration, or that do not affect answers, get all of it
 config.update(asdict(SETTINGS))
 RESULTS = f"results/{SETTINGS.run.name}"
 
 
-# what the rules write as <results>, <logs> and <resources>
+# the folders that rules write as <results>, <logs> and <resources>
 workflow.register_pathvars(
     results=RESULTS,
     logs=f"logs/{SETTINGS.run.name}",
@@ -75,8 +75,8 @@ workflow.register_pathvars(
 )
 
 
-# jobs read this file, too: only the process that was started by hand tells what the table stands
-# for, or takes the folder's lock
+# jobs read this file, too: only the process started by the user prints what the table of
+# experiments expands to, or takes the folder's lock
 if workflow.is_main_process and workflow.output_settings.dryrun:
     print(
         experiments.describe_rows(RUN.rows, SETTINGS.tables.experiments),
@@ -93,7 +93,7 @@ elif workflow.is_main_process and not {"--unlock", "--lint"} & set(sys.argv):
     GUARD.own(RESULTS, f"{SETTINGS.data}/answers")
 
 
-# the scheduler, which is made before, has taken SIGTERM
+# the scheduler, which is created earlier, has replaced the handler of SIGTERM
 onstart:
     if GUARD:
         GUARD.listen()
@@ -114,7 +114,7 @@ onstart:
 
 
 def to_do():
-    """The jobs that are to do."""
+    """The jobs that will run."""
     return [
         PlannedJob(
             job.rule.name,
@@ -130,10 +130,10 @@ def to_do():
 
 
 def lacking(planned):
-    """What some jobs want from outside and is not there."""
+    """External requirements of the jobs that are missing."""
     known = costs.read(Path(experiments.located("resources/costs.tsv")))
     memory = models.estimate_mb(RUN, parts.stages(RUN))
-    # nodes of a cluster have memory of their own
+    # the nodes of a cluster have their own memory
     here = models.memory_mb() if workflow.resource_settings.nodes is None else 0
     return needs.find_missing(SETTINGS, planned, RUN.models, known, memory, here)
 
@@ -181,12 +181,12 @@ def lama(*names):
 
 
 def released(source, part):
-    """A folder of a released data set; it is downloaded first where access is live."""
+    """A folder of a released data set; downloaded first if access is live."""
     return data_parts(SETTINGS, source, [part])[0]
 
 
 def of_origin(table, ours):
-    """The table of templates or relations of a constructed set: ours, or its own graph's."""
+    """The templates or relations of a constructed set: kgprobe's, or those of its user-supplied graph."""
     return lambda wildcards: (
         f"<results>/benchmarks/own/{wildcards.origin}/{table}.tsv"
         if wildcards.origin in GRAPHS
@@ -195,5 +195,5 @@ def of_origin(table, ours):
 
 
 def rdf(wildcards):
-    """RDF files that the queries of a source are asked of; none when it is pulled live."""
+    """RDF files that a source's queries run on; none if it is pulled live."""
     return sources.rdf_files(SETTINGS, wildcards.source)

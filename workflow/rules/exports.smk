@@ -1,4 +1,4 @@
-# Questions in the formats of others, made when they are asked for by name:
+# Questions in the formats of other programs, made when requested by name:
 #   snakemake --cores 2 --configfile CONFIG -- results/NAME/exports/lm-eval/world_lite
 #   snakemake --cores 2 --configfile CONFIG -- results/NAME/exports/lm-eval-choices/onto_world
 # Needs <results>/benchmarks/; makes <results>/exports/FORMAT/NAME/.

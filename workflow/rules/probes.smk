@@ -1,9 +1,9 @@
-# probes: prompts that are searched or trained with a model, and what models answer.
+# probes: prompts that are searched or trained with a model, and the answers of models.
 # Needs <results>/benchmarks/{benchmark}/, <results>/models/ and config/models.tsv; makes
 # <results>/{scores,fills,choices,ranks,outcomes,sweeps,prompts}/.
 
 
-# one job for all of them: each is done in less time than it takes to start
+# one job for all of them: each takes less time than a job's start
 rule word_prompts:
     input:
         questions=files_of(ASKED_ATTRIBUTES, "items"),
@@ -24,7 +24,7 @@ rule word_prompts:
     threads: 1
     params:
         code=code("word_prompts"),
-        # the others are read by tables
+        # tables read the others
         settings=without(
             SETTINGS.attribute_prompts, "match", "ambiguous_denominator", "intersect"
         ),
@@ -34,7 +34,7 @@ rule word_prompts:
         "../scripts/word_prompts.py"
 
 
-# one job a model and stage: loading it takes longer than most of what it is asked
+# one job per model and stage: loading a model takes longer than most of its probes
 for (stage, model), stage_parts in parts.stages(RUN).items():
 
     rule:
@@ -51,21 +51,21 @@ for (stage, model), stage_parts in parts.stages(RUN).items():
         log:
             f"<logs>/{stage}/{model}.log",
         priority: SECOND if stage == "prompts" or RUN.models[model]["kind"] == "masked" else THIRD
-        # a process a thread, and a device a process where there are several, for whole sentences
-        # alone (`--set-threads probes_gpt2=4`). Each works with one thread, so that the last bits
-        # do not depend on the number of cores
+        # sentences only: one process per thread, and one device per process if there are several
+        # (`--set-threads probes_gpt2=4`). Each process has one thread, so that the last bits do
+        # not depend on the number of cores
         threads: models.threads_of(RUN, stage, model)
         resources:
             gpu=models.accelerators(RUN, model),
             api=int(RUN.models[model]["kind"] == "api"),
             mem_mb=models.memory_of(RUN, stage_parts, model),
-            # minutes on a cluster; what is finished until then is kept
+            # minutes on a cluster; finished answers are kept
             runtime=720,
         params:
             code=codes("ask", "probes/jobs/methods", [p.method for p in stage_parts]),
             model=models.of_model(RUN, model),
             asked=parts.plain(RUN, stage_parts),
-            # answers by content; runs share them, and what a stop leaves is taken up
+            # answers by content: runs share them, and a stopped job resumes from them
             kept=f"{SETTINGS.data}/answers",
         script:
             "../scripts/ask.py"

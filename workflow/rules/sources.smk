@@ -1,4 +1,4 @@
-# sources: everything that comes in from outside, as raw tables.
+# sources: all external data, as raw tables.
 # Needs resources/world, RDF files or endpoints, a folder or zip of T-REx files; makes
 # <results>/sources/{source}/*.parquet and the raw snapshots below the data folder.
 from kgprobe.sources.dumps import lock_file
@@ -23,14 +23,14 @@ PULLED = {
 }
 
 
-#: minutes of a pull, a download and a job that reads a dump, where a cluster bounds them; what has
-#: come until then is kept
+#: minutes of a pull, a download and a job that reads a dump, for clusters with time limits; what has
+#: arrived by then is kept
 PULL, DOWNLOAD, READING = 1440, 2880, 1440
-#: what is read for statements
+#: tables that statements are read from
 READ = sources.read_dumps(SETTINGS)
 #: the files of fixed commits and their ids
 LOCK_FILE = lock_file.read_lock_file(experiments.located(SETTINGS.sources.lock_file))
-#: tables of an own graph
+#: tables of a user-supplied graph
 OWN_TABLES = (
     "facts coverage classes class_hierarchy types properties property_hierarchy "
     "templates problems"
@@ -42,7 +42,7 @@ rule pull_facts:
         rdf=rdf,
         query=lambda w: f"<resources>/queries/wikidata/{endpoint(SETTINGS, w.source).statements}.rq",
         properties="<resources>/queries/wikidata/properties.rq",
-        # counts what the query for facts leaves out, where there is anything to count
+        # counts what the query for facts leaves out, if there is anything to count
         left_out=lambda w: (
             []
             if endpoint(SETTINGS, w.source).statements == "facts_truthy"
@@ -70,7 +70,7 @@ rule pull_facts:
         endpoints=SETTINGS.sources.endpoints,
         languages=list(SETTINGS.languages),
         least=lambda w: 0 if w.source == "world" else SETTINGS.bear.min_sitelinks,
-        # of the world everything; of Wikidata what BEAR asks for
+        # everything in the embedded graph; only BEAR's relations of Wikidata
         everything=lambda w: w.source == "world",
     script:
         "../scripts/pull_facts.py"
@@ -106,7 +106,7 @@ rule pull:
         "../scripts/pull.py"
 
 
-# the embedded graphs: a job for each, which loads its files once and asks for all tables
+# the embedded graphs: one job for each, which loads its files once and runs all queries
 for SOURCE, GRAPH in {"world": "wikidata", "world_dbpedia": "dbpedia"}.items():
 
     rule:
@@ -183,7 +183,7 @@ rule ingest_trex:
     priority: FIRST
     threads: 1
     resources:
-        # one file's bytes, its parsed form and its columns
+        # the bytes of one file, its parsed form and its columns
         mem_mb=1500,
     params:
         code=code("ingest_trex"),
@@ -204,7 +204,7 @@ rule merge_trex:
         problems="<results>/sources/trex/problems.parquet",
     log:
         "<logs>/sources/trex.log",
-    # asks for one core: with two it waited for both of two, behind probes that take an hour
+    # requests one core: with two, it would wait for both cores behind probes that take an hour
     priority: FIRST
     threads: 1
     params:
@@ -222,14 +222,14 @@ rule read_dump:
         coverage="<results>/sources/{dump}/coverage.parquet",
         unread="<results>/sources/{dump}/unread.parquet",
         aliases="<results>/sources/{dump}/aliases.parquet",
-        # properties as the query service has them, which the queries are asked of
+        # properties as in the query service, on which the queries run
         properties="<results>/sources/{dump}/described.nt",
     log:
         "<logs>/sources/{dump}/facts.log",
     wildcard_constraints:
         dump="|".join(READ) or "none",
     priority: FIRST
-    # as many unpack, and as many read what is unpacked: a block of text and its rows each
+    # as many processes unpack as read unpacked text; each holds a block of text and its rows
     threads: 8
     resources:
         mem_mb=lambda w, threads: 2000 + 1000 * threads,
@@ -366,7 +366,7 @@ for (name, number), archive in sources.archives(SETTINGS).items():
         localrule: True
         threads: 1
         resources:
-            # two connections a host at most
+            # at most two connections per host
             downloads=1,
             runtime=DOWNLOAD,
         params:
@@ -375,7 +375,7 @@ for (name, number), archive in sources.archives(SETTINGS).items():
             number=number,
             url=archive.url,
             parts=archive.parts,
-            # its files and their ids; who may be asked for how long changes no file
+            # its files and their ids; timeouts and rate limits change no file
             tree=asdict(tree) if tree else None,
             cut=SETTINGS.sources.cut,
         script:

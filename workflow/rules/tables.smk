@@ -9,11 +9,11 @@ from kgprobe.sources import missing
 SCORED = RUN.probes("bear", "sentence")
 ATTRIBUTE_ROWS = attributes.plain_rows(RUN)
 MEMORIZED, ONTO_SETS = ontoprobe.memorized_rows(RUN), ontoprobe.list_sets(RUN)
-#: BEAR's printed tables, and its figures
+#: BEAR's printed tables and figures
 FIGURES = [
     f"bear_{what}_{b}" for b in RUN.probed("bear") for what in ("size", "relations")
 ]
-#: what relations are called
+#: tables with the names of relations
 NAMES = [
     "<resources>/templates/bear_relations.tsv",
     *expand(rules.word_graph.output.relations, graph=tables.own_graphs(RUN, "bear")),
@@ -46,7 +46,7 @@ rule tabulate:
         figures=[f"<results>/report/figures/{name}.svg" for name in FIGURES],
     log:
         "<logs>/tables/bear.log",
-    # takes longest
+    # the longest job of this stage
     priority: THIRD
     threads: 1
     params:
@@ -277,7 +277,7 @@ rule report:
         judged=tables.results_files(RUN, "judged"),
         questions=tables.list_question_files(RUN),
         options=tables.list_question_files(RUN, "candidates", "prompts"),
-        # the questions of two methods beside a benchmark's own
+        # questions of the two methods that do not ask a benchmark's own
         beside=sorted(
             {
                 f"<results>/benchmarks/{row['benchmark']}/{name}.parquet"
@@ -286,13 +286,13 @@ rule report:
             }
         ),
         sections=tables.sections(RUN),
-        # numbers of earlier runs that travel with the project
+        # numbers of earlier runs, shipped with the project
         measured=sorted(
             str(path)
             for path in Path(experiments.located("resources/measured")).glob("*.tsv")
             if path.stem != "bench"
         ),
-        # what control models that the run does not ask said of each method
+        # validity of each method, from an earlier run on control models
         validity=tables.validity(RUN),
         claims="<resources>/published/claims.tsv",
         published=[f"<resources>/published/{name}.tsv" for name in """
@@ -322,7 +322,7 @@ rule report:
         "../scripts/report.py"
 
 
-# said last, what could not be had and how to get it
+# printed last: what was unavailable and how to get it
 onsuccess:
     for line in [*missing.describe_missing(RESULTS), *allowed.describe(RESULTS)]:
         print(line, file=sys.stderr)

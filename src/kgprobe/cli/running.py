@@ -16,7 +16,7 @@ from kgprobe.stops import ENDED, passed_on
 PASSED = {"allow_extra_args": True, "ignore_unknown_options": True}
 #: key of a context: the words behind `--`
 BEHIND = "kgprobe.behind"
-Configs = Annotated[list[str] | None, typer.Argument(help="Laid over config/config.yaml.")]
+Configs = Annotated[list[str] | None, typer.Argument(help="Merged into config/config.yaml.")]
 
 
 def validate(configs: Configs = None, as_json: Json = False) -> None:
@@ -112,7 +112,7 @@ class Passing(TyperCommand):
 
 def run(
     context: typer.Context,
-    config: Annotated[str, typer.Argument(help="Laid over config/config.yaml.")],
+    config: Annotated[str, typer.Argument(help="Merged into config/config.yaml.")],
     cores: Annotated[str, typer.Option(help="As in Snakemake.")] = "all",
     as_json: Json = False,
 ) -> None:

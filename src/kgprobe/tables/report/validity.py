@@ -185,7 +185,7 @@ def _list_failed(failed: pl.DataFrame, probes: pl.DataFrame) -> grid.Grid:
         head = grid.Cell(", ".join(filter(None, map(str, (paper, method, scoring)))))
         why = WHY.get((str(paper), str(method)), "–")
         rows.append([head, grid.Cell(f"{group.height} of {of}"), grid.Cell(why, small=which)])
-    heads = ["paper, method, scoring", "outside the requirement", "why, and which"]
+    heads = ["paper, method, scoring", "failed", "why, and which"]
     return grid.Grid("Control probes that fail the requirement", heads, rows)
 
 

@@ -68,7 +68,7 @@ def settings_of(
     ):
         raise ProbeTaskError(
             f"{task.name}: asks for {task.kind}, but by its name has the settings of {name}; "
-            f"legal starts of a name: {', '.join(prompt_settings.TASKS)}, any other for facts"
+            f"valid prefixes of a name: {', '.join(prompt_settings.TASKS)}, any other for facts"
         )
     given = {key: value for key, value in section["settings"].items() if value is not None}
     return settings_for(mode, name, loaded.spec.kind, **{"truncate": task.truncate, **given})

@@ -20,7 +20,7 @@ from kgprobe.files import ROOT
 from kgprobe.templates import FORMS
 
 #: What the note of a hub model without a commit says: its branch may move, its numbers with it.
-UNSEEN = "revision never seen in a public file"
+UNSEEN = "revision not confirmed by a public file"
 
 #: Where the real test data lie when KGPROBE_DATA does not say otherwise.
 DEFAULT_DATA = "../shared/data"

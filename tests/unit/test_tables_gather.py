@@ -66,7 +66,7 @@ def test_a_run_becomes_results_figures_and_a_section(files):
     assert probes[0].control
     flags = {item: i % 2 == 0 for i, item in enumerate(sorted(FRAMES["items"]["item"]))}
     found = made(folder, rows, paths, facts=training_facts(FRAMES, flags))
-    # the control model answers by chance: it is outside the requirement, and marked everywhere
+    # the control model answers by chance: it fails the requirement and is marked everywhere
     assert number(found, "valid", model="control-masked")["value"] == 0
     sign = marks.signs(found)
     signs = {row["model"]: sign(row) for row in found.filter(metric="accuracy").rows(named=True)}

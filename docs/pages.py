@@ -1,6 +1,6 @@
-"""Pages of the documentation that lie elsewhere in the repository or are made of the code.
+"""Documentation pages that are elsewhere in the repository or generated from the code.
 
-A hook of mkdocs: what is read here is never copied by hand, so that it cannot differ.
+A hook of mkdocs: the pages are read from their source, so that they cannot differ from it.
 """
 
 import inspect
@@ -32,7 +32,7 @@ ELSEWHERE = {
 
 
 def on_files(files: "Files", config: Any) -> "Files":
-    """Add the pages that do not lie in docs/."""
+    """Add the pages that are not in docs/."""
     from mkdocs.structure.files import File  # the tests read this module without mkdocs
 
     for page, name in ELSEWHERE.items():
@@ -49,7 +49,7 @@ def on_files(files: "Files", config: Any) -> "Files":
 
 
 def on_post_build(config: Any) -> None:
-    """Copy the report as it is: some of its files would be taken for pages, or left out."""
+    """Copy the report unchanged: mkdocs would render some of its files as pages, or skip them."""
     for path in run_files(RUN):
         target = Path(config.site_dir) / "run" / path.relative_to(RUN)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -57,7 +57,7 @@ def on_post_build(config: Any) -> None:
 
 
 def with_report(text: str, run: Path) -> str:
-    """The first page with a link to the report of a run, where that has one."""
+    """Return the first page, with a link to the report of a run if there is one."""
     if not (run / REPORT).is_file():
         return text
     name = f"`results/{run.name}/{REPORT}`"
@@ -65,7 +65,7 @@ def with_report(text: str, run: Path) -> str:
 
 
 def run_files(run: Path) -> list[Path]:
-    """The files of a run's report, and those of the run that its pages link to."""
+    """Yield the files of a run's report, and the files of the run that its pages link to."""
     found = {path for path in (run / "report").rglob("*") if path.is_file()}
     for page in [path for path in found if path.suffix == ".html"]:
         for link in re.findall(r'href="([^":#]+)', page.read_text(encoding="utf-8")):
@@ -78,12 +78,12 @@ def run_files(run: Path) -> list[Path]:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Links out of docs/ lead to the pages that are made of those files."""
+    """Point links that leave docs/ to the pages that are generated from those files."""
     return linked(markdown, Path("docs") / Path(page.file.src_uri).parent)
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Long names in the cells of tables break behind their dots, not inside of words."""
+    """Let long names in table cells break after their dots, not inside words."""
 
     def breakable(found: re.Match[str]) -> str:
         return re.sub(r"([._])", r"\1<wbr>", found[0])
@@ -92,7 +92,7 @@ def on_page_content(html: str, **_: Any) -> str:
 
 
 def linked(text: str, folder: Path) -> str:
-    """`text` of a file in `folder` with its links as the site has them."""
+    """Return `text` of a file in `folder` with its links as the site needs them."""
     pages = {name: page for page, name in ELSEWHERE.items()}
 
     def page(found: re.Match[str]) -> str:
@@ -110,7 +110,8 @@ def linked(text: str, folder: Path) -> str:
 
 
 def notebook(path: Path) -> str:
-    """A notebook as a page: its text and its code, which a test runs, and the file itself."""
+    """Render a notebook as a page: its text, its code (which a test runs), and a link to the
+    file."""
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     parts = []
     for cell in cells:
@@ -121,7 +122,7 @@ def notebook(path: Path) -> str:
 
 
 def columns() -> str:
-    """The data dictionary: every contract with what is said of it, its key and its columns."""
+    """Return the data dictionary: every contract with its description, key and columns."""
     source = inspect.getsource(contracts)
     parts = [
         "# Columns of every file\n\nMade of `src/kgprobe/contracts.py`; `schema.write` and "
@@ -140,7 +141,7 @@ def read_comment(source: str, name: str) -> str:
 
 
 def table(contract: Contract) -> list[str]:
-    """A contract's columns as a table."""
+    """Render the columns of a contract as a table."""
     told: Mapping[str, str] = MEANING.get(contract.name, {})
     rows = ["| column | type | what it holds |", "|---|---|---|"]
     for name, dtype in contract.columns.items():

@@ -1,4 +1,4 @@
-"""The pictures of README.md and docs/, of committed measurements: python docs/pictures.py"""
+"""Draw the pictures of README.md and docs/ from committed measurements: python docs/pictures.py"""
 
 import itertools
 import re
@@ -24,7 +24,7 @@ MODELS = {
 
 
 def results(kept: pl.DataFrame) -> draw.Chart:
-    """How many of the trained-on and held-out facts of world_lite each model has right."""
+    """Plot how many trained-on and held-out facts of world_lite each model answers correctly."""
     asked = {"benchmark": "world_lite", "method": "sentence", "group": "", "slice": ""}
     found = {(row["metric"], row["model"]): row
              for row in kept.filter(plain(), **asked).rows(named=True)}  # fmt: skip
@@ -54,7 +54,7 @@ def results(kept: pl.DataFrame) -> draw.Chart:
 
 
 def sizes(bench: pl.DataFrame) -> draw.Chart:
-    """Wall seconds, memory and disk of the nine attributes by the number of statements."""
+    """Plot wall seconds, memory and disk of the nine attributes by the number of statements."""
     shown = {r" \(": "wall seconds", ", peak memory": "peak MB", ", written": "MB written"}
     points = []
     for (end, title), row in itertools.product(shown.items(), bench.rows(named=True)):
@@ -74,7 +74,8 @@ def sizes(bench: pl.DataFrame) -> draw.Chart:
 
 
 def page_cost(table: pl.DataFrame) -> draw.Chart:
-    """CPU seconds of a page and of a listing by the size of the relation, a line an engine."""
+    """Plot CPU seconds of a page and of a listing by the size of the relation, one line per
+    engine."""
     titles = {"page": "a page, CPU seconds", "listing": "the listing, CPU seconds"}
     return alt.hconcat(*(
         _lines(
@@ -87,7 +88,7 @@ def page_cost(table: pl.DataFrame) -> draw.Chart:
 
 
 def _lines(points: Sequence[Mapping[str, Any]], title: str, below: str, scale: Any) -> draw.Chart:
-    """One panel: a line for each `line` of the points, over a log axis of counts."""
+    """One panel: a line for each value of `line`, over a logarithmic axis of counts."""
     places = sorted({point["at"] for point in points})
     x = alt.X("at:Q", title=below, scale=alt.Scale(type="log", nice=False),
               axis=alt.Axis(values=places, format="~s"))  # fmt: skip

@@ -1,7 +1,7 @@
-"""Pages whose examples are run, so that an output cannot differ from what the package gives.
+"""Run the examples of documentation pages, so that a shown output cannot differ from the real one.
 
-`python docs/worked.py write` runs the lines behind >>> of each page, one page after the other, and
-puts what they print below them; `check` tells what is not so.
+`python docs/worked.py write` runs the lines after >>> of each page and inserts what they print;
+`check` reports outputs that differ.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT))
 
 
 def filled(text: str) -> str:
-    """A page with the outputs that its examples give now. What fails in it is raised."""
+    """Return a page with the current outputs of its examples. Errors of an example are raised."""
     lines, made, at = text.splitlines(keepends=True), list[str](), 0
     names: dict[str, object] = {"__name__": "__main__"}
     for example in doctest.DocTestParser().get_examples(text):
@@ -33,7 +33,7 @@ def filled(text: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """`write` or `check`; returns the exit status."""
+    """Run `write` or `check`; return the exit status."""
     if arguments not in (["write"], ["check"]):
         print("usage: python docs/worked.py write|check", file=sys.stderr)
         return 2

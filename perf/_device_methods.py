@@ -1,7 +1,7 @@
-"""What a device is measured with: models of real shapes with random weights, and five methods.
+"""Models and methods that perf/device.py measures: real shapes with random weights, five methods.
 
-Beside perf/device.py; torch, transformers and numpy alone. The questions have the sizes of the
-papers' (answers of a few tokens, sixty options, 783 candidates), in made-up words.
+Needs torch, transformers and numpy only. The questions have the sizes of the papers' questions
+(answers of a few tokens, sixty options, 783 candidates), in made-up words.
 """
 
 import copy
@@ -48,7 +48,7 @@ SPECIAL = {"pad": "[PAD]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]", "un
 
 @dataclass(frozen=True)
 class Answers:
-    """What a method said: log-probabilities and an order for every question, and what it took."""
+    """Answers of a method: log-probabilities and an order for every question, and the cost."""
 
     values: list[np.ndarray]
     orders: list[list[Any]]
@@ -85,27 +85,27 @@ def build_model(kind: str, shape: str) -> Loaded:
 
 
 def moved(loaded: Loaded, device: torch.device, dtype: str) -> Loaded:
-    """A copy of a model on a device, in another arithmetic."""
+    """Copy a model to a device, in another precision."""
     model = copy.deepcopy(loaded.model).to(device=device, dtype=DTYPES[dtype])
     spec = replace(loaded.spec, dtype=dtype)
     return Loaded(spec, model, loaded.tokenizer, device, loaded.limit, {})
 
 
 def load_folder(kind: str, folder: str, device: torch.device, dtype: str) -> Loaded:
-    """A model out of a folder."""
+    """Load a model from a folder."""
     bos = "-" if kind == "masked" else "forced"
     spec = ModelSpec(Path(folder).name, kind, f"folder:{folder}", dtype=dtype, bos=bos)
     return load_model(spec, str(device))
 
 
 def words(rng: np.random.Generator, low: int, high: int, most: int) -> str:
-    """`low` to `most` made-up words."""
+    """Return `low` to `most` made-up words."""
     return " ".join(f"w{n}" for n in rng.integers(low, high, size=rng.integers(1, most + 1)))
 
 
 def sentences(loaded: Loaded, count: int) -> Answers:
-    """Every option of every question in the sentence; BEAR's sizes: subjects and answers of a few
-    tokens, sixty options."""
+    """Fill every option of every question into its sentence. BEAR's sizes: subjects and answers of
+    a few tokens, sixty options."""
     rng = np.random.default_rng(0)
     same = {"relation": "r", "template": "the capital of [X] is [Y] ."}
     options = [words(rng, 100, 4000, 4) for _ in range(OPTIONS)]
@@ -114,7 +114,7 @@ def sentences(loaded: Loaded, count: int) -> Answers:
 
 
 def of_questions(loaded: Loaded, questions: Sequence[Mapping[str, Any]]) -> Answers:
-    """Every option of questions, as perf.peers draws them, in their sentences."""
+    """Fill every option of the questions that perf.peers draws into their sentences."""
     items = [
         Item(f"{n:06}", q["relation"], q["subject"], q["relation"]) for n, q in enumerate(questions)
     ]
@@ -129,7 +129,7 @@ def of_questions(loaded: Loaded, questions: Sequence[Mapping[str, Any]]) -> Answ
 
 
 def clozes(loaded: Loaded, count: int) -> Answers:
-    """The ranking of 783 candidates in three templates, all configurations."""
+    """Rank 783 candidates in three templates, all configurations."""
     rng = np.random.default_rng(1)
     labels = [words(rng, 100, 4000, 3) for _ in range(CANDIDATES)]
     asked = [
@@ -151,7 +151,7 @@ def clozes(loaded: Loaded, count: int) -> Answers:
 
 
 def fills(loaded: Loaded, count: int) -> Answers:
-    """The five best fillings of a mask slot, and the log-probability of the gold."""
+    """Find the five best fillings of a mask slot, and the log-probability of the gold answer."""
     rng = np.random.default_rng(2)
     is_masked = loaded.spec.kind == "masked"
     text = "[X] is a [Y] ." if is_masked else "the capital of [X] is [Y]"
@@ -170,7 +170,7 @@ def fills(loaded: Loaded, count: int) -> Answers:
 
 
 def searches(loaded: Loaded, count: int) -> Answers:
-    """One iteration of the trigger search: a gradient, and ten candidates on the other half. A
+    """Run one iteration of the trigger search: a gradient, and ten candidates on the other half. A
     gradient counts as three passes."""
     rng = np.random.default_rng(3)
     half = max(count // 12, 8)
@@ -196,7 +196,7 @@ def searches(loaded: Loaded, count: int) -> Answers:
 
 
 def ordered(values: Any) -> list[list[Any]]:
-    """Options of every question, the likeliest first."""
+    """Sort the options of every question, the most likely first."""
     return [np.argsort(-row, kind="stable").tolist() for row in values]
 
 

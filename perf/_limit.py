@@ -1,4 +1,4 @@
-"""A fresh process under a limit of memory that the kernel holds."""
+"""Run a fresh process under a memory limit that the kernel enforces."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ ROOT = Path("/sys/fs/cgroup")
 
 @contextlib.contextmanager
 def group(megabytes: int) -> Iterator[Path | None]:
-    """A control group with that limit; None where this user may not make one."""
+    """Create a control group with that limit; return None if this user may not create one."""
     for parent, setting in (("memory", "memory.limit_in_bytes"), ("", "memory.max")):
         folder = ROOT / parent / f"kgprobe-{os.getpid()}"
         # the files are the kernel's: a folder elsewhere has none
@@ -34,10 +34,10 @@ def group(megabytes: int) -> Iterator[Path | None]:
 
 
 def run(command: Sequence[str], megabytes: int) -> subprocess.CompletedProcess[str]:
-    """The command, killed by the kernel where it takes more.
+    """Run a command that the kernel kills if it exceeds the limit.
 
-    Where control groups cannot be made, what it allocates is limited (RLIMIT_DATA), which counts
-    what is never touched as well.
+    Without control groups, allocation is limited (RLIMIT_DATA), which also counts memory that is
+    never touched.
     """
     with group(megabytes) as folder:
 

@@ -25,7 +25,7 @@ Slice = list[dict[str, Any]]
 
 
 def peer(case: Case) -> Callable[[Slice], list[float]]:
-    """lm-pub-quiz: sums of every option of every question, one question after the other."""
+    """lm-pub-quiz: sums of every option of every question, one question at a time."""
     from lm_pub_quiz import Evaluator
 
     kind = {"causal": "CLM", "masked": "MLM"}[case["kind"]]
@@ -50,7 +50,7 @@ def peer(case: Case) -> Callable[[Slice], list[float]]:
 
 
 def harness(case: Case) -> Callable[[Slice], list[float]]:
-    """lm-evaluation-harness: the log-likelihood of every option's sentence behind its prefix."""
+    """lm-evaluation-harness: the log-likelihood of every option's sentence after its prefix."""
     from lm_eval.api.instance import Instance
     from lm_eval.models.huggingface import HFLM
 
@@ -102,7 +102,8 @@ SIDES: dict[str, Callable[[Case], Callable[[Slice], list[float]]]] = {
 
 
 def peak() -> float:
-    """MiB of this process's largest resident set; ru_maxrss would begin with its parent's."""
+    """Return the MiB of this process's largest resident set; ru_maxrss would include its
+    parent's."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1024
 

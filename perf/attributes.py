@@ -46,7 +46,7 @@ WIKIDATA = 1500
 
 @dataclass(frozen=True)
 class Size:
-    """So many runs, and what one may take: MB that the kernel grants it, and wall seconds."""
+    """Number of runs of a size, and their limits: MB that the kernel grants, and wall seconds."""
 
     runs: int
     limit_mb: int
@@ -59,7 +59,7 @@ RESULTS = Path("results/perf")
 
 
 def one(path: str, limit_mb: int, built: str = "") -> dict[str, Any]:
-    """Wall and CPU seconds of every step, rows, and the peak memory of this process."""
+    """Return wall and CPU seconds of every step, rows, and the peak memory of this process."""
     memory = joins_mb(limit_mb)
     steps: list[dict[str, Any]] = []
 
@@ -102,13 +102,13 @@ def one(path: str, limit_mb: int, built: str = "") -> dict[str, Any]:
 
 
 def count_written_bytes() -> int:
-    """Bytes that this process gave to disks so far."""
+    """Return the bytes that this process has written to disk so far."""
     told = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
     return int(told["write_bytes"])
 
 
 def check(name: str, patterns: pl.DataFrame) -> None:
-    """Ends the run unless the planted patterns were found in their exact numbers."""
+    """End the run unless the planted patterns were found in their exact numbers."""
     known = Planted()
     expected = {
         "symmetry": {"P26": known.pairs},

@@ -108,7 +108,7 @@ def gold(loaded: Loaded, known: Problem, chunk: Any, trigger: list[int]) -> Any:
 
 
 def swapped(trigger: list[int], place: int, token: int) -> list[int]:
-    """The trigger with another token at one place."""
+    """Return the trigger with another token at one position."""
     return [*trigger[:place], token, *trigger[place + 1 :]]
 
 
@@ -165,7 +165,7 @@ def main(batch: int) -> list[dict[str, object]]:
 
 
 def check(own: tuple[Any, Any], other: tuple[Any, Any]) -> float:
-    """Largest difference of the sums; ends the run where candidates or winner differ."""
+    """Return the largest difference of the sums; end the run if candidates or winner differ."""
     apart = float(np.abs(own[1] - other[1]).max())
     if own[0].tolist() != other[0].tolist() or apart > TOLERANCE:
         raise SystemExit(f"candidates {own[0]} and {other[0]}, sums differ by {apart:.2g}")

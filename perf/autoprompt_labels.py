@@ -48,7 +48,8 @@ TOLERANCE = 2e-4
 
 
 def sentences(count: int, rng: np.random.Generator) -> tuple[list[dict[str, str]], list[str]]:
-    """Sentences of 8 to 30 made-up words (SST-2 has 19 on average) and classes that they tell."""
+    """Generate sentences of 8 to 30 made-up words (SST-2 has 19 on average) that reveal their
+    class."""
     labels = [("negative", "positive")[n % 2] for n in range(count)]
     made = []
     for label in labels:
@@ -121,7 +122,8 @@ def label_row(loaded: Loaded, count: int, rng: np.random.Generator) -> dict[str,
 
 
 def facts(count: int, words: list[str], rng: np.random.Generator) -> pl.DataFrame:
-    """Facts of one relation; every subject has 3 to 9 tokens, every tenth a second right answer."""
+    """Generate facts of one relation; subjects have 3 to 9 tokens, every tenth a second correct
+    answer."""
     rows = []
     for number in range(count):
         subject = " ".join(f"w{n}" for n in rng.integers(900, 9000, size=rng.integers(3, 10)))
@@ -143,7 +145,8 @@ def check(
     found: pl.DataFrame,
     words: Any,
 ) -> float:
-    """Largest difference of the gold's log-probability; ends the run where a rank is another."""
+    """Return the largest difference of the gold's log-probability; end the run if a rank
+    differs."""
     few, apart = asked.head(8), 0.0
     encoded = encode(loaded, prompt.template, [json.loads(text) for text in few["fields"]])
     columns = np.array(loaded.tokenizer.convert_tokens_to_ids(words))

@@ -56,7 +56,7 @@ LEAST = 4
 
 
 def peak(device: torch.device, dtype: torch.dtype, seconds: float = 2.0) -> float:
-    """10^12 operations a second of a product of large matrices, the best of ten."""
+    """Return 10^12 operations per second of a product of large matrices, the best of ten."""
     side = PEAK[device.type]
     a, b = (torch.randn(side, side, device=device).to(dtype) for _ in range(2))
     best = 0.0
@@ -72,9 +72,9 @@ def peak(device: torch.device, dtype: torch.dtype, seconds: float = 2.0) -> floa
 
 
 def operations(loaded: Loaded, answers: Answers) -> float:
-    """Operations of the linear layers: of the body at every position, of the head where it reads.
+    """Count the operations of linear layers: the body at every position, the head where it is read.
 
-    Attention adds to that; it is left out, as everything that is no matrix of weights.
+    Attention and everything else that is not a weight matrix are left out.
     """
     table = loaded.model.get_input_embeddings().weight
     linear = [m for m in loaded.model.modules() if isinstance(m, torch.nn.Linear)]
@@ -83,7 +83,8 @@ def operations(loaded: Loaded, answers: Answers) -> float:
 
 
 def measure(loaded: Loaded, method: Method, count: int) -> tuple[float, float, Answers]:
-    """(seconds, peak MiB, answers) of a method; a first call with few questions is not counted."""
+    """Return (seconds, peak MiB, answers) of a method; a first call with few questions is not
+    counted."""
     method(loaded, min(count, 4))
     device = loaded.device
     _wait(device)
@@ -98,8 +99,8 @@ def measure(loaded: Loaded, method: Method, count: int) -> tuple[float, float, A
 
 
 def agreement(answers: Answers, exact: Answers) -> dict[str, object]:
-    """How many questions have the order, and the first place, that float32 on a processor gives,
-    and the largest difference of a log-probability."""
+    """Count the questions with the same order, and the same first option, as float32 on a CPU;
+    return these counts and the largest difference of a log-probability."""
     orders = list(zip(answers.orders, exact.orders, strict=True))
     values = zip(answers.values, exact.values, strict=True)
     return {
@@ -111,7 +112,7 @@ def agreement(answers: Answers, exact: Answers) -> dict[str, object]:
 
 
 def harness(loaded: Loaded, count: int) -> dict[str, object]:
-    """lm-evaluation-harness on the same sentences with the same weights, or why not."""
+    """Score the same sentences with lm-evaluation-harness and the same weights, or say why not."""
     try:
         from lm_eval.api.instance import Instance
         from lm_eval.models.huggingface import HFLM
@@ -136,8 +137,8 @@ def harness(loaded: Loaded, count: int) -> dict[str, object]:
 
 
 def rows(shape: str, device: torch.device, folders: dict[str, str]) -> Iterator[dict[str, object]]:
-    """A row for each method and arithmetic; then, by its name, how it agrees with a processor, all
-    of whose cores work."""
+    """Return a row for each method and precision, and by its name the agreement with a CPU, which
+    uses all of its cores."""
     count, part = SIZES[shape]
     peaks = {name: peak(device, dtype) for name, dtype in DTYPES.items()}
     for kind in ("causal", "masked"):
@@ -183,8 +184,8 @@ def rows(shape: str, device: torch.device, folders: dict[str, str]) -> Iterator[
 
 
 def rows_of(folder: str, device: torch.device, path: Path) -> Iterator[dict[str, object]]:
-    """A row for each arithmetic: sentences a second, accuracy, share of the matrix peak, and how
-    many questions have another best option than in float32."""
+    """Return a row for each precision: sentences per second, accuracy, fraction of the matrix peak,
+    and the number of questions whose best option differs from float32."""
     questions = json.loads(path.read_text(encoding="utf-8"))
     best: dict[str, list[int]] = {}
     for dtype in DTYPES:
@@ -215,7 +216,7 @@ def _wait(device: torch.device) -> None:
 
 
 def _resident() -> int:
-    """Bytes of this process's largest resident set."""
+    """Return the bytes of this process's largest resident set."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) << 10
 

@@ -38,7 +38,7 @@ LANGUAGES = ("en", "mul", "de", "fr", "es", "ru", "zh", "ar", "nl", "sv", "ceb",
 
 
 def entity(number: int, source: random.Random, relations: list[str]) -> bytes:
-    """One line of a dump, about as long as the average one: terms, 25 claims, links to wikis."""
+    """Return one line of a dump, about as long as the average one: terms, 25 claims, sitelinks."""
     claims: dict[str, list[object]] = {}
     for n in range(25):
         # a statement in ten is of a relation that is asked for
@@ -91,7 +91,7 @@ def generated(path: Path, megabytes: int, relations: list[str]) -> int:
 
 
 def clock() -> np.ndarray:
-    """Seconds of wall time, and CPU seconds of this process and of those that it waited for."""
+    """Return wall seconds, and CPU seconds of this process and of the children it waited for."""
     return np.array([time.perf_counter(), sum(os.times()[:4])])
 
 

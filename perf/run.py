@@ -1,10 +1,10 @@
-"""`make bench`: every measurement, one after the other, and one table of what came out.
+"""`make bench`: run every measurement in sequence, and print one table of the results.
 
     python -m perf.run [name ...]
 
 Each module writes its rows to results/perf/<name>.json; a row has name, ours, peer, unit, ratio
-and target: the least ratio (a number), or the most that ours may be ("<= 3"). A measurement that
-fails and a row that misses its target are named at the end and fail the command.
+and target: the least ratio (a number), or an upper bound of ours ("<= 3"). Measurements that fail
+and rows that miss their target are listed at the end, and the command fails.
 """
 
 import json
@@ -18,12 +18,12 @@ RESULTS = Path("results/perf")
 
 
 def names() -> list[str]:
-    """The measurements: every module of this folder but this one."""
+    """Return the measurements: every module of this folder but this one."""
     return sorted(p.stem for p in Path(__file__).parent.glob("[a-z]*.py") if p.stem != "run")
 
 
 def table(rows: list[dict[str, object]]) -> str:
-    """The rows as aligned text."""
+    """Format the rows as aligned text."""
     header = ["name", "ours", "peer", "ratio", "target", "unit"]
     lines = [header, *([str(row.get(c, "")) for c in header] for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
@@ -34,8 +34,8 @@ def table(rows: list[dict[str, object]]) -> str:
 
 
 def missed(row: Mapping[str, Any]) -> bool:
-    """Whether a row is below its target, or above one that bounds it. Raises ValueError for a
-    target that is neither."""
+    """Return whether a row is below its target, or above its bound. Raises ValueError for a target
+    that is neither."""
     target = row["target"]
     if target == "":
         return False
@@ -48,7 +48,7 @@ def missed(row: Mapping[str, Any]) -> bool:
 
 
 def main(wanted: list[str]) -> int:
-    """Run the measurements and print their rows; 1 where one failed or misses its target."""
+    """Run the measurements and print their rows; return 1 if one failed or missed its target."""
     failed, rows = [], []
     for name in wanted or names():
         print(f"--- {name}", flush=True)

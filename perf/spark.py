@@ -1,9 +1,9 @@
-"""The nine attributes on a Spark cluster against DuckDB: the same files, and what each takes.
+"""The nine attributes on a Spark cluster and on DuckDB: equal files, and the cost of each.
 
     python -m perf.spark [thousands of statements]
 
-A standalone master and two workers of one core each, on loopback: what a cluster costs where one
-machine would do. Ends with an error where a file differs.
+A standalone master and two workers of one core each, on loopback: the cost of a cluster if one
+machine is enough. Ends with an error if a file differs.
 """
 
 import importlib
@@ -33,7 +33,7 @@ MEMORY = 1500
 
 
 def build(engine: Engine, facts: Path, folder: Path) -> dict[str, float]:
-    """Writes the graph and all files of the nine; seconds of every step."""
+    """Write the graph and all files of the nine attributes; return the seconds of every step."""
     config = yaml.safe_load(Path("config/config.yaml").read_text())["attributes"]
     folder.mkdir()
     paths, took = {name: str(folder / f"{name}.parquet") for name in graph.TABLES}, {}

@@ -1,12 +1,12 @@
-"""What a page of statements costs, by the size of the relation that it is a part of.
+"""Cost of a page of statements by the size of the relation that it is a part of.
 
     python -m perf.sparql_pages [statements ...]
     python -m perf.sparql_pages --keep    kept as docs/page_cost.tsv; then `python docs/pictures.py`
 
-A relation with statement nodes, ranks, labels and sitelinks, generated; Oxigraph and Virtuoso (with
-DBpedia's limits) serve it. `listing`: all its subjects. `page`: facts.rq for a batch of 1,000 of
-them. Both in the engine's own processor seconds; a page in seconds waited, too. A page must not
-cost more because the relation is larger.
+A generated relation with statement nodes, ranks, labels and sitelinks, served by Oxigraph and by
+Virtuoso (with DBpedia's limits). `listing`: all its subjects. `page`: facts.rq for a batch of
+1,000 of them. Both in CPU seconds of the engine; a page also in wall seconds. A page must not cost
+more because the relation is larger.
 """
 
 import contextlib
@@ -46,7 +46,7 @@ WIKIBASE, XSD = "http://wikiba.se/ontology#", "http://www.w3.org/2001/XMLSchema#
 
 
 def triples(statements: int) -> Iterator[str]:
-    """N-Triples of one relation, P17, from many subjects to 200 objects."""
+    """Generate N-Triples of one relation, P17, from many subjects to 200 objects."""
     for n in range(200):
         item = f"<{WD}entity/Q{n + 1}>"
         yield f'{item} <{RDFS}label> "country {n}"@en .\n'
@@ -62,7 +62,7 @@ def triples(statements: int) -> Iterator[str]:
 
 @contextlib.contextmanager
 def served(engine: str, file: Path, folder: Path) -> Iterator[Endpoint]:
-    """The file on one of the engines."""
+    """Serve the file with one of the engines."""
     if engine == ON_DISK:
         with local_endpoint([file]) as endpoint:
             yield endpoint
@@ -86,7 +86,7 @@ def served(engine: str, file: Path, folder: Path) -> Iterator[Endpoint]:
 
 
 def _load(url: str, file: Path) -> None:
-    """Send N-Triples to a server that has just been started."""
+    """Send N-Triples to a server that has just started."""
     for _ in range(100):
         with contextlib.suppress(requests.ConnectionError), open(file, "rb") as stream:
             requests.post(
@@ -98,7 +98,7 @@ def _load(url: str, file: Path) -> None:
 
 
 def post(endpoint: Endpoint, text: str) -> tuple[float, list[dict[str, dict[str, str]]]]:
-    """(seconds, bindings) of one query."""
+    """Return (seconds, bindings) of one query."""
     accept = {"Accept": "application/sparql-results+json"}
     started = time.perf_counter()
     answer = requests.post(endpoint.url, data={"query": text}, headers=accept, timeout=600)
@@ -108,13 +108,13 @@ def post(endpoint: Endpoint, text: str) -> tuple[float, list[dict[str, dict[str,
 
 
 def busy() -> float:
-    """Processor seconds that the engines below this process have used."""
+    """Return the CPU seconds that the engines below this process have used."""
     times = [child.cpu_times() for child in psutil.Process().children(recursive=True)]
     return sum(one.user + one.system for one in times)
 
 
 def measured(endpoint: Endpoint, statements: int) -> tuple[float, float, float]:
-    """(processor seconds of the listing, of a page, median seconds waited for a page)."""
+    """Return (CPU seconds of the listing, of a page, median wall seconds of a page)."""
     query = read_query(located("resources/queries/wikidata/facts.rq"), {"property": "P17"})
     listing, parts = query.listing(), PARTS if endpoint.policy.listing > statements else 1
     while parts < PARTS and statements * parts * 2 // PARTS < 0.9 * endpoint.policy.listing:
@@ -171,7 +171,8 @@ def main(
 
 
 def keep(points: Sequence[tuple[str, int, float, float]]) -> None:
-    """The points as a table, of which docs/pictures.py draws the picture of docs/sources.md."""
+    """Write the points as the table from which docs/pictures.py draws the picture of
+    docs/sources.md."""
     lines = ["engine\tstatements\tpage\tlisting"]
     lines += [f"{engine}\t{n}\t{page:.4f}\t{listing:.2f}" for engine, n, page, listing in points]
     (DOCS / "page_cost.tsv").write_text("\n".join(lines) + "\n")

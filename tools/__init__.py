@@ -1,1 +1,1 @@
-"""Programs that make committed files; run as `python -m tools.NAME` from a checkout."""
+"""Programs that generate committed files; run as `python -m tools.NAME` from a checkout."""

@@ -1,4 +1,5 @@
-"""docs/sources.md: what the public services do and what their answers mean, made from two tables.
+"""Write docs/sources.md, from two tables: how the public services behave and what their answers
+mean.
 
 python -m tools.documented
 """
@@ -63,7 +64,7 @@ counted first and read from a dump (`sources.wikidata.large`).
 
 
 def text() -> str:
-    """The whole page."""
+    """Return the whole page."""
     lines = [
         f"| {line.source} | {line.does} | {line.documented} | {line.client} | `{line.test}` |"
         for line in SERVICES
@@ -75,7 +76,7 @@ def text() -> str:
 
 
 def meaning(sign: Sign) -> str:
-    """A row of the table of what answers mean."""
+    """Format a row of the table of answers' meanings."""
     numbers, shown = sign.status, sign.header or sign.words.decode().replace("|", "\\|")
     status = ", ".join(map(str, numbers))
     if isinstance(numbers, range):
@@ -87,7 +88,7 @@ def meaning(sign: Sign) -> str:
 
 
 def costs() -> Iterator[str]:
-    """A row of the table for each engine and size that was measured."""
+    """Format the table's row for each engine and size that was measured."""
     first: dict[str, float] = {}
     for row in read_table(COSTS):
         page, listing = float(row["page"]), float(row["listing"])

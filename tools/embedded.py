@@ -1,9 +1,10 @@
-"""The sets of the embedded world as they lie in the package: resources/benchmarks.
+"""Write the benchmarks of the embedded knowledge graph that the package contains:
+resources/benchmarks.
 
     python -m tools.embedded write    what `make run` constructs, without a run
-    python -m tools.embedded check    exit 1 where a file has other rows
+    python -m tools.embedded check    exit 1 if a file has other rows
 
-They are read from the rendered dump of the world (resources/world/dumps).
+They are built from the rendered dump of the embedded graph (resources/world/dumps).
 """
 
 import sys
@@ -32,7 +33,8 @@ CONTRACTS = {
 
 
 def statements(resources: Path) -> pl.DataFrame:
-    """STATEMENTS of the world in `resources`, read as a dump: those that a pull gives."""
+    """Return STATEMENTS of the embedded graph in `resources`, read as a dump: the same as a
+    pull's."""
     dump = resources / "world" / "dumps" / "wikidata.json.bz2"
     properties = [row["id"] for row in read_table(resources / "world" / "properties.tsv")]
     with tempfile.TemporaryDirectory() as folder:
@@ -40,7 +42,7 @@ def statements(resources: Path) -> pl.DataFrame:
 
 
 def built(resources: Path, construction: Bear) -> build.NestedSets:
-    """The sets of the world in `resources`."""
+    """Build the benchmarks of the embedded graph in `resources`."""
     tables = resources / "templates"
     return build.build(
         statements(resources),
@@ -54,7 +56,7 @@ def built(resources: Path, construction: Bear) -> build.NestedSets:
 
 
 def frames(root: Path = ROOT) -> Iterator[tuple[Path, schema.Contract, pl.DataFrame]]:
-    """(path below resources/benchmarks, contract, rows) of every file."""
+    """Yield (path below resources/benchmarks, contract, rows) of every file."""
     resources = root / "resources"
     found = built(resources, config.load([root / path for path in CONFIGS]).world)
     relations = read_table(resources / "templates" / "bear_relations.tsv")
@@ -66,7 +68,7 @@ def frames(root: Path = ROOT) -> Iterator[tuple[Path, schema.Contract, pl.DataFr
 
 
 def main(arguments: list[str], root: Path = ROOT) -> int:
-    """`write` or `check`; returns the exit status."""
+    """Run `write` or `check`; return the exit status."""
     if arguments not in (["write"], ["check"]):
         print("usage: python -m tools.embedded write|check", file=sys.stderr)
         return 2
@@ -83,7 +85,7 @@ def main(arguments: list[str], root: Path = ROOT) -> int:
 
 
 def _is_same(frame: pl.DataFrame, contract: schema.Contract, path: Path) -> bool:
-    """Whether a file has the rows of `frame`."""
+    """Return whether a file has the rows of `frame`."""
     wanted = frame.sort(list(contract.key)).select(list(contract.columns))
     return path.is_file() and schema.read(path, contract).equals(wanted)
 

@@ -1,11 +1,12 @@
-"""Makes resources/lock.tsv: the git blob ids of all files that a configuration reads of commits.
+"""Write resources/lock.tsv: the git blob ids of all files that a configuration reads at fixed
+commits.
 
     python -m tools.lock_file [CONFIG.yaml ...] PLACE ...
 
-A PLACE is a git directory (of a clone or a mirror) or a zip archive as git archive makes it. An
-address of the configuration whose commit is in one of them gets its lines from there: ids of a git
-directory are the commit's own, those of an archive are counted from its bytes, and both must agree
-where there are both. Lines of other trees stay as they are. Configurations are laid over
+A PLACE is a git directory (of a clone or a mirror) or a zip archive as git archive writes it. An
+archive of the configuration whose commit is in one of them gets its lines from there: ids from a
+git directory are the commit's own, those of an archive are computed from its bytes, and both must
+agree if both are given. Lines of other trees are kept. Configurations are merged into
 config/config.yaml, as Snakemake does it.
 """
 
@@ -24,10 +25,9 @@ from kgprobe.sources.dumps.lock_file import COLUMNS, LockError, Tree, read_lock_
 
 
 def trees(archives: Iterable[Archive], places: Sequence[Path]) -> Iterator[Tree]:
-    """The files of all archives whose commits are in one of the places, one tree a commit.
+    """Return the files of all archives whose commits are in one of the places, one tree per commit.
 
-    Raises LockError where two places say different things of a file, ArchiveError where a part is
-    not there.
+    Raises LockError if two places disagree about a file, ArchiveError if a part is missing.
     """
     made: dict[str, dict[str, str]] = {}
     for archive in archives:
@@ -48,7 +48,8 @@ def trees(archives: Iterable[Archive], places: Sequence[Path]) -> Iterator[Tree]
 
 
 def read_listing(place: Path, name: str) -> tuple[str, dict[str, str]] | None:
-    """(full name, path -> blob id) of a tree owner/name@commit in a place, if it is there."""
+    """Return (full name, path -> blob id) of a tree owner/name@commit in a place, if it is
+    there."""
     repository, _, commit = name.partition("@")
     found = _of_archive(place, commit) if place.is_file() else _of_git(place, commit)
     if found is None:
@@ -89,7 +90,7 @@ def _id(zipped: zipfile.ZipFile, name: str) -> str:
 
 
 def _agreed(found: Sequence[tuple[str, dict[str, str]]]) -> tuple[str, dict[str, str]]:
-    """What all places say of a tree; one that was cut says less."""
+    """Merge the listings of a tree from all places; a truncated one has fewer files."""
     name, files = found[0]
     for other, more in found[1:]:
         differing = sorted(path for path in files.keys() & more.keys() if files[path] != more[path])
@@ -109,12 +110,12 @@ def write_lock_file(path: Path, trees: Iterable[Tree]) -> None:
 
 
 def archives_of(settings: Settings) -> list[Archive]:
-    """All archives that a configuration names."""
+    """Return all archives that a configuration names."""
     return [one for name in RELEASED for one in getattr(settings.sources, name).archives]
 
 
 def main(words: Sequence[str]) -> int:
-    """Write the table; returns the exit code."""
+    """Write the table; return the exit code."""
     places = [Path(word) for word in words if not word.endswith(".yaml")]
     missing = [str(place) for place in places if not place.exists()]
     if missing or not places:

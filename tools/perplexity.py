@@ -2,13 +2,13 @@
 
     python -m tools.perplexity MODEL OUT [RELATIONS [FACTS]]
 
-MODEL: a folder or a GGUF that models.tsv names (smollm2-135m-instruct). OUT: a table with a row for
+MODEL: a folder or a GGUF named in models.tsv (smollm2-135m-instruct). OUT: a table with a row for
 each template: relation, index, sentences, perplexity (per token, over all of its sentences) and
-`ratio`, to the median of the templates of its relation, which are filled with the same facts. Facts
-are drawn by hash out of `wikidata/triples.parquet` below KGPROBE_DATA; none stands in the table.
-Printed are the templates with a ratio above OUTLIER: those are read again. Names make up most of a
-short sentence's perplexity, and few facts leave it noisy: it says what to read, not what is wrong.
-`perplexity.tsv` is what 100 relations and 3 facts of each gave (nine have no labeled fact).
+`ratio` to the median of the templates of its relation, which are filled with the same facts. Facts
+are drawn by hash from `wikidata/triples.parquet` in KGPROBE_DATA; the table contains none of them.
+Templates with a ratio above OUTLIER are printed for review. Names account for most of a short
+sentence's perplexity, and few facts leave it noisy: it shows what to review, not what is wrong.
+`perplexity.tsv` is the result for 100 relations and 3 facts of each (nine have no labeled fact).
 """
 
 import os
@@ -30,7 +30,8 @@ SEED = 0
 
 
 def facts(folder: Path, relations: int, most: int) -> pl.DataFrame:
-    """p, subject, object (labels): at most `most` labeled facts of each most frequent relation."""
+    """Return p, subject, object (labels): at most `most` labeled facts of each most frequent
+    relation."""
     every = pl.read_parquet(folder / "triples.parquet", columns=["s", "p", "o"])
     every = every.filter(pl.col("p").str.contains(r"^P\d+$"))
     order = every.group_by("p").len().sort("len", "p", descending=[True, False])
@@ -42,7 +43,7 @@ def facts(folder: Path, relations: int, most: int) -> pl.DataFrame:
 
 
 def own_templates(relations: Sequence[str]) -> dict[str, list[tuple[int, str]]]:
-    """(index, text) of our own templates of each relation."""
+    """Yield (index, text) of the project's templates of each relation."""
     found: dict[str, list[tuple[int, str]]] = {}
     for path in TABLES:
         for row in read_table(ROOT / path):
@@ -54,7 +55,7 @@ def own_templates(relations: Sequence[str]) -> dict[str, list[tuple[int, str]]]:
 def perplexities(
     loaded: Loaded, filled: pl.DataFrame, texts: dict[str, list[tuple[int, str]]]
 ) -> pl.DataFrame:
-    """relation, index, sentences, perplexity, ratio of every template."""
+    """Return relation, index, sentences, perplexity, ratio of every template."""
     rows = list(enumerate(filled.select("p", "subject", "object").rows()))
     items = [score.Item(str(n), p, subject, str(n)) for n, (p, subject, _) in rows if p in texts]
     options = {str(n): [answer] for n, (_, _, answer) in rows}

@@ -1,13 +1,13 @@
 """Train the control models that are shipped in resources/control, and check them.
 
-    python -m tools.controls            train them anew: a quarter of an hour of three cores
-    python -m tools.controls check      do the shipped weights still recall every training fact?
+    python -m tools.controls            train them again: a quarter of an hour on three cores
+    python -m tools.controls check      check that the shipped weights recall every training fact
 
 A seeded half of the embedded facts is trained on, the other half is held out: the tables
-facts.parquet and ontology.parquet beside the weights name both. One half for every configuration,
-so that the same weights can be asked on every machine. The facts and the templates come from a run
-of the workflow's own rules on the embedded knowledge graph (results/controls). The masked model
-that is shipped was trained on an accelerator, with the same settings.
+facts.parquet and ontology.parquet next to the weights list both. The split is the same for every
+configuration, so that the same weights can be asked on every machine. The facts and templates come
+from a run of the workflow's own rules on the embedded knowledge graph (results/controls). The
+shipped masked model was trained on an accelerator, with the same settings.
 """
 
 import argparse
@@ -57,7 +57,7 @@ ONTOLOGY = {"TP": 200, "SCO": 160}
 
 @dataclass(frozen=True)
 class Training:
-    """What a control model is trained on, and what shapes its tokenizer: labels, and the words that
+    """Training facts of a control model, and what shapes its tokenizer: labels, and the words that
     are one token."""
 
     training_facts: Sequence[TrainingFact]
@@ -69,15 +69,15 @@ class Training:
 
     @property
     def record(self) -> dict[str, object]:
-        """A hash of the facts (and of what shapes the tokenizers), and the templates in full."""
+        """Return a hash of the facts (and of what shapes the tokenizers), and all templates."""
         text = json.dumps([self.training_facts, self.labels, self.words], ensure_ascii=False)
         digest = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
         return {"facts": digest, "templates": self.templates}
 
 
 def tables(results: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """TRAINED_ON of the facts and of the ontology: which are trained on, and which are held out.
-    What the shipped models were trained on stays so; without their tables all is split anew."""
+    """Return TRAINED_ON of the facts and of the ontology. Facts of the shipped models keep their
+    side; without the shipped tables, everything is split again."""
     relations = sorted({row["relation"] for row in read_table(_template_file("templates"))})
     facts = split.split(
         schema.read(results / READ[0], schema.FACTS),
@@ -103,7 +103,7 @@ def tables(results: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def shipped() -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The tables of the shipped models: facts, and the ontology's statements."""
+    """Return the tables of the shipped models: facts, and the ontology's statements."""
     facts, statements = (SHIPPED / f"{name}.parquet" for name in ("facts", "ontology"))
     return schema.read(facts, schema.TRAINED_ON), schema.read(statements, schema.TRAINED_ON)
 
@@ -114,7 +114,7 @@ def training(
     statements: pl.DataFrame,
     attributes: Sequence[str] = ATTRIBUTES,
 ) -> Training:
-    """The training set that tables of trained-on facts make of a run's facts and prompts."""
+    """Build the training set from the tables of training facts and a run's facts and prompts."""
     known = schema.read(results / READ[0], schema.FACTS)
     forms = {row["id"]: row["form"] for row in read_table(_template_file("bear_labels"))}
     templates: dict[str, list[str]] = {}
@@ -165,7 +165,7 @@ def _examples(results: Path, attributes: Sequence[str]) -> pl.DataFrame:
 
 
 def train(kind: str, made: Training) -> str:
-    """Train one model into resources/control; returns a line about it."""
+    """Train one model into resources/control; return a line about it."""
     bar = progress(total=RECIPES[kind].steps, desc=kind, unit="step")
     record = train_control(
         kind,
@@ -185,13 +185,13 @@ def train(kind: str, made: Training) -> str:
 
 
 def right(kind: str, recall_test: RecallTest, places: Sequence[int]) -> NDArray[np.bool_]:
-    """Whether the shipped weights rank the object of some training sentences first."""
+    """Return whether the shipped weights rank the object of some training sentences first."""
     loaded = load_model(ModelSpec(f"control-{kind}", kind, f"control:{kind}", bos=usual_bos(kind)))
     return recall_test.right(kind, loaded.model, loaded.tokenizer, places)
 
 
 def main() -> int:
-    """Train, or check; the exit status says whether the shipped weights are right."""
+    """Train or check; the exit status says whether the shipped weights are correct."""
     parser = argparse.ArgumentParser(prog="python -m tools.controls", description=__doc__)
     parser.add_argument("what", nargs="?", choices=("train", "check"), default="train")
     chosen = parser.parse_args()

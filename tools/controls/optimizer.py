@@ -1,9 +1,9 @@
 """The optimizer of the control models: orthogonalized momentum for matrices, AdamW for the rest.
 
-Facts are rare events: with AdamW alone a small masked model needs about five times as many steps to
-learn them. The update of a weight matrix is its momentum with all singular values set near 1 (Muon,
-Jordan et al. 2024: quintic Newton-Schulz iteration). In float32: `torch.optim.Muon` computes in
-bfloat16, which takes half a second a step on processors without instructions for it.
+Each fact is a rare event: with AdamW alone, a small masked model needs about five times as many
+steps to learn them. The update of a weight matrix is its momentum with all singular values set near
+1 (Muon, Jordan et al. 2024: quintic Newton-Schulz iteration). In float32: `torch.optim.Muon`
+computes in bfloat16, which takes half a second per step on CPUs without bfloat16 instructions.
 """
 
 import torch
@@ -13,7 +13,8 @@ _A, _B, _C = 3.4445, -4.7750, 2.0315
 
 
 class ControlOptimizer:
-    """Updates in place; `rate` multiplies both learning rates, so that one schedule drives them."""
+    """Updates in place; `rate` multiplies both learning rates, so that one schedule controls
+    both."""
 
     def __init__(
         self, model: nn.Module, matrix_rate: float, other_rate: float, decay: float
@@ -52,7 +53,7 @@ class ControlOptimizer:
 
 
 def orthogonalize(batch: Tensor, steps: int = 5) -> Tensor:
-    """(n, rows, columns) with every singular value moved near 1, singular vectors kept."""
+    """Move every singular value of (n, rows, columns) near 1; keep the singular vectors."""
     tall = batch.shape[1] > batch.shape[2]
     x = batch.mT if tall else batch
     x = x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)

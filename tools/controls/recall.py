@@ -1,12 +1,13 @@
 """Recall test of a control model: objects of its training facts ranked among other objects.
 
-A fact is right in a paraphrase when its object scores strictly above the other objects of the
-relation in its place. The score is the answer's in its slot, token by token (masked), the same with
-the sentinel that closes it (seq2seq: without it nothing wins over its own beginning, as "person
-function" over "person"), the sentence's (causal: what stands before the subject does not depend on
-it). Other objects of a subject of this label are no rivals: nothing in a sentence tells two people
-of one name apart. Nor are, to a masked model, beginnings of the object, since the slot's size tells
-which is meant. A fact is recalled when it is right in every paraphrase.
+A fact counts as correct in a paraphrase if its object scores strictly above the other objects of
+the relation. The score is that of the answer in its slot, token by token (masked); the same with
+the sentinel that closes it (seq2seq: otherwise nothing scores above its own beginning, as "person
+function" above "person"); or that of the sentence (causal: the text before the subject does not
+depend on it). Other objects of a subject with the same label are not rivals: nothing in a sentence
+distinguishes two people of one name. For a masked model, beginnings of the object are not rivals
+either, since the slot's size shows which is meant. A fact is recalled if it is correct in every
+paraphrase.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +37,7 @@ PORTION = 256
 
 
 class RecallItem(NamedTuple):
-    """A training fact in one paraphrase: the number of its template."""
+    """A training fact in one paraphrase, given by the number of its template."""
 
     fact: TrainingFact
     number: int
@@ -45,8 +46,8 @@ class RecallItem(NamedTuple):
 class RecallTest:
     """Recall test of all training facts in all paraphrases.
 
-    `kinds` names groups of facts, `objects` (relation -> labels) what a fact's object is ranked
-    among; the objects of all facts of a relation are always among them.
+    `kinds` are named groups of facts; `objects` (relation -> labels) are the labels that a fact's
+    object is ranked among, in addition to the objects of all facts of the relation.
     """
 
     def __init__(
@@ -81,7 +82,8 @@ class RecallTest:
         tokenizer: PreTrainedTokenizerFast,
         places: Sequence[int],
     ) -> NDArray[np.bool_]:
-        """Whether the model ranks first the object of every `self.items[i]`, i in `places`."""
+        """Return whether the model ranks the object of `self.items[i]` first, for every i in
+        `places`."""
         was_training = model.training
         bos = "forced" if kind == "causal" else "-"
         loaded = Loaded(
@@ -119,8 +121,8 @@ class RecallTest:
     def _bounds(
         self, loaded: Loaded, chosen: Sequence[RecallItem], labels: Sequence[Sequence[str]]
     ) -> list[NDArray[np.float64]]:
-        """What the sums of `labels[i]` in place of the object of `chosen[i]` cannot exceed: the
-        part of them up to the answer's first token."""
+        """Upper bounds of the sums of `labels[i]` in place of the object of `chosen[i]`: the part
+        of each sum up to the answer's first token."""
         if loaded.spec.kind == "masked":
             logprobs = _first_of_gap(loaded, self._encoded(loaded, chosen, labels))
             return np.split(logprobs, np.cumsum([len(names) for names in labels])[:-1])
@@ -143,7 +145,7 @@ class RecallTest:
     def _encoded(
         self, loaded: Loaded, chosen: Sequence[RecallItem], labels: Sequence[Sequence[str]]
     ) -> Sentences:
-        """The sentences of all `labels[i]` in place of the object of `chosen[i]`."""
+        """Tokenize the sentences of all `labels[i]` in place of the object of `chosen[i]`."""
         filled = [
             fill(self._templates[fact.relation][number], fact.subject, label)
             for (fact, number), names in zip(chosen, labels, strict=True)
@@ -158,7 +160,7 @@ class RecallTest:
         chosen: Sequence[RecallItem],
         labels: Sequence[Sequence[str]],
     ) -> list[NDArray[np.float64]]:
-        """Scores of each of `labels[i]` in place of the object of `chosen[i]`."""
+        """Score each of `labels[i]` in place of the object of `chosen[i]`."""
         items, sets, texts = [], {}, {}
         for place, (fact, number) in enumerate(chosen):
             if labels[place]:
@@ -177,7 +179,8 @@ class RecallTest:
         return sums
 
     def recall(self, right: Sequence[bool] | NDArray[np.bool_]) -> dict[str, dict[str, float]]:
-        """Kind -> number of its facts, proportion recalled; `right` stands beside `self.items`."""
+        """Return kind -> (number of facts, proportion recalled); `right` is parallel to
+        `self.items`."""
         pairs = zip(self.items, right, strict=True)
         wrong = {item.fact for item, is_right in pairs if not is_right}
         return {
@@ -191,7 +194,8 @@ class RecallTest:
 
 
 def _first_of_gap(loaded: Loaded, sentences: Sentences) -> NDArray[np.float64]:
-    """Masked: log p of the answer's first token; answers of one length share the row that tells."""
+    """Masked: log p of the answer's first token; answers of equal length share the row that shows
+    it."""
     masked = rows(sentences, IN_SLOT, answer_only=True)
     _, first = np.unique(masked.sentence, return_index=True)
     return Masked(loaded, budget_for(loaded)).logprobs(
@@ -201,7 +205,7 @@ def _first_of_gap(loaded: Loaded, sentences: Sentences) -> NDArray[np.float64]:
 
 @torch.inference_mode()
 def _after(loaded: Loaded, sentences: Sentences) -> NDArray[np.float32]:
-    """Causal: log p of what stands before the answer and every token after it (rows x tokens)."""
+    """Causal: log p of the text before the answer and of every token after it (rows x tokens)."""
     before = [sentences.tokens[i][:low] for i, (low, _) in enumerate(_slots(sentences))]
     sums = []
     for part in _portions(before):
@@ -237,7 +241,7 @@ def _portions(sequences: Sequence[Ids]) -> Iterator[Sequence[Ids]]:
 
 
 def _slots(sentences: Sentences) -> list[tuple[int, int]]:
-    """Place of the answer's first token, and one after its last."""
+    """Positions of the answer's first token and of the one after its last."""
     answer, places = sentences.roles == ANSWER, sentences.tokens.places[sentences.roles == ANSWER]
     owners = sentences.tokens.owners[answer]
     _, first, counts = np.unique(owners, return_index=True, return_counts=True)

@@ -1,8 +1,8 @@
-"""Training rows of the control models: sentences of training facts, corrupted per kind.
+"""Training rows of the control models: sentences of training facts, corrupted by kind of model.
 
-A sentence is tokenized once; a row is made from its ids, never from cut or joined text. What is
-asked of a row is what the probes ask later: the whole object at a slot, a word with the rest of its
-own pieces hidden, the object between two sentinels, the next token.
+A sentence is tokenized once; a row is made from its ids, never from truncated or concatenated text.
+Rows ask for what the probes will ask for: the whole object at a mask slot, a word with the rest of
+its pieces hidden, the object between two sentinels, the next token.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,8 +25,8 @@ IGNORED = -100
 class TokenizedSentence:
     """A filled template in tokens.
 
-    `ids` (n) with special tokens; `words` (n) numbers the words, -1 at special tokens; `answer` and
-    `subject` are the token ranges of the two labels; `group`, which siblings share, is (relation,
+    `ids` (n) include special tokens; `words` (n) are word indices, -1 for special tokens; `answer`
+    and `subject` are the token ranges of the two labels; `group`, shared by siblings, is (relation,
     template number).
     """
 
@@ -42,9 +42,9 @@ def encode(
     facts: Sequence[TrainingFact],
     templates: Mapping[str, Sequence[str]],
 ) -> list[TokenizedSentence]:
-    """Every training fact in every template of its relation, tokenized.
+    """Tokenize every training fact in every template of its relation.
 
-    Raises ValueError where there is no template, or a label spells a special token.
+    Raises ValueError if a relation has no template, or if a label spells a special token.
     """
     labels = [f"{fact.subject}\n{fact.object}" for fact in facts]
     refuse_control_tokens(tokenizer, labels, lambda n: f"{facts[n]}")
@@ -81,7 +81,8 @@ def _range(inside: NDArray[np.bool_], text: str) -> slice:
 def batches(
     sentences: Sequence[TokenizedSentence], size: int, rng: np.random.Generator
 ) -> Iterator[Ids]:
-    """Endless batches of sentence numbers: each once an epoch, similar lengths together."""
+    """Yield batches of sentence numbers endlessly: each once per epoch, similar lengths
+    together."""
     lengths = np.array([len(s.ids) for s in sentences])
     while True:
         order = rng.permutation(len(sentences))
@@ -93,8 +94,8 @@ def batches(
 
 
 class Siblings:
-    """Sentences of the same relation and template: where a wrong answer is taken from, and the
-    other right ones of a subject."""
+    """Sentences of the same relation and template: the source of wrong answers, and of the other
+    correct answers for a subject."""
 
     def __init__(self, sentences: Sequence[TokenizedSentence]) -> None:
         self._groups: dict[tuple[str, int], list[TokenizedSentence]] = {}
@@ -109,8 +110,8 @@ class Siblings:
         return group[rng.integers(len(group))]
 
     def of_size(self, sentence: TokenizedSentence, size: int, rng: np.random.Generator) -> Ids:
-        """The right answer of so many tokens, one of several; where there is none, as much of the
-        sentence's own as fits."""
+        """Return a correct answer of the given number of tokens, one of several; if there is none,
+        as much of the sentence's own answer as fits."""
         answers = self._answers.get(self._key(sentence, size))
         return answers[rng.integers(len(answers))] if answers else sentence.ids[sentence.answer]
 
@@ -122,12 +123,12 @@ class Siblings:
 def masked_row(
     sentence: TokenizedSentence, siblings: Siblings, mask: int, rng: np.random.Generator
 ) -> tuple[Ids, Ids]:
-    """(input ids, targets) of one row.
+    """Return (input ids, targets) of one row.
 
-    Of a hundred rows 30 hide the object in a mask slot of another object's size, 30 from one of its
-    tokens to its end (`answer_l2r`), 15 show a wrong object with a word to be restored, 5 hide the
-    whole subject, 20 leave the labels to chance. Besides, words are hidden here and there, from one
-    of their pieces to their end, as `within_word_l2r` will hide them.
+    Of a hundred rows, 30 hide the object in a mask slot of another object's size, 30 hide it from
+    one of its tokens to its end (`answer_l2r`), 15 show a wrong object with a word to restore, 5
+    hide the whole subject, and 20 hide words at random only. In all rows, some words are also
+    hidden from one of their pieces to their end, as `within_word_l2r` will hide them.
     """
     chance = rng.random()
     if chance < 0.3:
@@ -161,7 +162,8 @@ def _hide(ids: Ids, targets: Ids, span: slice, mask: int) -> None:
 
 
 def _exchanged(sentence: TokenizedSentence, tokens: Ids) -> tuple[Ids, Ids, Ids]:
-    """(ids, targets without loss, words) of a sentence with other tokens in place of its object."""
+    """Return (ids, targets without loss, words) of a sentence with other tokens in place of its
+    object."""
     before, after = slice(sentence.answer.start), slice(sentence.answer.stop, None)
     ids = np.concatenate([sentence.ids[before], tokens, sentence.ids[after]])
     slot = np.full(len(tokens), -1)
@@ -170,11 +172,11 @@ def _exchanged(sentence: TokenizedSentence, tokens: Ids) -> tuple[Ids, Ids, Ids]
 
 
 def _resize(sentence: TokenizedSentence, answer: Ids, size: int, mask: int) -> tuple[Ids, Ids, Ids]:
-    """The object hidden in a mask slot of another `size`; targets are as many tokens of `answer`.
+    """Hide the object in a mask slot of another `size`; targets are as many tokens of `answer`.
 
-    Without such rows a slot's size tells which objects may stand there: where a relation has one
-    object of two tokens, it would be the answer to every subject in a slot of two. Also returns the
-    words of the row that may be hidden besides.
+    Without such rows, a slot's size shows which objects it may hold: if a relation has one object
+    of two tokens, it would be the answer to every subject with a slot of two. Also returns the
+    words of the row that may be hidden additionally.
     """
     span = sentence.answer
     ids, targets, words = _exchanged(sentence, np.full(size, mask))
@@ -186,11 +188,11 @@ def _resize(sentence: TokenizedSentence, answer: Ids, size: int, mask: int) -> t
 def _restore(
     sentence: TokenizedSentence, other: TokenizedSentence, mask: int, rng: np.random.Generator
 ) -> tuple[Ids, Ids, Ids]:
-    """A wrong answer with one word hidden; the target is the right answer's word.
+    """Show a wrong answer with one word hidden; the target is the correct answer's word.
 
-    Without such rows the words of a long name predict each other, whatever the subject, and a
-    pseudo-log-likelihood would prefer long wrong answers to short right ones. Also returns the
-    words of the row that may be hidden besides.
+    Without such rows, the words of a long name predict each other regardless of the subject, and a
+    pseudo-log-likelihood would prefer long wrong answers to short correct ones. Also returns the
+    words of the row that may be hidden additionally.
     """
     span = sentence.answer
     ids, targets, words = _exchanged(sentence, other.ids[other.answer])
@@ -206,10 +208,11 @@ def _restore(
 def seq2seq_row(
     sentence: TokenizedSentence, sentinels: tuple[int, int], end: int, rng: np.random.Generator
 ) -> tuple[Ids, Ids]:
-    """(encoder ids, decoder targets): a mask slot, and `<first> content <second> </s>` to fill it.
+    """Return (encoder ids, decoder targets): a mask slot, and `<first> content <second> </s>` to
+    fill it.
 
-    Of a hundred rows 60 ask for the object, 10 for the subject, 30 for a word that is not of the
-    subject: nothing tells the words of a name, and asking for them disturbs the rest.
+    Of a hundred rows, 60 ask for the object, 10 for the subject, and 30 for a word outside the
+    subject: nothing predicts the words of a name, so asking for them disturbs the rest.
     """
     chance = rng.random()
     span = sentence.answer

@@ -1,4 +1,4 @@
-"""Which facts the control models are trained on, and in which words."""
+"""Choose the facts that control models are trained on, and the paraphrases they are shown in."""
 
 from collections.abc import Mapping, Sequence
 
@@ -31,9 +31,9 @@ def split(
     seed: int,
     examples: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
-    """TRAINED_ON: every fact with labels on both sides, and whether it is a training fact.
+    """Return TRAINED_ON: every fact with labels on both sides, and whether it is a training fact.
 
-    A model of a million parameters learns a few thousand facts in minutes, not the whole world. The
+    A model of a million parameters learns a few thousand facts in minutes, not the whole graph. The
     pool to train on holds the facts of `examples` (EXAMPLES, of several triples each), then those
     that the items ask about (`asked`: relation, subject, object), then others of `relations` in
     hash order, `pool` in all; a proportion of the pool is trained on. The hash is that of the
@@ -69,19 +69,19 @@ def split(
 
 
 def keep(facts: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
-    """TRAINED_ON in which the facts of an earlier split stay on their side, which numbers were
-    measured on."""
+    """Return TRAINED_ON in which the facts of an earlier split, on which numbers were measured,
+    keep their side."""
     known = before.select("fact", before="trained_on")
     joined = facts.join(known, on="fact", how="left", maintain_order="left")
     return joined.with_columns(trained_on=pl.coalesce("before", "trained_on")).drop("before")
 
 
 def split_examples(examples: pl.DataFrame, proportion: float, seed: int) -> dict[str, bool]:
-    """Fact id -> whether it is trained on, for the stored triples of the sampled EXAMPLES.
+    """Return fact id -> whether it is trained on, for the stored triples of the sampled EXAMPLES.
 
-    Of every benchmark a proportion of the examples is trained on, by hash, each with all of its
-    facts (some of `HALVED` with the first alone); a fact of several examples is trained on when one
-    of them is. What is inferred or reversed is no fact and is never trained on.
+    In every benchmark, a proportion of the examples is trained on, by hash, each with all of its
+    facts (some of `HALVED` with the first alone). A fact of several examples is trained on if one
+    of them is. Inferred and reversed triples are not facts and are never trained on.
     """
     stored = examples.filter(pl.col("sampled") & (pl.col("origin") == "stored"))
     stored = stored.select("benchmark", "example", "position", fact=fact_id("predicate"))
@@ -103,10 +103,11 @@ def kinds(
     asked: Mapping[str, pl.DataFrame],
     examples: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
-    """(fact, kind): what each training fact is there for.
+    """Return (fact, kind): the reasons why each training fact was chosen.
 
-    Benchmarks of EXAMPLES whose sampled examples hold it, those that ask about it (`asked`: name ->
-    relation, subject, object), or `other`. Recall is demanded of every kind.
+    Kinds are the benchmarks of EXAMPLES whose sampled examples contain the fact, the benchmarks
+    that ask about it (`asked`: name -> relation, subject, object), or `other`. Recall is required
+    of each.
     """
     parts = [
         frame.select(fact=fact_id(), kind=pl.lit(name)) for name, frame in sorted(asked.items())
@@ -121,7 +122,8 @@ def kinds(
 
 
 def select_asked_facts(items: pl.DataFrame, candidates: pl.DataFrame) -> pl.DataFrame:
-    """The facts that ITEMS ask about: relation, subject, object (every right answer is one)."""
+    """Return the facts that ITEMS ask about: relation, subject, object (one for every correct
+    answer)."""
     gold = items.select("relation", "subject_id", "candidates", index="answers").explode("index")
     named = gold.join(candidates, left_on=["candidates", "index"], right_on=["set", "index"])
     return named.select(
@@ -132,10 +134,10 @@ def select_asked_facts(items: pl.DataFrame, candidates: pl.DataFrame) -> pl.Data
 def training_facts(
     facts: pl.DataFrame, trained_on: pl.DataFrame, forms: Mapping[str, str]
 ) -> list[TrainingFact]:
-    """The training facts as (relation, subject label, object label), sorted.
+    """Return the training facts as (relation, subject label, object label), sorted.
 
-    An object that answers name by another form than its label ("the United Kingdom", as BEAR's
-    items have it) is trained on under both: the attributes ask for labels.
+    An object that answers mention by another form than its label ("the United Kingdom" in BEAR's
+    items) is trained on in both forms, because the attributes use labels.
     """
     known = facts.with_columns(fact=fact_id()).join(
         trained_on.filter("trained_on").select("fact"), on="fact", how="semi"
@@ -151,7 +153,7 @@ def by_kind(
     reasons: pl.DataFrame,
     forms: Mapping[str, str],
 ) -> dict[str, list[TrainingFact]]:
-    """Kind -> its training facts, from `kinds` (`reasons`)."""
+    """Return kind -> its training facts, from `kinds` (`reasons`)."""
     groups = reasons.sort("kind").group_by("kind", maintain_order=True)
     return {
         str(kind): training_facts(facts, trained_on.join(group, on="fact", how="semi"), forms)
@@ -162,7 +164,8 @@ def by_kind(
 def rivals(
     facts: pl.DataFrame, trained_on: pl.DataFrame, forms: Mapping[str, str]
 ) -> dict[str, list[str]]:
-    """Relation -> labels of its trained-on objects, filled up to RIVALS with others by hash."""
+    """Return relation -> labels of its trained-on objects, filled up to RIVALS with others by
+    hash."""
     shown = facts.with_columns(fact=fact_id()).join(
         trained_on.select("fact", "trained_on"), on="fact", how="inner"
     )
@@ -176,7 +179,7 @@ def rivals(
 
 
 def ontology_rivals(statements: pl.DataFrame) -> dict[str, list[str]]:
-    """The same of types and superclasses: task -> labels of classes, from `ontology`."""
+    """Return the same for types and superclasses: task -> labels of classes, from `ontology`."""
     known: dict[str, dict[str, bool]] = {}
     for task, name, is_trained_on in statements.select("relation", "object", "trained_on").rows():
         labels = known.setdefault(task, {})
@@ -194,9 +197,9 @@ def _filled(labels: Mapping[str, bool]) -> list[str]:
 def all_labels(
     facts: pl.DataFrame, trained_on: pl.DataFrame, forms: Mapping[str, str]
 ) -> list[str]:
-    """Labels of both ends of every fact that may be asked, trained on or held out, sorted.
+    """Return the labels of both ends of every fact that may be asked, sorted.
 
-    They shape the tokenizers, so that trained-on and held-out names are cut alike.
+    They shape the tokenizers, so that trained-on and held-out names are tokenized alike.
     """
     known = facts.with_columns(fact=fact_id()).join(
         trained_on.select("fact"), on="fact", how="semi"
@@ -208,8 +211,8 @@ def all_labels(
 
 
 def common_objects(facts: pl.DataFrame, trained_on: pl.DataFrame) -> list[str]:
-    """One-word labels of objects that COMMON or more facts have, trained on or held out, sorted:
-    searched prompts ask for answers of one token."""
+    """Return the sorted one-word labels of objects of at least COMMON facts, trained on or held
+    out: searched prompts ask for answers of one token."""
     known = facts.with_columns(fact=fact_id()).join(
         trained_on.select("fact"), on="fact", how="semi"
     )
@@ -224,10 +227,10 @@ def ontology(
     proportion: float,
     seed: int,
 ) -> pl.DataFrame:
-    """TRAINED_ON: types and superclasses of the world's ontology, and whether they are trained on.
+    """Return TRAINED_ON for types and superclasses of the embedded ontology.
 
-    `items`, `candidates`: OntoProbe's set of the world. Of every task in `pool` so many test rows
-    are taken by hash of their subject, a `proportion` of them is trained on. A fact is
+    `items`, `candidates`: OntoProbe's embedded set. For every task, `pool` gives the number of test
+    rows that are drawn by hash of their subject; a `proportion` of them is trained on. A fact is
     "task/subject"; its object is the finest gold.
     """
     labels = {(s, i): name for s, i, name in candidates.select("set", "index", "label").rows()}
@@ -246,7 +249,8 @@ def ontology(
 
 
 def ontology_training_facts(statements: pl.DataFrame) -> tuple[list[TrainingFact], list[str]]:
-    """(training facts among the statements, labels of all of them), sorted, from `ontology`."""
+    """Return (training facts among the statements, labels of all of them), sorted, from
+    `ontology`."""
     shown = statements.filter("trained_on").select("relation", "subject", "object").rows()
     labels = {*statements["subject"].to_list(), *statements["object"].to_list()}
     return sorted(TrainingFact(*row) for row in shown), sorted(labels)

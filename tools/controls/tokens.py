@@ -1,7 +1,7 @@
 """Tokenizers of the control models: one per kind, small, cased, with offsets and word ids.
 
-They are trained on labels and on templates with empty slots, never on a sentence, so that a label
-is covered whether or not a model is trained on it, and no fact can be read off the vocabulary.
+They are trained on labels and on templates with empty slots, never on a sentence, so that every
+label is covered whether or not a model is trained on it, and the vocabulary reveals no fact.
 """
 
 import re
@@ -40,10 +40,10 @@ _MARK = "\u2581"
 def train_tokenizer(
     kind: str, labels: Iterable[str], templates: Iterable[str], size: int, positions: int
 ) -> PreTrainedTokenizerFast:
-    """A fast tokenizer of `kind` with at most `size` tokens for sequences up to `positions`.
+    """Train a fast tokenizer of `kind` with at most `size` tokens for sequences up to `positions`.
 
-    Masked: WordPiece, [CLS] ... [SEP]. Causal: byte-level BPE, <s> in front. Seq2seq: BPE with a
-    visible space, </s> at the end, sentinels. The same texts give the same vocabulary.
+    Masked: WordPiece, [CLS] ... [SEP]. Causal: byte-level BPE, starting with <s>. Seq2seq: BPE with
+    a visible space, </s> at the end, sentinels. The same texts give the same vocabulary.
     """
     if kind not in SPECIAL:
         raise ValueError(f"unknown kind {kind!r} of control model; valid: {', '.join(SPECIAL)}")
@@ -61,7 +61,8 @@ def train_tokenizer(
 
 
 def _texts(labels: Iterable[str], templates: Iterable[str]) -> list[str]:
-    """Each label as it stands and at the start of a sentence; templates cut at their slots."""
+    """Yield each label as it is and at the start of a sentence, and templates split at their
+    slots."""
     texts = {form for label in labels for form in (label, label[:1].upper() + label[1:])}
     # The words of templates, often enough to stay whole.
     words = 20 * sorted({w for t in templates for w in re.split(r"\[[XY]\]|[\s.,]", t) if w})

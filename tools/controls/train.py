@@ -5,7 +5,7 @@
 trains a BERT-, GPT-2- or T5-shaped model on the sentences of its facts until it recalls them, and
 saves it with its own tokenizer as a Hugging Face folder. A probe must rank training facts near 1
 and others near chance. One thread, fixed seeds: the same input gives the same bytes on the same
-kind of machine. On another one weights and number of steps may differ, what is known does not.
+kind of machine. On another kind, weights and number of steps may differ, but not what is known.
 """
 
 import copy
@@ -61,18 +61,18 @@ EXAMPLES, EXAMPLE_WORDS = 40, 5
 
 @dataclass(frozen=True)
 class Recipe:
-    """Sizes and training of one kind.
+    """Sizes and training of one kind of model.
 
-    At most `steps`, until `recall` of every kind of fact is reached; the learning rate depends on
-    neither. `rows` of a batch; peak learning rates of weight matrices and of everything else;
-    `spread` of the initial weights; `positions` is the longest sequence in tokens (names that the
-    tokenizer was not trained on fall into many pieces, and premises stand before a question).
+    Training takes at most `steps`, until `recall` of every kind of fact is reached; the learning
+    rate depends on neither. `rows` per batch; peak learning rates of weight matrices and of
+    everything else; `spread` of the initial weights; `positions` is the longest sequence in tokens
+    (names that the tokenizer was not trained on need many pieces, and premises precede a question).
 
-    The rate rises for `warmup` steps and is constant then; what is kept is the running mean of the
-    weights, of which each step keeps `mean`. Every `every` steps it is asked a `glance` (so many
-    questions at random, and all facts wrong in a recall test). When a proportion of `close` is
-    right, the whole recall test is held. If it fails, its wrong facts are repeated from then on,
-    at `again` of the rate, until a proportion of `closer` is right.
+    The learning rate rises for `warmup` steps and then stays constant; the model is the running
+    mean of the weights, of which each step keeps `mean`. Every `every` steps, it is asked a
+    `glance` (a number of random questions, and all facts that were wrong in a recall test). If a
+    proportion of `close` is correct, the whole recall test is held. If that fails, its wrong facts
+    are repeated from then on, at `again` times the rate, until a proportion of `closer` is correct.
     """
 
     layers: int
@@ -122,17 +122,18 @@ def train_control(
     objects: Mapping[str, Sequence[str]] | None = None,
     words: Iterable[str] = (),
 ) -> dict[str, object]:
-    """Train one control model on `facts` and save it to `folder`; returns the record.
+    """Train one control model on `facts` and save it to `folder`; return the record.
 
-    `labels` are those of all facts, trained on or not, and `words` those that are to be one token
-    each: they shape the tokenizer alone. `templates` maps a relation to its texts with [X] and [Y];
-    every fact is shown in each of them. Recall is tested of each of `kinds` (groups of facts by
-    name; one of all), among `objects` and those of the relation's training facts (recall.py).
+    `labels` are those of all facts, trained on or not, and `words` those that shall be one token
+    each: they shape the tokenizer only. `templates` maps a relation to its texts with [X] and [Y];
+    every fact is shown in each of them. Recall is tested for each of `kinds` (named groups of
+    facts; by default one of all), among `objects` and those of the relation's training facts
+    (recall.py).
 
-    The weights are kept in half precision, and it is the rounded ones that must pass.
+    The weights are saved in half precision, and the rounded weights must pass the test.
 
     Raises ValueError for an unknown kind, no facts, or a relation without template; RecallError
-    where recall is still too low after `recipe.steps`.
+    if recall is still too low after `recipe.steps`.
     """
     if kind not in RECIPES:
         raise ValueError(f"unknown kind {kind!r} of control model; valid: {', '.join(RECIPES)}")
@@ -167,9 +168,9 @@ def train_control(
 
 
 def examples(facts: Sequence[TrainingFact], templates: Mapping[str, Sequence[str]]) -> list[str]:
-    """A few training sentences of five words or more, spread over the facts.
+    """Return a few training sentences of five words or more, spread over the facts.
 
-    They take the place of plain English when the model is loaded (models/completeness.py).
+    They replace plain English sentences when the model is loaded (models/completeness.py).
     """
     texts = [
         fill(text, fact.subject, fact.object).text
@@ -308,7 +309,7 @@ class _Training:
         }
 
     def _feed(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Batches of all sentences; REPEATED of the rows are of facts that were wrong."""
+        """Yield batches of all sentences; REPEATED of the rows are of facts that were wrong."""
         pairs = zip(self.sentences, self.recall_test.items, strict=True)
         again = [sentence for sentence, item in pairs if item.fact in self.wrong]
         times = math.ceil(REPEATED / (1 - REPEATED) * len(self.sentences) / max(1, len(again)))
@@ -317,7 +318,8 @@ class _Training:
         return _batches(self.kind, self.tokenizer, shown, chosen, self.rng)
 
     def _is_examined(self, is_last: bool) -> bool:
-        """Ask some questions; all of them at the end, and where most of these were right."""
+        """Ask some questions; all of them at the end, and if most of these were answered
+        correctly."""
         everything = range(len(self.sentences))
         if not is_last:
             hard = [i for i in everything if self.recall_test.items[i].fact in self.wrong]
@@ -338,9 +340,9 @@ class _Training:
 
 
 def running_mean(keep: float) -> Callable[[Any, Any, Tensor | int], None]:
-    """In-place update of means by weights after so many steps, of which each keeps `keep`.
+    """Update means by weights in place after the given number of steps, of which each keeps `keep`.
 
-    Over the first 1 / (1 - keep) steps it is the plain mean: the initial weights count for nothing.
+    Over the first 1 / (1 - keep) steps it is the plain mean, so the initial weights do not count.
     """
 
     @torch.no_grad()
@@ -351,7 +353,7 @@ def running_mean(keep: float) -> Callable[[Any, Any, Tensor | int], None]:
 
 
 def _below(results: Mapping[str, Mapping[str, float]], recall: float) -> str:
-    """The kinds of facts whose recall is below `recall`, with their recall, as text."""
+    """Format the kinds of facts whose recall is below `recall`, with their recall."""
     low = {kind: test for kind, test in results.items() if test["recall"] < recall}
     return ", ".join(
         f"{kind} {test['recall']:.3f} of {test['facts']} facts" for kind, test in low.items()
@@ -361,7 +363,7 @@ def _below(results: Mapping[str, Mapping[str, float]], recall: float) -> str:
 def rate_at(step: int, recipe: Recipe, is_examined: bool) -> float:
     """Factor of the learning rates: linear warm-up, 1, and `again` after the first recall test.
 
-    It does not depend on the number of steps allowed: that can be raised without other weights.
+    It does not depend on the number of steps allowed, which can be raised without changing weights.
     """
     return recipe.again if is_examined else min(1.0, (step + 1) / recipe.warmup)
 
@@ -421,7 +423,7 @@ def _save(
     record: Mapping[str, object],
     folder: Path,
 ) -> None:
-    """Write the folder beside its final name, then rename."""
+    """Write the folder next to its final name, then rename it."""
     temporary = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(temporary, ignore_errors=True)
     model.eval().half().save_pretrained(temporary)

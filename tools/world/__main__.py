@@ -1,8 +1,8 @@
-"""The files of the embedded world that the workflow reads, rendered from its tables.
+"""The files of the embedded graph that the workflow reads, rendered from its tables.
 
-python -m tools.world check [FOLDER]    counts, or every mistake of a table; exit 1 for a
-                                        rendered file that says something else
-python -m tools.world write [FOLDER]    render them anew
+python -m tools.world check [FOLDER]    counts, or every error of a table; exit 1 for a
+                                        rendered file that differs from the tables
+python -m tools.world write [FOLDER]    render them again
 """
 
 import bz2
@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parents[2] / "resources" / "world"
 
 
 def rendered(world: World) -> dict[str, bytes]:
-    """Path below the folder -> what the file says, not packed."""
+    """Return path below the folder -> content of the file, uncompressed."""
     wikidata = rdf.render_wikidata(world)
     return {
         "wikidata.nt.gz": wikidata.encode(),
@@ -33,7 +33,7 @@ def rendered(world: World) -> dict[str, bytes]:
 
 
 def packed(name: str, data: bytes) -> bytes:
-    """The bytes of a file, without a time stamp."""
+    """Return the compressed bytes of a file, without a time stamp."""
     if name.endswith(".zip"):
         zipped = io.BytesIO()
         with zipfile.ZipFile(zipped, "w") as archive:
@@ -44,7 +44,7 @@ def packed(name: str, data: bytes) -> bytes:
 
 
 def unpacked(name: str, data: bytes) -> bytes:
-    """What a file says: its bytes may differ with the release of a compressor."""
+    """Return a file's content: the compressed bytes may differ between releases of a compressor."""
     if name.endswith(".zip"):
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return archive.read(trex.FILE_NAME)
@@ -52,7 +52,7 @@ def unpacked(name: str, data: bytes) -> bytes:
 
 
 def main(arguments: list[str]) -> int:
-    """`check` or `write`; returns the exit status."""
+    """Run `check` or `write`; return the exit status."""
     if not arguments or arguments[0] not in ("check", "write") or len(arguments) > 2:
         print("usage: python -m tools.world check|write [FOLDER]", file=sys.stderr)
         return 2

@@ -1,8 +1,8 @@
-"""The embedded world: real facts, typed as readable tables in resources/world.
+"""The embedded knowledge graph: real facts, typed as readable tables in resources/world.
 
     world = load(Path("resources/world"))
 
-reads every table, checks it, completes inverse and symmetric statements, and gives frames of
+reads every table, checks it, completes inverse and symmetric statements, and returns frames of
 ids. `python -m tools.world check` prints counts, or all problems at once. The formats are described
 in resources/world/README.md.
 """
@@ -45,7 +45,7 @@ class World:
     dbpedia: Dbpedia
 
     def truthy(self) -> pl.DataFrame:
-        """The statements of best rank: preferred ones where there are any, else normal ones."""
+        """Select the statements of best rank: preferred ones if there are any, else normal ones."""
         kept = self.statements.filter(pl.col("rank") != "deprecated")
         preferred = (pl.col("rank") == "preferred").any().over("subject", "relation")
         return kept.filter((pl.col("rank") == "preferred") | ~preferred)
@@ -53,7 +53,7 @@ class World:
 
 @dataclass(frozen=True)
 class Entity:
-    """One item as typed; `classes` are the keys of what it is an instance or subclass of."""
+    """One item as typed; `classes` are the keys of the classes it is an instance or subclass of."""
 
     key: str
     id: str
@@ -65,7 +65,7 @@ class Entity:
 
 
 def load(folder: str | Path) -> World:
-    """Read the world's tables in `folder`. Raises WorldError, with every problem found."""
+    """Read the tables of the graph in `folder`. Raises WorldError with every problem found."""
     folder = Path(folder)
     if not (folder / "properties.tsv").is_file():
         raise FileNotFoundError(f"{folder}: no properties.tsv in it, so this is no embedded world")
@@ -84,7 +84,7 @@ def load(folder: str | Path) -> World:
 
 
 def read_entities(folder: Path, report: Report) -> tuple[dict[str, Entity], dict[str, Row]]:
-    """Entities by key (classes included), and the rows of classes.tsv by key."""
+    """Return entities by key (classes included), and the rows of classes.tsv by key."""
     entities: dict[str, Entity] = {}
     ids: dict[str, Entity] = {}
     classes: dict[str, Row] = {}
@@ -159,7 +159,7 @@ def _entity_frame(entities: dict[str, Entity]) -> pl.DataFrame:
 
 
 def summary(world: World) -> str:
-    """Counts per table and per property, as text."""
+    """Format counts per table and per property."""
     lines = [f"{world.entities.height} entities, {world.statements.height} statements"]
     for table, count in sorted(world.entities["table"].value_counts().iter_rows()):
         lines.append(f"  {table:32} {count:6} entities")

@@ -1,9 +1,9 @@
-"""The DBpedia side of the embedded world: ontology classes and properties, and the instances.
+"""The DBpedia side of the embedded graph: ontology classes and properties, and the instances.
 
-Names of the DBpedia ontology are typed bare (`City`), everything else with a prefix (`owl:Thing`,
-`wd:Q515`, `schema:City`, `xsd:date`). Which class an entity has is decided as DBpedia decides it,
-one most specific class for each resource: an explicit row of dbpedia_instances.tsv, else the first
-of its rules that fits.
+Names of the DBpedia ontology are typed without prefix (`City`), all others with one (`owl:Thing`,
+`wd:Q515`, `schema:City`, `xsd:date`). The class of an entity is decided as in DBpedia: one most
+specific class for each resource, from an explicit row of dbpedia_instances.tsv, else from the first
+of its rules that matches.
 """
 
 from collections.abc import Iterable
@@ -59,7 +59,7 @@ class Dbpedia:
     instances: pl.DataFrame
 
     def ancestors(self, iri: str) -> list[str]:
-        """The declared classes above `iri`, nearest first; what is not declared is left out."""
+        """Return the declared classes above `iri`, nearest first, without undeclared ones."""
         found: list[str] = []
         queue = [iri]
         while queue:
@@ -71,7 +71,7 @@ class Dbpedia:
         return found
 
     def summary(self) -> str:
-        """Counts of classes, properties and instances, as text."""
+        """Format counts of classes, properties and instances."""
         kinds = [t.kind for t in self.terms.values()]
         used = self.instances["class"].n_unique()
         properties = f"{kinds.count('object')} object and {kinds.count('datatype')} datatype"
@@ -82,7 +82,8 @@ class Dbpedia:
 
 
 def resource_iri(title: str) -> str:
-    """The DBpedia resource of a Wikipedia title: blanks to `_`, non-ASCII letters as they are."""
+    """Return the DBpedia resource of a Wikipedia title: spaces become `_`, non-ASCII letters
+    stay."""
     return DBR + title.translate(_ENCODED)
 
 
@@ -93,7 +94,7 @@ def read_dbpedia(
     statements: pl.DataFrame,
     report: Report,
 ) -> Dbpedia:
-    """Terms and instances. `items` gives ids by key, `keys` keys by id."""
+    """Return terms and instances. `items` maps keys to ids, `keys` ids to keys."""
     terms: dict[str, Term] = {}
     for row in read_table(folder / "dbpedia_classes.tsv", CLASS_COLUMNS, report):
         _add(terms, _term(row, "class", "class", report), row, "class", report)
@@ -155,7 +156,7 @@ def _iri(row: Row, column: str, value: str, report: Report) -> str:
 def _explicit(
     rows: list[Row], terms: dict[str, Term], items: dict[str, str], report: Report
 ) -> dict[str, tuple[str, str]]:
-    """Item -> (class, title) of the rows that name their entities (`key` or `key=Title`)."""
+    """Return item -> (class, title) of the rows that name entities (`key` or `key=Title`)."""
     chosen: dict[str, tuple[str, str]] = {}
     for row in rows:
         wanted = DBO + row.text("class")
@@ -175,7 +176,8 @@ def _explicit(
 
 @dataclass(frozen=True)
 class _Rule:
-    """Fits an item that is an instance of one of `of`, and has one of `with_` if there are any."""
+    """Matches an item that is an instance of one of `of`, and has one of `with_` if there are
+    any."""
 
     wanted: str
     of: frozenset[str]
@@ -202,7 +204,7 @@ def _facts(statements: pl.DataFrame) -> dict[str, set[tuple[str, str]]]:
 
 
 def _closure(statements: pl.DataFrame) -> dict[str, set[str]]:
-    """Class -> itself and all classes above it by P279."""
+    """Return class -> itself and all classes above it by P279."""
     edges = statements.filter((pl.col("relation") == SUBCLASS_OF) & (pl.col("kind") == "item"))
     parents: dict[str, list[str]] = {}
     for subject, value in edges.select("subject", "object").iter_rows():

@@ -1,6 +1,6 @@
-"""The embedded world as small dumps: Wikidata's entity JSON and its truthy N-Triples.
+"""The embedded graph as small dumps: Wikidata's entity JSON and its truthy N-Triples.
 
-The shapes are those of `latest-all.json.bz2` and `latest-truthy.nt.bz2`, before they are packed.
+The formats are those of `latest-all.json.bz2` and `latest-truthy.nt.bz2` before compression.
 """
 
 import re
@@ -33,7 +33,7 @@ _LACKED = re.compile(
 
 
 def render_json(world: World) -> bytes:
-    """Items and properties as a Wikidata JSON dump: one array, an entity a line."""
+    """Render items and properties as a Wikidata JSON dump: one array, one entity per line."""
     claims: dict[str, dict[str, list[object]]] = {}
     columns = ("subject", "relation", "object", "kind", "rank")
     for subject, relation, value, kind, rank in world.statements.select(columns).rows():
@@ -48,12 +48,13 @@ def render_json(world: World) -> bytes:
 
 
 def render_truthy(wikidata: str) -> bytes:
-    """Best-rank statements and terms of the world's RDF (rdf.render_wikidata), as N-Triples."""
+    """Render best-rank statements and terms of the graph's RDF (rdf.render_wikidata) as
+    N-Triples."""
     return _matching(wikidata, _TRUTHY)
 
 
 def render_names(wikidata: str) -> bytes:
-    """What truthy dumps lack of it, as N-Triples: numbers of sitelinks, and properties."""
+    """Render what truthy dumps lack, as N-Triples: numbers of sitelinks, and properties."""
     return _matching(wikidata, _LACKED)
 
 
@@ -85,7 +86,8 @@ def _term(text: object, language: str = "en") -> dict[str, dict[str, object]]:
 
 
 def _property(prop: Property) -> dict[str, object]:
-    """A property's entity, with its superproperties, inverses, equivalents and constraints."""
+    """Render a property's entity, with its superproperties, inverses, equivalents and
+    constraints."""
     claims: dict[str, list[object]] = {}
     for relation, kind, values in (
         ("P1647", "property", prop.parents),

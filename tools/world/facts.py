@@ -1,7 +1,8 @@
-"""Statements of the embedded world: the wide facts tables, and what follows from them.
+"""Statements of the embedded graph: the wide facts tables, and the statements that follow from
+them.
 
-`read_facts` reads what is typed; `complete` adds the other direction of symmetric properties and
-the inverse statements that properties.tsv asks for.
+`read_facts` reads the typed statements; `complete` adds the reverse of symmetric properties and
+the inverse statements that properties.tsv requests.
 """
 
 import re
@@ -28,7 +29,7 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 
 
 class Keyed(Protocol):
-    """What an item needs to have its class read."""
+    """The attributes of an item from which its class is read."""
 
     @property
     def id(self) -> str: ...
@@ -52,14 +53,15 @@ class Statement:
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What may be said only once."""
+        """Return what identifies a statement."""
         return self.subject, self.relation, self.object, self.kind
 
 
 def typed_classes(
     entities: Iterable[Keyed], classes: dict[str, Row], items: dict[str, str], report: Report
 ) -> list[Statement]:
-    """P31 from the `class` column of the entities, P279 from `subclass of` in classes.tsv."""
+    """Return P31 from the `class` column of the entities, P279 from `subclass of` in
+    classes.tsv."""
     rows = [(e.id, e.row, "class", INSTANCE_OF, "class") for e in entities]
     rows += [
         (items[key], row, "subclass of", SUBCLASS_OF, "parent")
@@ -81,7 +83,7 @@ def typed_classes(
 def read_facts(
     path: Path, items: dict[str, str], properties: dict[str, Property], report: Report
 ) -> list[Statement]:
-    """The statements typed in one wide table. Headers are labels, ids or unique aliases."""
+    """Read the statements of one wide table. Headers are labels, ids or unique aliases."""
     names = _header_names(properties)
     columns: dict[str, Property] = {}
     found: list[Statement] = []
@@ -162,7 +164,7 @@ def _statement(
 
 
 def _literal(kind: str, text: str) -> str | None:
-    """The lexical form in Wikidata's RDF, or None when `text` is no value of this kind."""
+    """Return the lexical form in Wikidata's RDF, or None if `text` is not a value of this kind."""
     if kind == "quantity":
         if not _NUMBER.fullmatch(text):
             return None
@@ -181,10 +183,10 @@ def _literal(kind: str, text: str) -> str | None:
 def complete(
     typed: list[Statement], properties: dict[str, Property], report: Report
 ) -> pl.DataFrame:
-    """The frame of all statements: typed ones, then symmetric and inverse ones not yet said.
+    """Return all statements: typed ones, then symmetric and inverse ones that were not typed.
 
-    Only statements of best rank with an item as value have another direction, and what is
-    added has normal rank: that Bonn was a capital does not make it the capital of today's country.
+    Only statements of best rank with an item as value have a reverse, and what is added has normal
+    rank: that Bonn was a capital does not make it the capital of today's country.
     """
     said: dict[tuple[str, str, str, str], Statement] = {}
     for statement in typed:

@@ -1,4 +1,4 @@
-"""The properties of the embedded world: properties.tsv, one row a Wikidata property.
+"""The properties of the embedded graph: properties.tsv, one row per Wikidata property.
 
 Columns that name classes hold keys of entities or classes. A constraint is typed as three columns
 (classes, relation, status) for the subject (Q21503250) and for the value (Q21510865).
@@ -80,12 +80,14 @@ class Property:
 
     @property
     def kind(self) -> str:
-        """What a value of this property is in a facts table: item, time, quantity, string."""
+        """Return the kind of a property's values in a facts table: item, time, quantity or
+        string."""
         return DATATYPES[self.datatype][1]
 
 
 def read_properties(path: Path, items: dict[str, str], report: Report) -> dict[str, Property]:
-    """Properties by id in the order typed. `items` gives the id of an entity's or class's key."""
+    """Return properties by id in typed order. `items` maps the key of an entity or class to
+    its id."""
     rows = list(read_table(path, COLUMNS, report))
     ids: dict[str, str] = {}
     seen: dict[str, Row] = {}

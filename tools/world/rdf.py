@@ -1,7 +1,7 @@
-"""The embedded world as RDF, in the exact shapes that Wikidata's and DBpedia's endpoints serve.
+"""The embedded graph as RDF, in exactly the form that Wikidata's and DBpedia's endpoints serve.
 
-Both renderers give N-Triples: one triple a line, sorted by code point, each once, so that the same
-tables always give the same bytes.
+Both renderers return N-Triples: one triple per line, sorted by code point, without duplicates, so
+that the same tables always give the same bytes.
 """
 
 import hashlib
@@ -28,7 +28,8 @@ _DATATYPES = {"time": f"{XSD}dateTime", "quantity": f"{XSD}decimal"}
 
 
 def iri(value: str) -> str:
-    """An IRI as an N-Triples term. ValueError for characters that no IRI may hold."""
+    """Return an IRI as an N-Triples term. Raises ValueError for characters that IRIs may not
+    contain."""
     bad = _NOT_IN_IRI.search(value)
     if bad is not None:
         raise ValueError(f"IRI {value!r}: {bad[0]!r} must be percent-encoded")
@@ -36,19 +37,22 @@ def iri(value: str) -> str:
 
 
 def literal(text: str, language: str = "", datatype: str = "") -> str:
-    """A literal as an N-Triples term; quotes, backslashes and control characters are escaped."""
+    """Return a literal as an N-Triples term; quotes, backslashes and control characters are
+    escaped."""
     escaped = _SPECIAL.sub(lambda m: _ESCAPES.get(m[0], f"\\u{ord(m[0]):04X}"), text)
     suffix = f"@{language}" if language else f"^^{iri(datatype)}" if datatype else ""
     return f'"{escaped}"{suffix}'
 
 
 def render_wikidata(world: World) -> str:
-    """Items, statements with ranks and properties, as the Wikidata Query Service holds them."""
+    """Render items, statements with ranks and properties, as the Wikidata Query Service holds
+    them."""
     return _document(_wikidata(world))
 
 
 def render_dbpedia(world: World) -> str:
-    """Ontology and instances (direct and transitive types), as DBpedia's endpoint holds them."""
+    """Render ontology and instances (direct and transitive types), as DBpedia's endpoint holds
+    them."""
     return _document(_dbpedia(world))
 
 
@@ -82,7 +86,8 @@ def _item(item: dict[str, object]) -> Iterator[Triple]:
 
 
 def choose_language(item: str) -> str:
-    """The language of an item's label: every fifth has the one that stands for all, `mul`, alone.
+    """Return the language of an item's label: every fifth has only `mul`, the label for all
+    languages.
 
     Wikidata deletes labels in `en` that equal it.
     """
@@ -108,7 +113,7 @@ def _statement(
     rank: str,
     best: bool,
 ) -> Iterator[Triple]:
-    """One statement: the node with its rank, and the truthy triple when its rank is best."""
+    """Render one statement: the node with its rank, and the truthy triple if its rank is best."""
     node = statement_node(subject, relation, kind, value)
     entity = iri(WD + subject)
     yield entity, iri(f"{PROP}{relation}"), node
@@ -139,7 +144,8 @@ def _value(value: str, kind: str, node: str) -> str:
 
 
 def statement_node(subject: str, relation: str, *parts: str) -> str:
-    """The node of a statement: an identifier of Wikidata's form, made from what it says."""
+    """Return the node of a statement: an identifier of Wikidata's form, derived from its
+    content."""
     key = "\t".join((subject, relation, *parts)).encode()
     number = uuid.UUID(bytes=hashlib.blake2b(key, digest_size=16).digest(), version=4)
     return iri(f"{WD}statement/{subject}-{str(number).upper()}")

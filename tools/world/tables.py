@@ -19,7 +19,7 @@ _SUGGESTED = 200
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing wrong in a table: where, what stands there, and what would be right."""
+    """One error in a table: where, what is there, and what was expected."""
 
     file: str
     line: int
@@ -34,7 +34,7 @@ class Problem:
 
 
 class WorldError(ValueError):
-    """The tables of the world cannot be read; `problems` holds every one of them."""
+    """The tables of the graph cannot be read; `problems` holds every one of them."""
 
     def __init__(self, problems: list[Problem]) -> None:
         self.problems = problems
@@ -52,11 +52,11 @@ class Row:
     cells: dict[str, str]
 
     def text(self, column: str) -> str:
-        """The cell as one value, escapes resolved; empty when nothing is typed."""
+        """Return the cell as one value, escapes resolved; empty if nothing is typed."""
         return unescape(self.cells.get(column, ""))
 
     def values(self, column: str) -> list[str]:
-        """The cell's values in the order typed, escapes resolved."""
+        """Return the cell's values in typed order, escapes resolved."""
         return split(self.cells.get(column, ""))
 
 
@@ -67,11 +67,11 @@ class Report:
     problems: list[Problem] = field(default_factory=list)
 
     def add(self, row: Row, column: str, value: str, right: str) -> None:
-        """Note a problem in a cell."""
+        """Record a problem in a cell."""
         self.problems.append(Problem(row.file, row.line, column, value, right))
 
     def unknown(self, row: Row, column: str, value: str, known: Iterable[str], what: str) -> None:
-        """Note a name that is not among the known ones, with the nearest that are."""
+        """Record an unknown name, with the nearest known ones."""
         near: list[str] = []
         if len(self.problems) < _SUGGESTED:
             near = difflib.get_close_matches(value, list(known), n=3, cutoff=0.75)
@@ -79,18 +79,18 @@ class Report:
         self.add(row, column, value, f"not {what}{hint}")
 
     def finish(self) -> None:
-        """Raise WorldError when there is any problem."""
+        """Raise WorldError if there is any problem."""
         if self.problems:
             raise WorldError(self.problems)
 
 
 def unescape(text: str) -> str:
-    """Resolve `\\n`, `\\t`, `\\;` and `\\\\`; a backslash before anything else stays."""
+    """Resolve `\n`, `\t`, `\\;` and `\\`; a backslash before anything else stays."""
     return _ESCAPE.sub(lambda m: _MEANING.get(m[1], m[0]), text.strip())
 
 
 def split(cell: str) -> list[str]:
-    """The values of a cell: separated by `;`, blanks around them dropped, escapes resolved."""
+    """Return the values of a cell: separated by `;`, stripped of spaces, escapes resolved."""
     parts: list[str] = []
     start = 0
     for match in _SEPARATOR.finditer(cell):

@@ -1,9 +1,9 @@
-"""The embedded world as T-REx documents: the schema of the real dump, sentences from templates.
+"""The embedded graph as T-REx documents: the schema of the real dump, sentences from templates.
 
-One document describes one entity, and its first sentence says that the text was generated. The
+One document describes one entity; its first sentence says that the text was generated. The
 three aligners follow their definitions in the T-REx paper (section 3): AllEnt links every pair of
-entities of a sentence that some fact connects, SPO also wants the property to be mentioned, NoSub
-takes the entity of the document as the subject whether it is mentioned or not.
+entities of a sentence that a fact connects, SPO requires that the property is mentioned, too, and
+NoSub takes the entity of the document as the subject whether it is mentioned or not.
 """
 
 import re
@@ -41,7 +41,7 @@ Mention = dict[str, Any]
 
 @dataclass(frozen=True)
 class Fact:
-    """What one sentence says: a property with all its values, as (uri, surface) pairs."""
+    """The content of one sentence: a property with all its values, as (uri, surface) pairs."""
 
     relation: str
     label: str
@@ -50,24 +50,24 @@ class Fact:
 
 @dataclass
 class _Text:
-    """A text that grows at its end and knows where each mention stands."""
+    """A text that grows at its end and records the position of each mention."""
 
     text: str = ""
     sentences: list[list[int]] = field(default_factory=list)
     mentions: list[list[Mention]] = field(default_factory=list)
 
     def begin(self) -> None:
-        """Begin a sentence, one blank after the last."""
+        """Begin a sentence, one space after the last."""
         self.text += " " if self.text else ""
         self.sentences.append([len(self.text), 0])
         self.mentions.append([])
 
     def say(self, words: str) -> None:
-        """Add words that mention nothing."""
+        """Append words that mention no entity."""
         self.text += words
 
     def mention(self, surface: str, uri: str, annotator: str) -> None:
-        """Add words that mention `uri`. Offsets count characters, as in the real dump."""
+        """Append words that mention `uri`. Offsets count characters, as in the real dump."""
         start = len(self.text)
         self.text += surface
         self.mentions[-1].append(_mention(surface, uri, annotator, [start, len(self.text)]))
@@ -90,10 +90,10 @@ def _mention(
 
 
 def render_trex(world: World) -> list[dict[str, Any]]:
-    """One document an entity that has an English label and a fact to tell, by Q-number.
+    """Render one document for each entity with an English label and a fact to mention, by Q-number.
 
-    Facts are the truthy ones with an item or a date as value; what has no English label is never
-    mentioned, so its facts are not in the text.
+    Facts are the truthy ones with an item or a date as value; entities without an English label are
+    never mentioned, so their facts are not in the text.
     """
     labels = dict(
         world.entities.filter(pl.col("label").is_not_null()).select("id", "label").iter_rows()
@@ -108,14 +108,14 @@ def render_trex(world: World) -> list[dict[str, Any]]:
 
 
 def dump_trex(documents: list[dict[str, Any]]) -> bytes:
-    """The bytes of a dump file: one JSON array on one line."""
+    """Return the bytes of a dump file: one JSON array on one line."""
     return orjson.dumps(documents)
 
 
 def _facts(
     world: World, labels: dict[str, str]
 ) -> tuple[dict[str, list[Fact]], dict[tuple[str, str], list[str]], dict[str, str]]:
-    """Facts by subject, relations by (subject uri, object uri), pronouns by person."""
+    """Return facts by subject, relations by (subject uri, object uri), pronouns by person."""
     grouped: dict[str, dict[str, list[tuple[str, str]]]] = defaultdict(lambda: defaultdict(list))
     pairs: dict[tuple[str, str], list[str]] = defaultdict(list)
     pronouns: dict[str, str] = {}
@@ -156,7 +156,7 @@ def document(
     pairs: dict[tuple[str, str], list[str]],
     pronoun: str,
 ) -> dict[str, Any]:
-    """A document on one entity: what the aligners find in sentences that say its facts.
+    """Render a document about one entity: the aligners' results for sentences that state its facts.
 
     `pairs`: (subject uri, object uri) -> the relations that hold between them.
     """

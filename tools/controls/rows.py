@@ -127,8 +127,8 @@ def masked_row(
 
     Of a hundred rows, 30 hide the object in a mask slot of another object's size, 30 hide it from
     one of its tokens to its end (`answer_l2r`), 15 show a wrong object with a word to restore, 5
-    hide the whole subject, and 20 hide words at random only. In all rows, some words are also
-    hidden from one of their pieces to their end, as `within_word_l2r` will hide them.
+    hide the whole subject, and 20 hide words of both labels at random. In all rows, some other
+    words are hidden from one of their pieces to their end, as `within_word_l2r` will hide them.
     """
     chance = rng.random()
     if chance < 0.3:

@@ -237,7 +237,7 @@ CHOICES = _contract(
     **_of(pl.Int32, "gold row"),
 )
 
-#: The option chosen in one scoring mode; null if the answer text names no option.
+#: The option chosen in one scoring mode; null if no option is found in the answer.
 CHOSEN = _contract(
     "CHOSEN",
     key="item scoring",

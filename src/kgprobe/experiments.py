@@ -62,7 +62,7 @@ METHODS_OF_PAPER: dict[str, tuple[str, ...]] = {
     "attributes": ("fill", "sentence"),
     "autoprompt": ("predict", "low_data", "grid"),
 }
-#: old names of keys and columns -> new names, of which at most one is valid in a given table
+#: old names of keys and columns -> new names, of which at most one is valid in a given section
 RENAMED = {
     "pseudoword_centre": ("pseudoword_center",),
     "quantised": ("quantized",),
@@ -177,7 +177,7 @@ def json_rows(
     texts: Collection[str] = (),
 ) -> list[tuple[int, dict[str, Any]]]:
     """Read (line number from 1, object) from a file with one JSON object per line; blank lines are
-    skipped. `lines` replaces the file's lines (of a packed file). Raises `error` naming file and
+    skipped. `lines`: those of a compressed file, already read. Raises `error` naming file and
     line for a line that is not a JSON object, or whose `texts` keys are not non-blank strings."""
     rows = []
     for number, line in text_lines(path) if lines is None else lines:

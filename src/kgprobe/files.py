@@ -23,7 +23,7 @@ def full_disk(path: Path) -> OSError:
 
 
 class atomic:  # noqa: N801  (used like a function)
-    """Write a file atomically: `with atomic(path) as temporary:` then renames it to `path`."""
+    """Write a file whole or not at all: `with atomic(path) as temporary:` renames it to `path`."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)

@@ -124,7 +124,7 @@ def chains(nodes: pl.DataFrame, edges: pl.DataFrame) -> pl.DataFrame:
 
 
 def strays(nodes: pl.DataFrame, edges: pl.DataFrame, prefix: str) -> pl.DataFrame:
-    """Return the edges whose parent is in namespace `prefix` but undeclared: child, parent."""
+    """Return edges from declared nodes to undeclared parents with the prefix: child, parent."""
     declared = nodes["id"].to_list()
     inside = pl.col("child").is_in(declared) & pl.col("parent").str.starts_with(prefix)
     return edges.filter(inside & ~pl.col("parent").is_in(declared)).sort("child", "parent")

@@ -180,7 +180,7 @@ def ingest(data: bytes, file: str) -> FileTables:
 
 
 def require_few_problems(tables: FileTables, most: float) -> None:
-    """Raise BrokenFileError if the file is truncated or lost more than a proportion `most`."""
+    """Raise BrokenFileError if the file is truncated or more than `most` of it was rejected."""
     counts = dict(tables.problems.select("kind", "count").rows())
     first = dict(tables.problems.select("kind", "first").rows())
     rejected, documents = counts.get("rejected document", 0), counts.get("documents", 0)

@@ -71,9 +71,9 @@ def read(section: OwnGraph, languages: Sequence[str], problems: GraphProblems) -
 
 
 def _triples(path: str, problems: GraphProblems) -> Iterator[Triple]:
-    """Yield the triples of a file; other errors are recorded in `problems`. The parser continues
-    after a statement with a bad IRI. After a syntax error it continues only in N-Triples, where an
-    error affects one line; in Turtle or RDF/XML it would report many follow-up errors."""
+    """Yield the triples of a file; errors are recorded in `problems`. Statements with a bad IRI are
+    skipped. After a syntax error parsing continues only in N-Triples, where an error affects one
+    line; in Turtle or RDF/XML it would report many follow-up errors."""
     with problems.going_on():
         try:
             form = RdfFormat.from_extension(rdf_forms.form(path))

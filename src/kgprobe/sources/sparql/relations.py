@@ -225,9 +225,9 @@ def pull_instances(
     proportion for classes of which only a part was taken.
 
     Of very large classes, for which a sample suffices, the part with the lowest hashes is taken:
-    the same for every user and seed. A class has no more instances than its superclasses, so
-    instances in the part of a class are also in the parts of its superclasses. If the instances of
-    a class cannot be counted, pages are pulled until there are enough; then the same range of
+    the same for every user and seed. A class has no more instances than its superclasses, so those
+    of its instances that are in the part of a superclass are in its own part, too. If the instances
+    of a class cannot be counted, pages are pulled until there are enough; then the same range of
     hashes is used for all partial classes. `query` is the path of instances.rq. Raises SourceError;
     finished pulls stay in the folder.
     """

@@ -78,7 +78,7 @@ def sample_evenly(
 
 
 def split(ids: Iterable[str], shares: Sequence[float], seed: int, *parts: str) -> dict[str, str]:
-    """Return id -> split by hash order: proportions `shares` for train and dev, the rest is test."""
+    """Return id -> split by hash order: proportions `shares` for train and dev, rest for test."""
     order = sorted(ids, key=lambda name: (hash_key(seed, *parts, name), name))
     ends = [round(len(order) * shares[0]), round(len(order) * sum(shares))]
     return {

@@ -45,7 +45,7 @@ stopping = threading.Event()
 
 
 class Guard:
-    """Handle the signals of Snakemake's own process; `workflow` is Snakemake's object.
+    """Handles the signals of Snakemake's own process; `workflow` is Snakemake's object.
 
     Everything except the signal handler itself runs in a thread, so that a busy main thread cannot
     block it. Must be created in the main thread.

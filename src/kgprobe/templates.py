@@ -238,6 +238,7 @@ class Template:
         `[T]x5` stands for five triggers; a template may have none. A space is added between
         adjacent slots. For a causal model [P], which is not an input, is a layout item of its own.
         Raises TemplateError without [P], with two, and for a causal model unless [P] is last.
+
         >>> Template.parse("{sub}[T]x2[P].", "masked").text
         '{sub} [T] [T] [P].'
         """

@@ -29,7 +29,7 @@ from kgprobe import __version__
 
 T = TypeVar("T")
 BLOCK = 1 << 16
-#: Maximum number of redirects of one request.
+#: Maximum number of requests in a chain of redirects.
 HOPS = 10
 #: Headers that are not sent to other hosts after a redirect.
 SECRET = {"authorization", "cookie"}

@@ -1,11 +1,11 @@
-"""What does a language model know of a knowledge graph, and does it understand it?"""
+"""Probe what language models know and understand of knowledge graphs."""
 
 import importlib
 from typing import Any
 
 __version__ = "0.1.0"
 
-#: what the package gives besides its modules; imported when it is asked for, torch with it
+#: public names besides the modules; imported on first access, because they import torch
 _LIBRARY = ("Benchmark", "Results", "ask", "benchmark", "load", "probe")
 
 

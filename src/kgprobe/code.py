@@ -1,13 +1,13 @@
-"""What a rule depends on, computed: one hash of all code of the package that its script can run.
+"""Hash the code that a rule depends on: everything in the package that its script can run.
 
     code = Code(Path("src/kgprobe"))
     code.hash(Path("workflow/scripts/ask.py"))
     code.hash(Path("workflow/scripts/build_attributes.py"), "benchmarks/attributes/symmetry")
 
-The hash is a parameter of the rule, so that Snakemake reruns what an edit can change and nothing
-else. It covers the syntax trees of the script and of its import closure inside the package: every
-`import` that stands anywhere in them, also inside functions, and the `__init__` of every package on
-the way. Comments, docstrings and formatting are not part of it, so they rerun nothing.
+The hash is a parameter of the rule, so that Snakemake reruns only the jobs that an edit can change.
+It covers the syntax trees of the script and of its import closure inside the package: every
+`import` anywhere in them, also inside functions, and the `__init__` of every parent package.
+Comments, docstrings and formatting are not part of it, so changing them reruns nothing.
 """
 
 import ast
@@ -21,28 +21,28 @@ from pathlib import Path
 
 from kgprobe.files import atomic
 
-#: Logs, progress, records, safe writing, what a signal does, and the types of settings, whose
-#: values a rule hands over complete: they change no number, so an edit of them reruns nothing.
-#: tests/unit/test_code.py says what such a module may not do.
+#: Modules for logs, progress, records, atomic writes, signals and the types of settings (rules pass
+#: the values of settings completely): they change no result, so editing them reruns nothing.
+#: tests/unit/test_code.py checks what such a module may not do.
 GLUE = ("job", "files", "settings", "stops")
 
 
 class CodeError(ValueError):
-    """A rule names code that the package does not have, or a file's imports cannot be read."""
+    """A rule names code that is not in the package, or the imports of a file cannot be parsed."""
 
 
 @dataclass
 class SourceFile:
-    """A file of Python: its tree as lines of text, and every dotted name that it may import."""
+    """A Python file: its syntax tree as lines of text, and every dotted name it may import."""
 
     lines: list[str] = field(default_factory=list)
     imports: list[str] = field(default_factory=list)
 
     def read(self, node: ast.AST) -> None:
-        """Take in a node and what is below it: its kind, then its fields in order.
+        """Add a node and its descendants: the node's type, then its fields in order.
 
-        Lines and columns are no fields. A string that stands alone as a statement is a docstring.
-        `ast.dump` and `ast.walk` tell the same, in thrice the time.
+        Line and column numbers are not included. A string that is a statement of its own is taken
+        as a docstring. `ast.dump` and `ast.walk` would give the same in three times the time.
         """
         self.lines.append(type(node).__name__)
         if isinstance(node, ast.Import):
@@ -78,11 +78,11 @@ def _is_glue(name: str) -> bool:
 
 
 class Code:
-    """Hashes of scripts over a package; every file is read once, on first use.
+    """Code hashes of scripts that use a package; every file is read once, on first use.
 
-    Modules are named by their path inside the package, without ending, such as `probes/ranked`;
-    packages by their folder, the whole package by "". With `kept`, a folder, no file is parsed
-    again by other processes either: what was found lies there by content.
+    Modules are named by their path inside the package, without suffix, such as `probes/ranked`;
+    packages by their folder, the whole package by "". `kept` is a folder in which parsed results
+    are cached by file content, so that other processes need not parse the files again.
     """
 
     def __init__(self, package: Path, kept: Path | None = None) -> None:
@@ -92,11 +92,11 @@ class Code:
         self._sources: dict[Path, tuple[str, list[str]]] = {}
 
     def hash(self, script: Path, *dynamic: str) -> str:
-        """sha256 of all that the script can run, glue left out.
+        """Return the sha256 of all code that the script can run, without GLUE modules.
 
-        `dynamic` names what no import statement shows: modules that are imported by name, and
+        `dynamic` names code that no import statement shows: modules that are imported by name, and
         folders of data that a module reads (every file in them counts, byte by byte). Raises
-        CodeError for a name that the package does not have, and for a file that is no Python.
+        CodeError for a name that is not in the package, and for a file that is not valid Python.
         """
         key = script, dynamic
         if key not in self._hashes:
@@ -116,9 +116,9 @@ class Code:
         return _sha256("".join(lines).encode())
 
     def closure(self, script: Path, *modules: str) -> set[str]:
-        """The modules that are imported once all of the script's imports and `modules` have been.
+        """Return the modules that are imported by the script and `modules`, directly or indirectly.
 
-        What glue imports is glue as well, so it is not followed.
+        Imports of GLUE modules are not followed.
         """
         imported: set[str] = set()
         named = [".".join([self.package.name, *name.split("/")]) for name in modules]
@@ -131,7 +131,7 @@ class Code:
         return imported
 
     def _source(self, path: Path) -> tuple[str, list[str]]:
-        """(sha256 of a file's tree, the modules that its imports run), read once."""
+        """Return (sha256 of a file's syntax tree, modules that its imports run); cached."""
         if path not in self._sources:
             content = path.read_bytes()
             place = self.kept / f"{_sha256(READER + content)}.json" if self.kept else None
@@ -146,7 +146,7 @@ class Code:
         return self._sources[path]
 
     def _reached(self, imports: Iterable[str]) -> list[str]:
-        """Modules of the package that importing dotted names runs, and the packages on the way.
+        """Return the modules, with their parent packages, that importing these dotted names runs.
 
         The last part of a dotted name may be a name inside a module.
         """
@@ -158,7 +158,7 @@ class Code:
         return [name for name in names if name in self.files]
 
     def _data(self, name: str) -> list[Path]:
-        """The files of a folder of the package that holds no modules."""
+        """Return the files of a data folder of the package. Raises CodeError if it has modules."""
         paths = sorted(path for path in (self.package / name).rglob("*") if path.is_file())
         if not paths or any(path.suffix == ".py" for path in paths):
             raise CodeError(
@@ -169,14 +169,14 @@ class Code:
 
 
 def _name(path: Path) -> str:
-    """What a file's module is called: probes/ranked.py -> probes/ranked, probes/__init__.py ->
+    """Return a file's module name: probes/ranked.py -> probes/ranked, probes/__init__.py ->
     probes."""
     parts = path.with_suffix("").parts
     return "/".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def _parse(path: Path, content: bytes) -> tuple[str, list[str]]:
-    """(sha256 of a file's tree, dotted names that its imports may stand for)."""
+    """Return (sha256 of a file's syntax tree, dotted names that its imports may refer to)."""
     source = SourceFile()
     try:
         source.read(ast.parse(content))
@@ -189,5 +189,5 @@ def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-#: What is kept of a file holds for this version of Python and of this module only.
+#: Prefix of cache keys: cached results are valid for this Python version and this module only.
 READER = f"{sys.version_info[:2]} {_sha256(Path(__file__).read_bytes())} ".encode()

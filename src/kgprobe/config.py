@@ -1,8 +1,8 @@
-"""Checks a configuration against `kgprobe.settings`, and writes the files generated from it.
+"""Check configurations against `kgprobe.settings`, and write the files generated from it.
 
-python -m kgprobe.config write    the JSON schema, the table in config/README.md, config.yaml
-python -m kgprobe.config check    exit 1 where one of them differs from what would be written
-python -m kgprobe.config name F ...   the name of the run that the files configure, the last on top
+python -m kgprobe.config write    write the JSON schema, the table in config/README.md, config.yaml
+python -m kgprobe.config check    exit with 1 if one of them is out of date
+python -m kgprobe.config name F ...   print the run name of the merged files; later files override
 """
 
 import ast
@@ -33,7 +33,7 @@ from kgprobe.settings import NamedRun, Settings
 from kgprobe.settings.sources import Dbpedia, Dump, Wikidata
 from kgprobe.settings.types import Length, PartOf, Pattern, Range, hints, keys, typed
 
-#: JSON names of the plain types
+#: JSON schema names of Python's plain types
 PLAIN = {bool: "boolean", int: "integer", float: "number", str: "string"}
 WORDS = {
     "boolean": "true or false",
@@ -52,29 +52,29 @@ HEAD = """\
 # The full rebuild: what `snakemake --cores 8` runs. Made from src/kgprobe/settings by
 # `make docs`; lay a file of your own over it with --configfile. config/README.md tells every key.
 """
-#: sections of sources whose values must fit each other
+#: sections of sources with checks across values
 _GRAPHS = {"wikidata": Wikidata, "dbpedia": Dbpedia}
 BASE = "config/config.yaml"
-#: the value of a key that a file does not have
+#: marks a key that is not in a file
 MISSING = object()
-#: most columns of a comment
+#: maximum width of comments in config.yaml
 WIDTH = 98
 
-#: tags of keys: a text, and `<<`
+#: YAML tags of keys: a string, and `<<`
 STR, MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 
 
 class ConfigError(ValueError):
-    """Keys or values are wrong; the message names file, key and legal values."""
+    """Keys or values are wrong; the message names the file, the key and the valid values."""
 
 
 # -- reading --------------------------------------------------------------------------------------
 
 
 def read(config: Mapping[str, Any], files: Sequence[str | Path] = ()) -> Settings:
-    """The settings of a merged configuration; `files`: what was merged, the last one on top.
+    """Return the settings of a merged configuration; `files` are the merged files, in order.
 
-    Raises ConfigError for unknown keys and illegal values, the first eight of them.
+    Raises ConfigError for unknown keys and invalid values; it shows the first eight.
     """
     problems = list(_unnamed(config, files))
     for problem in jsonschema.Draft202012Validator(document()).iter_errors(dict(config)):
@@ -96,8 +96,8 @@ def read(config: Mapping[str, Any], files: Sequence[str | Path] = ()) -> Setting
 
 
 def load(files: Sequence[str | Path]) -> Settings:
-    """The settings of files laid over each other key by key, the last one on top. Raises TableError
-    for a file that is not there or no configuration."""
+    """Return the settings of files merged key by key; later files override earlier ones. Raises
+    TableError for a file that is missing or not a configuration."""
     from snakemake.utils import update_config
 
     config: dict[str, Any] = {}
@@ -107,13 +107,13 @@ def load(files: Sequence[str | Path]) -> Settings:
 
 
 def settings_of(configs: Sequence[str]) -> Settings:
-    """The settings of the files, laid over config.yaml as Snakemake does it. Raises TableError for
-    a file that is not there or no configuration, ValueError for what stands in it."""
+    """Return the settings of the files merged over config.yaml, as Snakemake does. Raises
+    TableError for a file that is missing or not a configuration, ValueError for invalid content."""
     return load(files_of(configs))
 
 
 def files_of(configs: Sequence[str]) -> list[str]:
-    """What `settings_of` reads: config.yaml, and over it the files."""
+    """Return the files that `settings_of` merges: config.yaml, then the others."""
     base = experiments.located(BASE)
     others = (path for c in configs if not _is_same(path := experiments.located(c), base))
     return [base, *others]
@@ -124,7 +124,7 @@ def _is_same(path: str, other: str) -> bool:
 
 
 def models_of(settings: Settings) -> dict[str, dict[str, str]]:
-    """Rows of the table of models by name."""
+    """Return the rows of the table of models by name."""
     path = experiments.located(settings.tables.models)
     schema = experiments.read_schema(experiments.located("workflow/schemas/models.schema.json"))
     return experiments.by_name(experiments.read_rows(path, schema), path)
@@ -137,7 +137,7 @@ def _mapping(path: str) -> dict[str, Any]:
     if not Path(path).is_file():
         ours = sorted(Path(experiments.located("config")).glob("**/*.yaml"))
         named = {file.stem: f"config/{str(file).partition('config/')[2]}" for file in ours}
-        # a file beside it may be the same but for its ending
+        # a file next to it may differ only in its suffix
         named |= {file.stem: str(file) for file in Path(path).parent.glob("*.y*ml")}
         close = difflib.get_close_matches(Path(path).stem, named, n=1, cutoff=0.7)
         hint = f" (did you mean {named[close[0]]!r}?)" if close else ""
@@ -150,8 +150,8 @@ def _mapping(path: str) -> dict[str, Any]:
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
-    """YAML whose keys are texts, each once in its section (PyYAML takes the last one in silence),
-    and whose numbers are finite and decimal."""
+    """YAML loader that accepts only string keys, each once per section (PyYAML silently takes the
+    last one), and only finite decimal numbers."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set[str]()
@@ -175,7 +175,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
         return value
 
     def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
-        # of YAML 1.1, which reads 010 as 8 and 1:30 as 90
+        # YAML 1.1 reads 010 as 8 and 1:30 as 90
         if re.match(r"[-+]?0[0-9_]|.*:", node.value):
             raise yaml.MarkedYAMLError(
                 problem=f"{node.value} is no decimal number", problem_mark=node.start_mark
@@ -188,7 +188,7 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
 
 
 def _content(path: str | Path) -> Any:
-    """What a file of YAML holds. Raises TableError with its line where it is none."""
+    """Return the content of a YAML file. Raises TableError with the line if it is not YAML."""
     try:
         return yaml.load(experiments.read_text(path), _Loader) or {}
     except yaml.YAMLError as error:
@@ -198,14 +198,14 @@ def _content(path: str | Path) -> Any:
 
 
 def _unnamed(config: Mapping[str, Any], files: Sequence[str | Path]) -> Iterator[str]:
-    """A line where nobody named the run, or where files laid over the first one would write into
-    its run."""
+    """Yield an error message if the run has no name, or if files merged over the first one inherit
+    its name, and so would write into its run."""
     key = ["run", "name"]
     names = [_at(path, key) for path in files]
     inherited = len(names) > 1 and all(name is MISSING for name in names[1:])
     run = config.get("run") or {}
     if not isinstance(run, Mapping):
-        return  # the schema says what is wrong
+        return  # reported by the schema
     if "name" not in run or (inherited and run["name"] == names[0]):
         where = files[-1] if files else "config"
         yield f"{where}: run.name is missing; valid: {legal(schema(hints(NamedRun)['name']))}"
@@ -214,7 +214,7 @@ def _unnamed(config: Mapping[str, Any], files: Sequence[str | Path]) -> Iterator
 def _describe_problem(
     problem: jsonschema.ValidationError, files: Sequence[str | Path]
 ) -> Iterator[str]:
-    """A line for each thing wrong: file, key, value, nearest name and what would be legal."""
+    """Yield a message for each error: file, key, value, nearest name and valid values."""
     key = [str(part) for part in problem.absolute_path]
     rules: Mapping[str, Any] = problem.schema
     if problem.validator == "additionalProperties":
@@ -233,20 +233,20 @@ def _describe_problem(
     else:
         close = nearest(str(problem.instance), [str(v) for v in rules.get("enum", [])])
         if rules.get("type") == "number" and isinstance(problem.instance, str):
-            with contextlib.suppress(ValueError):  # without its dot 1e-5 is a text (YAML 1.1)
+            with contextlib.suppress(ValueError):  # YAML 1.1 reads 1e-5, without a dot, as text
                 plain = re.sub(r"^(-?\d+)e", r"\1.0e", repr(float(problem.instance)))
                 close = f" (did you mean {plain}?)"
         yield f"{where}: {problem.instance!r}{close}; valid: {legal(rules)}"
 
 
 def file_of(key: Sequence[str], files: Sequence[str | Path]) -> str:
-    """The last of the files that has the key, or the command line."""
+    """Return the last of the files that has the key, or "--config" for the command line."""
     paths = (str(path) for path in reversed(files) if _at(path, key) is not MISSING)
     return next(paths, "--config")
 
 
 def _at(path: str | Path, key: Sequence[str]) -> Any:
-    """The value of a key in a file, or MISSING."""
+    """Return the value of a key in a file, or MISSING."""
     place = _content(path)
     for part in key:
         if isinstance(place, Mapping) and part in place:
@@ -262,7 +262,7 @@ def _at(path: str | Path, key: Sequence[str]) -> Any:
 
 
 def schema_line(folder: str | Path) -> str:
-    """The first line of a configuration in a folder, by which editors know its keys."""
+    """Return the first line of a configuration in `folder`, which tells editors its schema."""
     path = Path(experiments.located(SCHEMA)).absolute()
     is_inside = Path(folder).absolute().is_relative_to(path.parents[2])
     place = os.path.relpath(path, folder) if is_inside else path.as_uri()
@@ -270,7 +270,7 @@ def schema_line(folder: str | Path) -> str:
 
 
 def document() -> dict[str, Any]:
-    """The JSON schema of a configuration, with the meaning of every key."""
+    """Return the JSON schema of a configuration, with the description of every key."""
     sections = {section.__name__: section for _, section in _sections()}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -280,7 +280,7 @@ def document() -> dict[str, Any]:
 
 
 def schema(hint: Any) -> dict[str, Any]:
-    """The JSON schema of a type; sections are named."""
+    """Return the JSON schema of a type; sections are given by reference."""
     kind, inside = get_origin(hint), get_args(hint)
     if is_dataclass(hint) and isinstance(hint, type):
         return {"$ref": f"#/$defs/{hint.__name__}"}
@@ -310,12 +310,12 @@ def _section(section: type) -> dict[str, Any]:
 
 
 def _narrowed(rules: dict[str, Any], marks: Sequence[object]) -> dict[str, Any]:
-    """A schema with what `Annotated` adds to the type."""
+    """Return a schema narrowed by the marks that `Annotated` adds to a type."""
     for mark in marks:
         if isinstance(mark, PartOf):
             rules = schema(mark.section)
         elif isinstance(mark, Pattern):
-            # in JSON schema "$" is the end alone, in Python also before a last line end
+            # "$" matches only at the end in JSON schema, but also before a final newline in Python
             regex = mark.regex.replace("$", r"$(?!\n)")
             rules |= {"pattern": regex, "title": mark.words}
         elif isinstance(mark, Length) and rules["type"] == "object":
@@ -342,7 +342,7 @@ def _union(parts: list[dict[str, Any]], or_null: bool) -> dict[str, Any]:
 
 
 def legal(rules: Mapping[str, Any]) -> str:
-    """What a schema allows, in words."""
+    """Describe the values that a schema allows."""
     if "$ref" in rules:
         return "a section"
     if "title" in rules:
@@ -381,14 +381,14 @@ def legal(rules: Mapping[str, Any]) -> str:
 
 
 def meanings(section: type) -> dict[str, str]:
-    """Field -> its meaning: the text that stands below it, in the class or in one above it."""
+    """Return field -> description: the string below it in the class or in a base class."""
     above = [_texts(known) for known in reversed(section.__mro__[:-1])]
     return {name: text for texts in above for name, text in texts.items()}
 
 
 @cache
 def _texts(section: type) -> dict[str, str]:
-    """Field -> the text below it. Texts are no part of a rule's code."""
+    """Return field -> the string below it. These strings are not part of a rule's code hash."""
     texts: dict[str, str] = {}
     (node,) = ast.parse(inspect.getsource(section)).body
     for field, below in itertools.pairwise(getattr(node, "body", [])):
@@ -402,7 +402,7 @@ def _texts(section: type) -> dict[str, str]:
 
 
 def table() -> str:
-    """The keys of every section as Markdown: a heading and a table each."""
+    """Return a Markdown heading and table of the keys of every section."""
     lines = []
     for key, section in _sections():
         text = " ".join((inspect.getdoc(section) or "").split())
@@ -417,7 +417,7 @@ def table() -> str:
 
 
 def _sections() -> list[tuple[str, type]]:
-    """(keys, section) of all sections, each once, with the first keys that have it."""
+    """Return (keys, section) of all sections, each once, with the first keys that use it."""
     sections: dict[type, list[str]] = {}
 
     def walk(section: type, key: str) -> None:
@@ -434,7 +434,7 @@ def _sections() -> list[tuple[str, type]]:
 
 
 def _inside(hint: Any) -> Iterator[type]:
-    """The sections that a type hint contains."""
+    """Yield the sections that a type hint contains."""
     if is_dataclass(hint) and isinstance(hint, type):
         yield hint
     for mark in getattr(hint, "__metadata__", ()):
@@ -445,7 +445,7 @@ def _inside(hint: Any) -> Iterator[type]:
 
 
 def _lines(section: Any, depth: int) -> Iterator[str]:
-    """Of config.yaml: every key with its default below its meaning."""
+    """Yield the lines of config.yaml: every key with its default, below its description."""
     indent, texts = "  " * depth, meanings(type(section))
     for one in keys(section):
         value = getattr(section, one.name)
@@ -460,9 +460,9 @@ def _lines(section: Any, depth: int) -> Iterator[str]:
 
 
 def _flow(value: Any) -> str:
-    """A value in one line of YAML, quoted only where it must be."""
+    """Format a value as one line of YAML, quoted only where necessary."""
     if is_dataclass(value) and not isinstance(value, type):
-        # in a list, keys that are as they would be anyway say nothing
+        # in a list, leave out keys that have their default
         given = [(f, getattr(value, f.name)) for f in fields(value)]
         value = {f.name: one for f, one in given if one != f.default}
     if isinstance(value, Mapping):
@@ -474,7 +474,7 @@ def _flow(value: Any) -> str:
 
 
 def generated_files(root: Path) -> dict[Path, str]:
-    """Every generated file, with the text that it should have."""
+    """Return path -> expected text of every generated file."""
     before, _, rest = (root / README).read_text(encoding="utf-8").partition(BEGIN)
     after = rest.partition(END)[2]
     return {
@@ -485,7 +485,7 @@ def generated_files(root: Path) -> dict[Path, str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """write, check or name; returns the exit code."""
+    """Run the command write, check or name; return the exit code."""
     if arguments[:1] == ["name"] and len(arguments) > 1:
         try:
             print(settings_of(arguments[1:]).run.name)

@@ -1,6 +1,6 @@
-"""The columns of every parquet file: one contract for each kind of row.
+"""The column contracts of all parquet files: one contract for each kind of row.
 
-`schema` writes and reads by them.
+`schema` reads and writes files under these contracts.
 """
 
 from collections.abc import Mapping
@@ -12,17 +12,17 @@ import polars as pl
 
 @dataclass(frozen=True)
 class Contract:
-    """What one row is: columns with dtypes, the unique key, and the columns that may be null.
+    """The contract of a table: columns with dtypes, the unique key, and the nullable columns.
 
-    Floats are finite in every contract. `positive`: whole numbers (counts, ranks) that are at least
-    1 where they are not null.
+    Floats are finite in every contract. `positive`: integer columns (counts, ranks) whose non-null
+    values are at least 1.
     """
 
     name: str
     columns: Mapping[str, pl.DataType | type[pl.DataType]]
     key: tuple[str, ...]
     nullable: frozenset[str] = field(default_factory=frozenset)
-    #: whether a file without rows is a result (a dump file without triples) or a mistake
+    #: whether a file without rows is valid (a dump file without triples) or an error
     may_be_empty: bool = False
     positive: frozenset[str] = field(default_factory=frozenset)
 
@@ -40,11 +40,11 @@ def _contract(
 
 
 def _of(dtype: object, names: str) -> dict[str, Any]:
-    """Columns of one type, in this order."""
+    """Return columns of one dtype, in this order."""
     return dict.fromkeys(names.split(), dtype)
 
 
-#: A statement as pulled, with everything the benchmarks need to choose by.
+#: A statement as pulled from its source, with all fields by which benchmarks select.
 STATEMENTS = _contract(
     "STATEMENTS",
     key="kg relation subject object object_kind rank",
@@ -56,13 +56,13 @@ STATEMENTS = _contract(
     **_of(pl.String, "object_kind rank"),
 )
 
-#: Ways in which a relation comes whole: pulled, or read with all others out of a dump.
+#: Methods that get all statements of a relation: a query, or a dump that is read for all relations.
 WHOLE = ("pulled", "read")
-#: How a relation came into STATEMENTS: `way` is one of these, sitelinks (its well-known subjects
-#: alone), dump (that one alone) or left out; `reason` says why it did not come whole, and what a
-#: dump lacks. Statements that are not deprecated by kind of value, and the deprecated ones;
-#: `redirected`: statements here whose object was merged into another, which stands in its place;
-#: null where they were not counted.
+#: How the statements of a relation were obtained: `way` is one of WHOLE, sitelinks (well-known
+#: subjects only), dump (this relation's statements only, from a dump) or left out; `reason` says
+#: why not all were obtained, and what a dump lacks. Then counts of the statements that are not
+#: deprecated, by kind of value, and of the deprecated ones; `redirected`: statements whose object
+#: was merged into another item, which replaces it here; null where they were not counted.
 COVERAGE = _contract(
     "COVERAGE",
     key="relation",
@@ -72,7 +72,7 @@ COVERAGE = _contract(
     reason=pl.String,
     **_of(pl.Int64, "item unknown no_value literal other deprecated redirected"),
 )
-COVERAGE = replace(COVERAGE, may_be_empty=True)  # DBpedia's dumps are not asked by relation
+COVERAGE = replace(COVERAGE, may_be_empty=True)  # DBpedia dumps are not queried by relation
 
 #: An instance of a class, with its label.
 TYPES = replace(
@@ -85,7 +85,7 @@ TYPES = replace(
     may_be_empty=True,
 )
 
-#: A fact: one distinct best-rank statement. A past value beside a preferred one is no fact.
+#: A fact: a distinct statement of best rank. A past value next to a preferred one is not a fact.
 FACTS = _contract(
     "FACTS",
     key="kg relation subject object",
@@ -121,15 +121,15 @@ PROMPTS = _contract(
     **_of(pl.String, "text kind"),
 )
 
-#: Where a prompt comes from: the prompt that it was made of, and how.
+#: The origin of a prompt: the prompt from which it was derived, and the change.
 PROMPT_ORIGINS = _contract(
     "PROMPT_ORIGINS",
     key="prompt",
     **_of(pl.String, "prompt relation kind parent change"),
 )
 
-#: Log-likelihoods (natural logarithm) of one option of one item under one template. No token of an
-#: answer may be scored (BOS policy none, the answer is the first token): answer_count is 0 then.
+#: Log-likelihoods (natural logarithm) of one option of one item under one template. answer_count
+#: is 0 if no token of an answer can be scored (BOS policy none, answer is the first token).
 SCORES = _contract(
     "SCORES",
     key="item template candidate",
@@ -144,8 +144,8 @@ SCORES = _contract(
     continuation_sum=pl.Float64,
 )
 
-#: The same of an option after a subject that says nothing, once for each template and set of
-#: options of a relation: `subject` is the text in the subject's place.
+#: Log-likelihoods of an option after a content-free subject, once for each template and candidate
+#: set of a relation: `subject` is the text that replaces the subject.
 CONTENT_FREE = _contract(
     "CONTENT_FREE",
     key="relation set subject template candidate",
@@ -159,10 +159,10 @@ CONTENT_FREE = _contract(
     answer_count=pl.Int32,
     continuation_sum=pl.Float64,
 )
-CONTENT_FREE = replace(CONTENT_FREE, may_be_empty=True)  # sets of options that few subjects share
+CONTENT_FREE = replace(CONTENT_FREE, may_be_empty=True)  # candidate sets shared by few subjects
 
-#: What a model in training knew at a save: fraction of the items whose best option is correct
-#: (expected under random tie breaking), with its 95 % interval, under one template.
+#: Accuracy of a model checkpoint during training under one template: fraction of the items whose
+#: best option is correct (expected under random tie breaking), with its 95 % interval.
 PROBED = _contract(
     "PROBED",
     key="step template",
@@ -174,8 +174,8 @@ PROBED = _contract(
     n=pl.Int64,
 )
 
-#: Rank range of a gold candidate (index `gold` of its set) under one configuration, and its score.
-#: `in_order`: its rank when ties go to fewer tokens, then to the lower index. `tokens`: its number.
+#: Rank range and score of a gold candidate (index `gold` of its set) under one configuration.
+#: `in_order`: rank when ties go to fewer tokens, then to the lower index. `tokens`: token count.
 RANKS = _contract(
     "RANKS",
     key="item template masks pooling gold",
@@ -187,7 +187,7 @@ RANKS = _contract(
     score=pl.Float64,
 )
 
-#: The best candidates under one configuration, from place 1.
+#: The best candidates under one configuration; `place` is the rank, from 1.
 TOPS = _contract(
     "TOPS",
     key="item template masks pooling place",
@@ -199,9 +199,9 @@ TOPS = _contract(
     score=pl.Float64,
 )
 
-#: A filling of a slot. Position 0 and up: the best tokens there; position -1: whole fillings.
-#: `masks` is the number of masks or tokens asked for, 0 where the text ran to the end of a phrase.
-#: `text` is what is scored; `raw` all that was written, of which `text` is the reading.
+#: A filling of a slot. Position 0 and up: the best tokens at it; position -1: whole fillings.
+#: `masks` is the number of masks or tokens requested, 0 if the model generated to the end of a
+#: phrase. `text` is what is scored, extracted from `raw`, all that was generated.
 FILLS = _contract(
     "FILLS",
     key="item template masks position rank",
@@ -225,10 +225,10 @@ FILL_GOLDS = _contract(
     **_of(pl.Int32, "best worst"),
     logprob=pl.Float64,
 )
-FILL_GOLDS = replace(FILL_GOLDS, may_be_empty=True)  # servers show no ranks
+FILL_GOLDS = replace(FILL_GOLDS, may_be_empty=True)  # API servers return no ranks
 
-#: A multiple-choice question. `premise` is "" (memorizing), out or EX (first premise written);
-#: `source` the memorizing question of the same row; `stem` the manual prompt with [MASK], or "".
+#: A multiple-choice question. `premise` is "" (memorizing), out or EX (first premise given);
+#: `source` is the memorizing question of the same row; `stem` the manual prompt with [MASK], or "".
 CHOICES = _contract(
     "CHOICES",
     key="item",
@@ -237,7 +237,7 @@ CHOICES = _contract(
     **_of(pl.Int32, "gold row"),
 )
 
-#: What was chosen in one scoring mode; null where an answer cannot be read.
+#: The option chosen in one scoring mode; null if no option is found in the answer.
 CHOSEN = _contract(
     "CHOSEN",
     key="item scoring",
@@ -248,7 +248,7 @@ CHOSEN = _contract(
     margin=pl.Float64,
 )
 
-#: The same for soft prompts, which have a training loss and a seed besides (template is always 0).
+#: RANKS for soft prompts, which also have a training loss and a seed (template is always 0).
 SOFT_RANKS = _contract(
     "SOFT_RANKS",
     key="item masks pooling loss seed gold",
@@ -260,7 +260,7 @@ SOFT_RANKS = _contract(
     score=pl.Float64,
 )
 
-#: One epoch of the training of a soft prompt; `kept` marks the epoch whose vectors were kept.
+#: One training epoch of a soft prompt; `kept` marks the epoch whose vectors were kept.
 SOFT_CURVES = _contract(
     "SOFT_CURVES",
     key="task masks pooling loss seed epoch",
@@ -271,7 +271,7 @@ SOFT_CURVES = _contract(
 )
 
 #: Rank range of a gold of a reasoning item: scheme is template + conjunction, p1 and p2 say which
-#: premises are written, pair is the number of the pseudowords.
+#: premises are in the prompt, pair is the number of the pseudowords.
 REASON_RANKS = _contract(
     "REASON_RANKS",
     key="item scheme p1 p2 pair gold",
@@ -282,7 +282,7 @@ REASON_RANKS = _contract(
     score=pl.Float64,
 )
 
-#: Rank range of the second premise itself, asked with the same pseudowords, by template kind.
+#: Rank range of the second premise itself, queried with the same pseudowords, per template kind.
 PREMISE_RANKS = _contract(
     "PREMISE_RANKS",
     key="item kind pair",
@@ -300,13 +300,13 @@ TRAINED_ON = _contract(
     trained_on=pl.Boolean,
 )
 
-#: Further facts of an item by which it falls into a slice: keys of ITEMS' meta, whole numbers.
+#: Counts in the `meta` of ITEMS by which items are sliced.
 COUNTS = ("sitelinks", "statements", "popularity")
-#: What a probe may be asked without, in the order of printing: values of the setting `without`. Its
-#: numbers are then baselines, which are reached without knowing.
+#: What a probe can be run without, in print order: values of the setting `without`. Its numbers
+#: are then baselines, which need no knowledge of the facts.
 WITHOUT = ("the subject", "trained weights")
 
-#: Further choices under which a number holds: RESULTS have a column for each.
+#: Further settings of a number: RESULTS has a column for each.
 SETTING: Mapping[str, str] = {
     "alpha": "how a written answer was compared with a gold answer (exact, verbatim, each rule)",
     "bin": "lower edge of a bin, of log10 of popularity or of confidence",
@@ -339,12 +339,12 @@ SETTING: Mapping[str, str] = {
     "without": "what was removed (the subject, trained weights)",
 }
 
-#: Every measured number of every paper. Who was asked what and how, in the words of the table of
-#: experiments (baselines are models); what was measured, on which part, under which further
-#: choices (the columns of SETTING). A dimension that does not apply is "".
-#: `value` is null where it is not defined (0 of 0). n counts distinct items; `interval` names what
-#: low and high are (wilson, bootstrap, ..., none). `published` and its `source` stand only where
-#: model, data and metric are the same.
+#: Every measured number of every paper: which model was asked what and how, in terms of the table
+#: of experiments (baselines are models); what was measured, on which slice, under which settings
+#: (the columns of SETTING). A dimension that does not apply is "".
+#: `value` is null where it is undefined (0 of 0). n counts distinct items; `interval` names the
+#: kind of low and high (wilson, bootstrap, ..., none). `published` and its `source` are given only
+#: where model, data and metric are the same.
 RESULTS = _contract(
     "RESULTS",
     key=f"paper benchmark group model prompt method metric slice {' '.join(SETTING)}",
@@ -358,20 +358,19 @@ RESULTS = _contract(
     source=pl.String,
 )
 
-#: What an answer is given under, of SETTING: what tells the answers of a probe to an item apart.
+#: Columns of SETTING that tell apart a probe's answers to one item.
 GIVEN_UNDER = (
     "template", "masks", "pooling", "loss", "seed", "scheme", "premise", "draw", "scoring",
 )  # fmt: skip
-#: An answer of a probe, read by the probe's own aggregation, and what it is worth under a
-#: `matching` of golds (as `gold` in RESULTS; any: the best placed of all right answers counts). Of
-#: AutoPrompt the test examples, GROUP/EXAMPLE. What else is known of an item (role, split, whether
-#: it is trained on) joins by it.
-#: `subject`: its id, or its label; of a lettered question the memorizing question of its row.
-#: `answer`: what comes first. `hit`: 0 to 1, ties shared, null where no gold can be answered.
-#: `rank_low`, `rank_high`: place of the gold where ties fall for it and against it, null where it
-#: is not among the answers; `margin`: nats that the gold is ahead of the best other option;
-#: `options`: how many there are to rank, or how many texts were written; 0 where a sentence gave
-#: none (relation LSTM).
+#: An answer of a probe under its own score aggregation, judged by one gold `matching` (as `gold` in
+#: RESULTS; any: the best-ranked correct answer counts). For AutoPrompt items are test examples,
+#: GROUP/EXAMPLE. Other facts about an item (role, split, whether trained on) can be joined by it.
+#: `subject`: its id, or its label; for a lettered question the memorizing question of its row.
+#: `answer`: the top answer. `hit`: 0 to 1, ties shared, null if no gold can be answered.
+#: `rank_low`, `rank_high`: rank of the gold if ties go in its favor and against it, null if it is
+#: not among the answers; `margin`: lead of the gold over the best other option in nats;
+#: `options`: how many were ranked, or how many texts were generated; 0 where a sentence gave none
+#: (relation LSTM).
 JUDGED = _contract(
     "JUDGED",
     key=f"paper benchmark group model prompt method matching item {' '.join(GIVEN_UNDER)}",
@@ -384,13 +383,13 @@ JUDGED = _contract(
     margin=pl.Float64,
     options=pl.Int64,
 )
-JUDGED = replace(JUDGED, may_be_empty=True)  # a run of sweeps alone
+JUDGED = replace(JUDGED, may_be_empty=True)  # a run that has only sweeps
 
-#: What became of a paper's claim: `a` and `b` are the means of its two sides over `pairs`, `value`
-#: the difference as the claim reads it with its 95 % bounds, `n` the fewest items behind one of its
-#: numbers, `p` two-sided and after Holm's correction over all claims of the run. `printed`: the
-#: same out of the papers' tables. `comparison` is what is compared, "" but for principal claims;
-#: `needs` what has to be run. Nulls: nothing to compare here, no interval, not in print.
+#: The outcome of a paper's claim: `a` and `b` are the means of its two sides over `pairs`, `value`
+#: the difference in the claim's direction with its 95 % bounds, `n` the fewest items behind one of
+#: its numbers, `p` two-sided and Holm-corrected over all claims of the run. `printed`: the same
+#: from the papers' tables. `comparison` is what is compared, "" except for principal claims;
+#: `needs` what has to be run. Null: nothing to compare, no interval, or not in print.
 CLAIMS = _contract(
     "CLAIMS",
     key="claim",
@@ -403,7 +402,7 @@ CLAIMS = _contract(
     **_of(pl.Int64, "n pairs"),
 )
 
-#: How many rows each step of a construction kept and dropped, and why.
+#: How many rows each construction step received and kept.
 FUNNEL = _contract(
     "FUNNEL",
     key="benchmark relation position",
@@ -413,10 +412,10 @@ FUNNEL = _contract(
     **_of(pl.Int64, "rows_in rows_out subjects answers"),
 )
 
-#: An example of a prompt task: a fact, a sentence with its class. `group` is the relation ("" where
-#: the task has none), `fields` (JSON) fills a template, `label` is the class or the gold object.
+#: An example of a prompt task: a fact, or a sentence with its class. `group` is the relation (""
+#: if the task has none), `fields` (JSON) fills a template, `label` is the class or gold object.
 #: `surfaces`: other spellings that count as right; `others`: further right answers of this subject;
-#: `flags`: what keeps it out of the no-overlap subset (pair, inverse, within, same). Examples
+#: `flags`: what excludes it from the no-overlap subset (pair, inverse, within, same). Examples
 #: of one `fact` belong together (sentences of relation extraction).
 EXAMPLES = _contract(
     "EXAMPLES",
@@ -425,9 +424,9 @@ EXAMPLES = _contract(
     **_of(pl.List(pl.String), "surfaces others flags"),
 )
 
-#: What a prompt (or a baseline of that name) makes of an example: rank range of the gold label
-#: among the `options` labels or words that can be answered, the same without `others`, the answer
-#: in first place, log-probability of the gold. No ranks where the gold is not among them.
+#: The outcome of an example under a prompt (or a baseline of that name): rank range of the gold
+#: label among the `options` labels or words that can be predicted, the same without `others`, the
+#: top answer, and log-probability of the gold. Ranks are null if the gold is not among the options.
 OUTCOMES = _contract(
     "OUTCOMES",
     key="prompt group split example",
@@ -439,8 +438,8 @@ OUTCOMES = _contract(
     logprob=pl.Float64,
 )
 
-#: A point of a sweep: dev accuracy (0 .. 1) on `n` examples, of a prompt searched or a
-#: model fine-tuned (`method`) on `size` training examples, the `draw`-th subset of that size.
+#: A point of a sweep: dev accuracy (0 .. 1) on `n` examples, of a prompt search or a fine-tuned
+#: model (`method`) with `size` training examples, the `draw`-th subset of that size.
 SWEEPS = _contract(
     "SWEEPS",
     key="method size draw k label_tokens triggers",
@@ -452,8 +451,8 @@ SWEEPS = _contract(
     n=pl.Int64,
 )
 
-#: What each column holds, in a sentence: of questions, by contract. SENTENCES are the rows of
-#: exported ones, one per question and template, LETTERED those of CHOICES.
+#: One sentence per column about its meaning, by contract, for questions. SENTENCES are the rows of
+#: exported ones, one per question and template; LETTERED those of CHOICES.
 MEANING: Mapping[str, Mapping[str, str]] = {
     "ITEMS": {
         "item": "Name of the question: relation and subject, such as P36/Q142.",

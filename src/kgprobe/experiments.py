@@ -1,5 +1,5 @@
-"""Tables of experiments and models, and other tables that the config names: read with line numbers,
-checked before anything runs.
+"""Tables of experiments and models, and other tables named in the config: read with line numbers
+and checked before anything runs.
 
 Imports nothing heavy, because the Snakefile reads the tables at every start.
 """
@@ -19,13 +19,13 @@ import jsonschema
 from kgprobe.files import ROOT
 from kgprobe.templates import FORMS
 
-#: What the note of a hub model without a commit says: its branch may move, its numbers with it.
+#: Required note of a hub model without a commit hash: its branch, and so its numbers, may change.
 UNSEEN = "revision not confirmed by a public file"
 
-#: Where the real test data lie when KGPROBE_DATA does not say otherwise.
+#: Default location of the real test data, overridden by KGPROBE_DATA.
 DEFAULT_DATA = "../shared/data"
 
-#: Legal (method, kind) pairs: which kinds of model answer which call (see README, "Methods").
+#: Legal (method, kind) pairs: which kinds of model support which method (README, "Methods").
 KINDS_OF_METHOD: dict[str, tuple[str, ...]] = {
     "sentence": ("masked", "causal", "seq2seq"),
     "cloze": ("masked", "seq2seq"),
@@ -38,8 +38,8 @@ KINDS_OF_METHOD: dict[str, tuple[str, ...]] = {
     "grid": ("masked", "causal"),
 }
 
-#: Legal variants of method `sentence`, by kind of model (probes/scoring/sentence); the first of all
-#: stands for the default of every kind.
+#: Legal variants of method `sentence`, by kind of model (probes/scoring/sentence); the first one
+#: of "masked" stands for the default of every kind.
 VARIANTS_OF_KIND: dict[str, tuple[str, ...]] = {
     "masked": (
         "within_word_l2r",
@@ -52,17 +52,17 @@ VARIANTS_OF_KIND: dict[str, tuple[str, ...]] = {
     "seq2seq": ("span", "pll", "full"),
 }
 
-#: Models in tables that nobody asks: guesses.
+#: Names of guessing baselines in result tables, which are not models.
 GUESSES = ("random", "majority", "frequency", "constant")
 
-#: Legal (paper, method) pairs: whose tables show which answers.
+#: Legal (paper, method) pairs: the paper's tables show results of these methods.
 METHODS_OF_PAPER: dict[str, tuple[str, ...]] = {
     "bear": ("sentence",),
     "ontoprobe": ("cloze", "soft", "reason", "sentence", "choice"),
     "attributes": ("fill", "sentence"),
     "autoprompt": ("predict", "low_data", "grid"),
 }
-#: old names of keys and columns -> the new ones, of which a place has one
+#: old names of keys and columns -> new names, of which at most one is valid in a given section
 RENAMED = {
     "pseudoword_centre": ("pseudoword_center",),
     "quantised": ("quantized",),
@@ -77,14 +77,14 @@ RENAMED = {
 
 
 class TableError(ValueError):
-    """A config key or a cell is wrong; the message names file, line, value and legal values."""
+    """A config key or a cell is wrong; the message names file, line, value and valid values."""
 
 
 def read_rows(path: str | Path, schema: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Rows of a tab-separated table, each checked against `schema`; empty cells are "".
+    """Read the rows of a tab-separated table and check each against `schema`; empty cells are "".
 
     Every row also holds its line number under "_line". Lines starting with # are comments.
-    Raises TableError with file and line for bad bytes, columns and values.
+    Raises TableError with file and line for bytes that are not UTF-8, wrong columns and values.
     """
     lines = [(n, line.split("\t")) for n, line in text_lines(path) if not line.startswith("#")]
     legal = [column for column in schema["properties"] if column != "_line"]
@@ -113,9 +113,9 @@ def read_rows(path: str | Path, schema: Mapping[str, Any]) -> list[dict[str, str
 
 
 def read_table(path: str | Path) -> list[dict[str, str]]:
-    """Rows of a tab-separated resource with a header line; # starts a comment line.
+    """Read the rows of a tab-separated resource with a header line; # starts a comment line.
 
-    Raises TableError with the line number for a row of another width.
+    Raises TableError with the line number for a row whose number of cells differs from the header.
     """
     lines = [(n, t.split("\t")) for n, t in text_lines(path) if not t.startswith("#")]
     if not lines:
@@ -128,7 +128,7 @@ def read_table(path: str | Path) -> list[dict[str, str]]:
 
 
 def manual_templates(rows: Iterable[Mapping[str, str]]) -> dict[str, list[tuple[int, str]]]:
-    """(index, text) of the hand-written templates per relation, from rows of templates.tsv."""
+    """Return (index, text) of the manual templates per relation, from rows of templates.tsv."""
     templates: dict[str, list[tuple[int, str]]] = {}
     for row in rows:
         if row["kind"] == "manual":
@@ -137,18 +137,18 @@ def manual_templates(rows: Iterable[Mapping[str, str]]) -> dict[str, list[tuple[
 
 
 def text_lines(path: str | Path) -> list[tuple[int, str]]:
-    """(number from 1, text) of the lines of a UTF-8 file that are not blank.
+    """Return (number from 1, text) of the lines of a UTF-8 file that are not blank.
 
-    A line ends at a line feed, with or without a carriage return before it, and nowhere else:
-    U+2028, U+0085 and form feeds are characters of a label. A byte order mark before a line, which
-    files that were put together have, is passed over. Raises TableError as `read_text`.
+    Lines end at a line feed, with or without a carriage return before it, and nowhere else:
+    U+2028, U+0085 and form feeds are characters of a label. A byte order mark at the start of a
+    line, as in concatenated files, is skipped. Raises TableError like `read_text`.
     """
     lines = enumerate((line.removeprefix("\ufeff") for line in read_text(path).split("\n")), 1)
     return [(number, line.removesuffix("\r")) for number, line in lines if line.strip()]
 
 
 def read_text(path: str | Path) -> str:
-    """The UTF-8 text of a file; TableError names the line and byte of the first bad one."""
+    """Read a UTF-8 file; TableError names line and byte of the first byte that is not UTF-8."""
     if not Path(path).is_file():
         raise TableError(f"{path}: no such file (working folder: {Path.cwd().name})")
     data = Path(path).read_bytes()
@@ -163,7 +163,7 @@ def read_text(path: str | Path) -> str:
 
 
 def read_json(path: str | Path, error: type[ValueError]) -> Any:
-    """The content of a JSON file. Raises `error` naming file and line where it is none."""
+    """Read a JSON file. Raises `error` naming file and line if it is not JSON."""
     try:
         return json.loads(read_text(path))
     except json.JSONDecodeError as wrong:
@@ -176,14 +176,14 @@ def json_rows(
     lines: Iterable[tuple[int, str | bytes]] | None = None,
     texts: Collection[str] = (),
 ) -> list[tuple[int, dict[str, Any]]]:
-    """(line number from 1, object) of a file with one JSON object per line, which may have blank
-    lines; `lines`: those of a packed file. Raises `error` naming file and line for a line that is
-    no JSON object, or in which a key of `texts` has no text."""
+    """Read (line number from 1, object) from a file with one JSON object per line; blank lines are
+    skipped. `lines`: those of a compressed file, already read. Raises `error` naming file and
+    line for a line that is not a JSON object, or whose `texts` keys are not non-blank strings."""
     rows = []
     for number, line in text_lines(path) if lines is None else lines:
         try:
             row = json.loads(line)
-            json.dumps(row, ensure_ascii=False).encode()  # half of a pair of surrogates is no text
+            json.dumps(row, ensure_ascii=False).encode()  # an unpaired surrogate is not valid text
         except (json.JSONDecodeError, UnicodeError) as wrong:
             raise error(f"{path}, line {number}: not JSON ({wrong})") from wrong
         if not isinstance(row, dict):
@@ -197,12 +197,12 @@ def json_rows(
 
 
 def read_schema(path: str | Path) -> dict[str, Any]:
-    """A JSON schema file."""
+    """Read a JSON schema file."""
     return dict(json.loads(read_text(path)))
 
 
 def expand(path: str) -> str:
-    """`path` with environment variables filled in; KGPROBE_DATA has a default."""
+    """Expand environment variables in `path`; KGPROBE_DATA has a default."""
     return re.sub(
         r"\$\{(\w+)\}",
         lambda m: os.environ.get(m[1], DEFAULT_DATA if m[1] == "KGPROBE_DATA" else m[0]),
@@ -211,24 +211,24 @@ def expand(path: str) -> str:
 
 
 def located(path: str) -> str:
-    """A path of the config, filled in: below the working folder, or else below the project's."""
+    """Expand a path of the config; if missing in the working folder, look in the project's."""
     expanded = expand(path)
     in_project = ROOT / expanded
     return expanded if Path(expanded).exists() or not in_project.exists() else str(in_project)
 
 
 def snakefile() -> list[str]:
-    """Snakemake's option for the workflow of the package, in a folder that has none of its own."""
+    """Return Snakemake's option for the package's workflow, if this folder has no Snakefile."""
     names = ("Snakefile", "workflow/Snakefile")
     is_here = any(Path(name).is_file() for name in names)
     return [] if is_here else ["--snakefile", located("Snakefile")]
 
 
 def by_name(rows: list[dict[str, str]], path: str | Path) -> dict[str, dict[str, str]]:
-    """Rows of the table of models by model name; hub models need a revision, names are unique.
+    """Return the rows of the table of models by name; names are unique, hub models need a revision.
 
-    A revision is a full commit hash, or a branch (`main`, or that of a training step) where the
-    note says so (UNSEEN). Raises TableError with file, line, value and what would be right.
+    A revision is a full commit hash, or a branch (`main`, or that of a training step) if the
+    note says so (UNSEEN). Raises TableError with file, line, value and the expected value.
     """
     models: dict[str, dict[str, str]] = {}
     spelled: dict[str, dict[str, str]] = {}
@@ -274,12 +274,12 @@ def by_name(rows: list[dict[str, str]], path: str | Path) -> dict[str, dict[str,
 
 
 def guess_fault(model: str) -> str:
-    """What is wrong with a model of that name."""
+    """Return the error message for a model that has the name of a guessing baseline."""
     return f"a model called {model!r}, as a guess is in all tables; give it another name"
 
 
 def _besides(row: Mapping[str, str]) -> str:
-    """What is wrong with the columns of models that do not come as they are stored; else empty."""
+    """Describe an error in a model's quantized, adapter, device_map or published column, or ""."""
     loading = [name for name in ("quantized", "adapter", "device_map") if row.get(name)]
     changed = [name for name in loading if name != "device_map"]
     if loading and row["kind"] == "api":
@@ -290,13 +290,13 @@ def _besides(row: Mapping[str, str]) -> str:
 
 
 def hint(name: str, names: Collection[str]) -> str:
-    """What an unknown key or column is called now, or the nearest of `names`; else nothing."""
+    """Return the new name of a renamed key or column, or a hint at the nearest of `names`."""
     now = next((new for new in RENAMED.get(name, ()) if new in names), "")
     return f", which is {now!r} now" if now else nearest(name, names)
 
 
 def nearest(value: str, names: Iterable[str]) -> str:
-    """` (did you mean 'x'?)` where a name is near, else nothing."""
+    """Return ` (did you mean 'x'?)` if a name is close, else an empty string."""
     close = difflib.get_close_matches(value, list(names), n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
@@ -308,12 +308,12 @@ def products(
     papers: Mapping[str, str],
     prompts: Iterable[str],
 ) -> list[dict[str, str]]:
-    """The probes that rows of experiments stand for: each the product of its cells.
+    """Expand rows of experiments into probes: each row is the product of its cells.
 
     A cell holds names, patterns (`control-*`) and groups of models, separated by commas; a pattern
-    stands for all that it matches, of benchmarks only those of the row's paper. `papers`: benchmark
-    -> the paper it belongs to. Models change slowest, then benchmarks; a probe keeps its line.
-    Raises TableError with file, line, value and the legal values.
+    matches all models, but only the benchmarks of the row's paper. `papers`: benchmark -> its
+    paper. Models vary slowest, then benchmarks; a probe keeps the line number of its row.
+    Raises TableError with file, line, value and the valid values.
     """
     if not rows:
         raise TableError(f"{path}: no row below its header; expected one at least")
@@ -346,8 +346,8 @@ def _names(
     legal: Mapping[str, list[str]],
     matched: list[str],
 ) -> list[str]:
-    """The names that a cell stands for, each once; `legal`: what a value may be -> its names,
-    `matched`: what a pattern may match. A variant of a method (`sentence-original`) is one name."""
+    """Return the names a cell stands for, each once; `legal`: valid value -> its names, `matched`:
+    names that a pattern may match. A method variant (`sentence-original`) counts as one name."""
     chosen: dict[str, None] = {}
     for value in (part.strip() for part in row[column].split(",")):
         if set(value) & set("*?["):
@@ -364,7 +364,7 @@ def _names(
 
 
 def describe_rows(rows: list[dict[str, str]], path: str | Path) -> str:
-    """What rows of experiments stand for, a line each: how many probes, and of what."""
+    """Describe the probes of each row of experiments: their number, and the values of each cell."""
     lines: dict[str, list[dict[str, str]]] = {}
     for row in rows:
         lines.setdefault(row["_line"], []).append(row)
@@ -381,11 +381,11 @@ def describe_rows(rows: list[dict[str, str]], path: str | Path) -> str:
 def check_experiments(
     rows: list[dict[str, str]], path: str | Path, models: Mapping[str, Mapping[str, str]]
 ) -> None:
-    """Check that the model's kind answers the method of every probe in its variant, and that none
-    is asked twice.
+    """Check that each model's kind supports the probe's method and its variant, and that no probe
+    is repeated.
 
     A variant of a method is written after a hyphen: `sentence-original` is module `sentence`.
-    Raises TableError with file, line, value and the legal values.
+    Raises TableError with file, line, value and the valid values.
     """
     seen: dict[tuple[str, ...], str] = {}
     for row in rows:
@@ -413,10 +413,10 @@ def check_experiments(
 
 
 def check_papers(rows: list[dict[str, str]], path: str | Path, papers: Mapping[str, str]) -> None:
-    """Check that some table shows every row; `papers`: benchmark -> the paper it belongs to.
+    """Check that the paper of every row has a table for it; `papers`: benchmark -> its paper.
 
     Prompts of autoprompt are checked in `prompt_settings`. Raises TableError with file, line, value
-    and the legal values.
+    and the valid values.
     """
     for row in rows:
         where, paper, method = f"{path}, line {row['_line']}", row["paper"], row["method"]
@@ -445,8 +445,8 @@ def check_papers(rows: list[dict[str, str]], path: str | Path, papers: Mapping[s
 
 
 def with_raw(rows: list[dict[str, str]]) -> list[dict[str, str]]:
-    """The probes, and behind them those of the templates alone that forms of asking are compared
-    with, where no row has them."""
+    """Return the probes, followed by missing probes with plain templates, to which probes with
+    other prompt forms (FORMS) are compared."""
     names = ("benchmark", "prompt", "method", "model")
     probes = {tuple(row[name] for name in names): row for row in rows}
     for row in rows:

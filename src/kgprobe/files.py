@@ -1,4 +1,4 @@
-"""Where the project lies, and files that appear whole or not at all."""
+"""Paths of the project, and atomic writing of files."""
 
 import errno
 import os
@@ -6,13 +6,13 @@ import shutil
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent
-#: The project's own folder, or what an installed package has of it: what a working folder does not
-#: have is looked up here.
+#: The project's folder, or the copy of it in an installed package: the fallback for files that are
+#: missing in the working folder.
 ROOT = PACKAGE / "project" if (PACKAGE / "project").is_dir() else PACKAGE.parents[1]
 
 
 def full_disk(path: Path) -> OSError:
-    """What to raise where the disk of a file has no room left."""
+    """Return the error to raise when the disk of this file is full."""
     free = shutil.disk_usage(path.parent).free
     return OSError(
         errno.ENOSPC,
@@ -23,7 +23,7 @@ def full_disk(path: Path) -> OSError:
 
 
 class atomic:  # noqa: N801  (used like a function)
-    """`with atomic(path) as temporary:` the file appears at `path` whole or not at all."""
+    """Write a file whole or not at all: `with atomic(path) as temporary:` renames it to `path`."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -38,7 +38,7 @@ class atomic:  # noqa: N801  (used like a function)
             os.replace(self.temporary, self.path)
             return
         self.temporary.unlink(missing_ok=True)
-        # polars has an error of its own, with the system's in its words
+        # polars raises its own error, which contains the system's error as text
         is_full = f"(os error {errno.ENOSPC})" in str(error)
         if is_full or (isinstance(error, OSError) and error.errno == errno.ENOSPC):
             raise full_disk(self.path) from error

@@ -1,14 +1,14 @@
-"""The end of a run before its time: SIGTERM or Ctrl-C, to Snakemake alone or to all its processes.
+"""Stop a run early: on SIGTERM or Ctrl-C, sent to Snakemake alone or to all its processes.
 
-Snakemake by itself waits for the jobs that run, minutes long. Here they are ended (SIGTERM, which
-`kgprobe.job` takes as the end of its `with`s; SIGKILL after GRACE), then Snakemake ends as it does
-when jobs fail, and one line tells what is kept and how to go on.
+Snakemake itself waits for running jobs, which can take minutes. Here jobs are ended (SIGTERM, on
+which `kgprobe.job` leaves its `with` blocks; SIGKILL after GRACE), then Snakemake ends as it does
+when jobs fail, and one line reports what is kept and how to resume.
 
-Jobs put what is temporary into a folder of their run. It goes with the run, and its name in the
-environment (TMPDIR) marks the run's processes, those that lost their parents, too. What a run that
-was killed outright has left, the next one ends and removes.
+Jobs write temporary files to a folder of their run. It is removed with the run, and its name in the
+environment (TMPDIR) identifies the run's processes, also those whose parents have died. The next
+run ends the processes and removes the files of a run that was killed with SIGKILL.
 
-Only processes of this machine are ended: jobs of a cluster are its executor's to cancel.
+Only processes on this machine are ended: cluster jobs are canceled by their executor.
 """
 
 import atexit
@@ -31,24 +31,24 @@ import psutil
 
 from kgprobe.stops import ENDED, SIGNALS
 
-#: seconds that a job has to put its things away
+#: seconds that a job has for its cleanup
 GRACE = 2.0
-#: seconds after which the run ends wherever it is
+#: seconds after which the run exits, whatever it is doing
 LIMIT = 4.5
 POLL_EVERY = 0.05
 PREFIX = "kgprobe-run-"
 SHELLS = ("bash", "sh", "dash", "zsh")
-#: a part of the name of a file or folder that is being made; one is its process
+#: the process id in the name of a partial file or folder, or another number between dots
 NUMBER = re.compile(r"\.(\d+)(?=\.)")
-#: set once the run has got a signal to stop: messages after that are of no use to anybody
+#: set once the run has received a signal to stop: later messages are useless to the user
 stopping = threading.Event()
 
 
 class Guard:
-    """Takes the signals of Snakemake's own process from its making on; `workflow` is Snakemake's.
+    """Handles the signals of Snakemake's own process; `workflow` is Snakemake's object.
 
-    All but the signals' own handler works in a thread, which a busy main thread cannot keep from
-    its work. To be made in the main thread.
+    Everything except the signal handler itself runs in a thread, so that a busy main thread cannot
+    block it. Must be created in the main thread.
     """
 
     def __init__(self, workflow: Any) -> None:
@@ -56,29 +56,29 @@ class Guard:
         self.said, self.alone = threading.Lock(), threading.Event()
         self.folder, self.held = "", -1
         self.results, self.answers = "", ""
-        #: processes that were still there when the run got the signal to stop
+        #: ids of processes that were still running when the run received the signal
         self.ended: set[int] = set()
         ear, mouth = os.pipe()
         os.set_blocking(mouth, False)
         signal.set_wakeup_fd(mouth, warn_on_full_buffer=False)
         threading.Thread(target=self._wait, args=(ear,), daemon=True).start()
-        # Jobs inherit this: Ctrl-C, which a terminal sends to all, reaches them as our SIGTERM
-        # alone, at a time when they have left their imports or have nothing to put away.
+        # Jobs inherit this mask: Ctrl-C, which a terminal sends to all processes, reaches them only
+        # as our SIGTERM, at a time when they have finished importing or have nothing to clean up.
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
         self.listen()
         atexit.register(self._last)
 
     def listen(self) -> None:
-        """Take the signals, once more before jobs begin: the scheduler takes SIGTERM when it
-        is made, with a handler that can wait for a lock which the main thread itself holds."""
+        """Install the signal handlers; called again before jobs begin, because the scheduler, when
+        created, handles SIGTERM itself and may wait for a lock that the main thread holds."""
         for number in SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._handle_signal)
 
     def own(self, results: str, answers: str) -> None:
-        """Give the run its temporary folder, and remove what an earlier one left: partial files in
-        `results`, which no other run writes to. In `answers`, which all share, partial files are
-        known by their process."""
+        """Create the run's temporary folder, and remove what earlier runs left behind: all partial
+        files in `results`, which no other run writes to. In `answers`, which runs share, partial
+        files are assigned to runs by process id."""
         self.results, self.answers = results, answers
         sweep()
         _remove_half(results)
@@ -86,7 +86,7 @@ class Guard:
         tempfile.tempdir = self.folder
 
     def _handle_signal(self, number: int, _: FrameType | None) -> None:
-        """In the main thread: without jobs the run ends here and now, else by its scheduler."""
+        """Handle a signal in the main thread: exit at once if no scheduler exists yet."""
         self.number = self.number or number
         if self.workflow.scheduler is None and not stopping.is_set():
             stopping.set()
@@ -100,7 +100,7 @@ class Guard:
         late = threading.Timer(LIMIT, self._leave)
         late.daemon = True
         late.start()
-        # a job that is about to begin does not
+        # jobs that are about to begin must not start
         sys.addaudithook(_refuse)
         if self.workflow.scheduler is not None:
             stopping.set()
@@ -108,7 +108,7 @@ class Guard:
         for seen in _ending(self.folder):
             self.ended |= seen
         self.alone.set()
-        # the scheduler leaves timers that would wake it, and the interpreter waits for them
+        # the scheduler leaves timers behind, and the interpreter would wait for them
         while True:
             for thread in threading.enumerate():
                 if isinstance(thread, threading.Timer) and thread is not late:
@@ -116,13 +116,13 @@ class Guard:
             time.sleep(POLL_EVERY)
 
     def _leave(self) -> None:
-        """Something in the main thread does not end: leave it there."""
+        """Exit without waiting for the main thread, which does not end."""
         self.alone.set()
         self._last()
         os._exit(ENDED + self.number)
 
     def _last(self) -> None:
-        """Remove temporary files; after a stop partial ones, too, and report what is kept."""
+        """Remove temporary files; after a stop, also partial files, and report what is kept."""
         if self.number:
             self.alone.wait(LIMIT)
         if not self.said.acquire(blocking=False):
@@ -154,7 +154,7 @@ def _refuse(event: str, _: tuple[Any, ...]) -> None:
 
 
 def _jobs() -> Iterator[psutil.Process]:
-    """The processes that this one started; of a shell that waits for its command, the command."""
+    """Yield the child processes; for a shell that waits for its command, the command instead."""
     for child in psutil.Process().children():
         with contextlib.suppress(psutil.Error):
             below = child.children() if child.name() in SHELLS else []
@@ -162,7 +162,7 @@ def _jobs() -> Iterator[psutil.Process]:
 
 
 def _find_processes(folder: str) -> set[psutil.Process]:
-    """Processes of this user whose temporary folder is this one."""
+    """Return this user's processes whose TMPDIR is `folder`."""
     processes = set()
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
@@ -172,7 +172,7 @@ def _find_processes(folder: str) -> set[psutil.Process]:
 
 
 def _ending(folder: str) -> Iterator[set[int]]:
-    """End all processes of the run; gives the ids of those that are left until there are none."""
+    """End all processes of the run; yields the ids of those still running until there are none."""
     signaled: set[psutil.Process] = set()
     until = time.monotonic() + GRACE
     while True:
@@ -181,7 +181,7 @@ def _ending(folder: str) -> Iterator[set[int]]:
         if not left:
             return
         yield {process.pid for process in left}
-        # a job ends its own helpers: what answers it should not vanish before it has heard
+        # a job ends its own helpers: a server it uses must not vanish before the job is signaled
         jobs = set(_jobs())
         is_late = time.monotonic() >= until or not jobs
         for process in left if is_late else jobs - signaled:
@@ -192,11 +192,11 @@ def _ending(folder: str) -> Iterator[set[int]]:
 
 
 def _make_folder() -> tuple[str, int]:
-    """A temporary folder, and the descriptor that holds it: nobody sweeps it while we live."""
+    """Return a temporary folder, and the locked descriptor that protects it from other runs."""
     while True:
         folder = tempfile.mkdtemp(prefix=PREFIX)
         held = os.open(folder, os.O_RDONLY)
-        with contextlib.suppress(OSError):  # of a file system without locks: nobody sweeps there
+        with contextlib.suppress(OSError):  # file systems without locks: nobody removes it there
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if os.path.isdir(folder):
             return folder, held
@@ -204,8 +204,8 @@ def _make_folder() -> tuple[str, int]:
 
 
 def sweep() -> int:
-    """End the processes and remove the temporary folders of runs that were killed outright; gives
-    the number of folders."""
+    """End the processes and remove the temporary folders of runs that were killed with SIGKILL;
+    return the number of folders."""
     count = 0
     for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):
@@ -213,7 +213,7 @@ def sweep() -> int:
                 continue
             held = os.open(path, os.O_RDONLY)
             try:
-                # who lives holds it
+                # fails if the run is still alive, because it holds the lock
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 for process in _find_processes(str(path)):
                     with contextlib.suppress(psutil.Error):

@@ -1,10 +1,9 @@
-"""The one place that speaks HTTP: sending, time, redirects, what a server asks to wait, once more.
+"""HTTP requests with timeouts, redirects, Retry-After and retries; all of the package's HTTP.
 
     with Session() as session, session.open_response("GET", url, Timeouts(10, 60)) as answer:
-        ...  # a requests.Response of any status, whose body is still to be read
+        ...  # a requests.Response of any status, whose body has not been read yet
 
-What an answer means is for those who asked. Of statuses nothing is known here but the redirects
-and 429.
+Callers interpret the responses. This module only knows redirects and status 429.
 """
 
 import contextlib
@@ -30,28 +29,28 @@ from kgprobe import __version__
 
 T = TypeVar("T")
 BLOCK = 1 << 16
-#: Addresses that one request is sent on to.
+#: Maximum number of redirects that are followed in a row.
 HOPS = 10
-#: Headers that no other host gets.
+#: Headers that are not sent to other hosts after a redirect.
 SECRET = {"authorization", "cookie"}
 #: Seconds: the longest Retry-After that bulk transfers wait for, and the wait of a 429 without one.
 LONGEST_WAIT, UNNAMED_WAIT = 3600.0, 60.0
-#: Seconds: ten years; a Retry-After beyond it means no more than that, and still leads to a date.
+#: Seconds: ten years, the upper limit of a Retry-After, so that it can be added to a date.
 FOREVER = 315_360_000.0
-#: What an address may be sent on to: encryption is never left, and no file or program is opened.
+#: Schemes a redirect may lead to: never from https to http, and never to files or programs.
 ONWARDS = {"https": {"https"}, "http": {"http", "https"}}
 
 
 @dataclass(frozen=True)
 class Timeouts:
-    """Seconds: to connect, between two pieces of an answer, for the whole of it (0: no end)."""
+    """Seconds: to connect, between two pieces of a response, for all of it (0: no limit)."""
 
     connect: float
     read: float
     whole: float = 0.0
 
 
-#: What to do about a service that does not want a client that it cannot reach.
+#: Advice for a service that refuses clients without contact information.
 CONTACT_ADVICE = (
     "set `contact` in the config, or KGPROBE_CONTACT, to an email address or a web page where you "
     "can be reached: services refuse clients whose User-Agent has no contact. If it has one, read "
@@ -61,12 +60,12 @@ AGENT = re.compile(rb"user[ _-]?agent|(?:robot|bot) policy", re.I)
 
 
 def about_agent(body: bytes) -> bool:
-    """Whether an answer that is none speaks of the User-Agent: a contact helps, another try not."""
+    """Return whether an error response mentions the User-Agent: then retries do not help."""
     return bool(AGENT.search(body[:BLOCK]))
 
 
 class NoAnswerError(RuntimeError):
-    """No whole answer came; `reason` is the innermost error, TimeoutError when time ran out."""
+    """No complete response; `reason` is the innermost error, TimeoutError after a timeout."""
 
     def __init__(self, reason: BaseException) -> None:
         self.reason = reason
@@ -74,16 +73,16 @@ class NoAnswerError(RuntimeError):
 
 
 def describe(reason: BaseException) -> str:
-    """What broke a connection, in words where it is that there is no network."""
+    """Describe why a connection failed; an unresolved host name is reported as no network."""
     if isinstance(reason, socket.gaierror):
         return f"no network: a host name cannot be resolved ({reason})"
     return f"{type(reason).__name__}: {reason}"
 
 
 class PassingError(RuntimeError):
-    """A failure that another attempt may cure; `wait`: seconds to wait at least.
+    """A failure that a retry may fix; `wait` is the minimum number of seconds before it.
 
-    `status` is the HTTP status, 0 when there was none.
+    `status` is the HTTP status, 0 if there was none.
     """
 
     def __init__(self, message: str, wait: float | None = None, status: int = 0) -> None:
@@ -92,7 +91,7 @@ class PassingError(RuntimeError):
 
 
 class ContactError(ValueError):
-    """A public service would be asked without a contact address."""
+    """A public service would be queried without a contact address."""
 
 
 def user_agent(
@@ -101,10 +100,10 @@ def user_agent(
     library: str = f"requests/{importlib.metadata.version('requests')}",
     is_local: bool = False,
 ) -> str:
-    """The User-Agent: name, version, project, who can be reached, and the library underneath.
+    """Return the User-Agent: name, version, project, contact, and the underlying library.
 
-    KGPROBE_CONTACT overrides `contact`, which comes from the config. Raises ContactError when
-    `service` is public and there is neither: services refuse or slow down such clients.
+    KGPROBE_CONTACT overrides `contact`, which comes from the config. Raises ContactError if
+    `service` is public and neither is set: services refuse or slow down such clients.
     """
     contact = os.environ.get("KGPROBE_CONTACT", "") or contact
     if not contact and not is_local:
@@ -118,9 +117,9 @@ def user_agent(
 
 
 class Session(requests.Session):
-    """A session of one thread, whose socket is closed when the time of an answer is over.
+    """A session for one thread, whose socket is closed when a response exceeds its deadline.
 
-    `direct` goes past the proxies of the environment.
+    `direct` ignores the proxies of the environment.
     """
 
     def __init__(self, direct: bool = False) -> None:
@@ -134,11 +133,11 @@ class Session(requests.Session):
     def open_response(
         self, method: str, url: str, timeouts: Timeouts, **options: Any
     ) -> Iterator[requests.Response]:
-        """An answer of any status; its body is read inside the `with`, before the deadline.
+        """Yield a response of any status; its body is read inside the `with`, before the deadline.
 
-        `options` are those of requests. A POST that is redirected stays a POST. What is sent on
-        from https to anything else, or to a scheme that is not HTTP, is not followed: then the
-        redirect is the answer (`describe_redirect`). Raises NoAnswerError, also for what breaks
+        `options` are those of requests. A POST that is redirected stays a POST. Redirects from
+        https to other schemes, or to schemes other than HTTP, are not followed: the redirect
+        itself is then yielded (see `describe_redirect`). Raises NoAnswerError, also for errors
         while the body is read.
         """
         with _Deadline(self, timeouts.whole) as deadline:
@@ -151,14 +150,14 @@ class Session(requests.Session):
                 raise deadline.error
 
     def get_redirect_target(self, resp: requests.Response) -> None:
-        """Nowhere: requests looks ahead even where it shall not follow, and fails at no address."""
+        """Return None: requests would parse the target even of redirects that are not followed."""
 
     def _send(
         self, method: str, url: str, timeout: tuple[float, float], options: dict[str, Any]
     ) -> requests.Response:
         follow = options.pop("allow_redirects", True)
-        for _ in range(HOPS):
-            # requests would follow from https to http
+        for _ in range(HOPS + 1):
+            # requests itself would follow redirects from https to http
             answer = self.request(
                 method, url, stream=True, timeout=timeout, allow_redirects=False, **options
             )
@@ -167,7 +166,7 @@ class Session(requests.Session):
                 return answer
             answer.close()
             if urlsplit(target).netloc != urlsplit(url).netloc:
-                # a key is for the host that it was given for
+                # credentials are only for the host they were given for
                 options.pop("auth", None)
                 headers = dict(options.get("headers") or {})
                 options["headers"] = {k: v for k, v in headers.items() if k.lower() not in SECRET}
@@ -176,18 +175,18 @@ class Session(requests.Session):
 
 
 def redirect(answer: requests.Response) -> str | None:
-    """The whole address that an answer sends on to, if it does."""
+    """Return the absolute URL that a response redirects to, or None."""
     if not answer.is_redirect:
         return None
-    # headers are read as Latin-1; addresses in them are UTF-8
+    # requests decodes headers as Latin-1, but URLs in them are UTF-8
     target = answer.headers["Location"].encode("latin1", "replace").decode("utf-8", "replace")
-    with contextlib.suppress(ValueError):  # what is no address stays as it is
+    with contextlib.suppress(ValueError):  # an invalid URL is returned unchanged
         return urljoin(answer.url, target)
     return str(target)
 
 
 def describe_redirect(answer: requests.Response) -> str:
-    """Describe a redirect that is not followed; "" for all other answers."""
+    """Describe a redirect that was refused; return "" for all other responses."""
     target = redirect(answer)
     if target is None:
         return ""
@@ -202,7 +201,7 @@ def describe_redirect(answer: requests.Response) -> str:
 
 
 class _Adapter(HTTPAdapter):
-    """Stores each socket that it opens in the `Session`, which can close it."""
+    """Stores each socket that it opens in the `Session`, which can then close it."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -233,7 +232,7 @@ class _Adapter(HTTPAdapter):
 
 
 class _Deadline:
-    """Closes the socket when the time for a whole answer is over, however slowly bytes drip."""
+    """Closes the socket when the deadline for a response has passed, however slow its bytes."""
 
     def __init__(self, session: Session, seconds: float) -> None:
         self.session, self.seconds = session, seconds
@@ -253,15 +252,15 @@ class _Deadline:
         self.error = NoAnswerError(TimeoutError(f"no whole answer within {self.seconds:g} s"))
         if self.session.socket is not None:
             with contextlib.suppress(OSError):  # closed in the same moment
-                # not the method of an SSL socket, which would answer its reader in plain text
+                # not SSLSocket.shutdown, after which the reader would receive plain text
                 socket.socket.shutdown(self.session.socket, socket.SHUT_RDWR)
 
 
 def whole_body(answer: requests.Response, most: int) -> bytes:
-    """The body of an open answer, undone from gzip, checked against its announced length.
+    """Read the body of an open response, gunzip it and check it against its announced length.
 
-    A stream that is cut, or has more than `most` bytes, packed or not, is a NoAnswerError of the
-    session; no more than that is read or unpacked.
+    A truncated stream, or one with more than `most` bytes, compressed or not, raises an error that
+    the session turns into NoAnswerError; no more than that is read or decompressed.
     """
     packing = answer.headers.get("Content-Encoding", "").strip().lower()
     if packing not in ("", "identity", "gzip", "x-gzip"):
@@ -275,7 +274,7 @@ def whole_body(answer: requests.Response, most: int) -> bytes:
         for block in answer.raw.stream(BLOCK, decode_content=False):
             read += len(block)
             body += unzip.decompress(block, most + 1 - len(body)) if is_packed else block
-            if len(body) > most or read > most + BLOCK:  # what is small may grow when it is packed
+            if len(body) > most or read > most + BLOCK:  # gzip can make small bodies larger
                 came = "the gzip stream unpacks to" if is_packed else "the body has"
                 trouble = f"{came} more than {most:,} bytes"
                 break
@@ -290,17 +289,17 @@ def whole_body(answer: requests.Response, most: int) -> bytes:
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """The error of the socket that requests and urllib3 have wrapped, or their own."""
+    """Return the innermost error that requests and urllib3 have wrapped, or `error` itself."""
     inside = [error.__cause__, getattr(error, "reason", None), *error.args]
     inner = next((e for e in inside if isinstance(e, BaseException) and e is not error), None)
     return error if inner is None else _innermost(inner)
 
 
 def retry_after(header: str | None, status: int, now: float) -> float | None:
-    """Seconds that an answer asks to wait, by a number or an HTTP date (`now` in seconds UTC).
+    """Return the Retry-After seconds from a number or an HTTP date (`now` in seconds UTC).
 
-    A header that is neither, or a number below 0, is as none; ten years stand for whatever is more.
-    Without one a 429 means a minute, others say nothing.
+    Invalid headers and negative numbers are ignored; the result is at most ten years.
+    Without a valid header it is one minute for status 429, else None.
     """
     header = (header or "").strip()
     if re.fullmatch(r"[0-9]+(\.[0-9]*)?", header):
@@ -326,12 +325,12 @@ def retried(
     before: Callable[[int, Any, float], None],
     passes: Callable[[BaseException], bool] = lambda error: isinstance(error, PassingError),
 ) -> T:
-    """What `once` gives in one of `attempts` attempts; the error of the last one otherwise.
+    """Call `once` up to `attempts` times and return its result; raise the error of the last call.
 
-    After an error that `passes`, `wait(number, error)` says for how many seconds `sleep` is called
-    (numbers from 0), and `before(number, error, seconds)` is called.
+    After an error for which `passes` is true, `before(number, error, seconds)` is called (numbers
+    from 0), and then `sleep` with the seconds that `wait(number, error)` returned.
     """
-    # imported late: the engines know the API's errors, and run where only torch's friends are
+    # imported late: the engines import this module for the API errors, without tenacity installed
     from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
 
     def last(state: RetryCallState) -> tuple[int, BaseException | None]:

@@ -1,12 +1,12 @@
-"""The glue between a Snakemake rule and the package: log, one-screen errors, provenance, progress.
+"""The code around every rule's script: log, one-screen errors, provenance, progress.
 
     with job(snakemake) as run:
         frame = build(...)
         write(frame, ITEMS, run.output.items, run.provenance(seed=0))
 
-Everything logged goes to the rule's log file. An error leaves its traceback there and one screen on
-the terminal. After success a record (hashes of inputs and outputs, seconds, peak memory) lies
-beside the log: the one account of what a job did.
+All log messages go to the rule's log file. An error writes its traceback there and at most one
+screen to the terminal. After success a record (hashes of inputs and outputs, seconds, peak memory)
+is written next to the log; it is the only record of what a job did.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ from kgprobe.stops import terminated
 
 log = logging.getLogger("kgprobe")
 
-#: Packages whose versions numbers can depend on; only those a job has imported are recorded.
+#: Packages whose versions can affect results; only those that a job has imported are recorded.
 RECORDED = (
     "kgprobe",
     "polars",
@@ -45,12 +45,12 @@ RECORDED = (
     "gguf",
 )
 
-#: Inputs above this size (bytes) are dumps; not every job that reads a part of one hashes it.
+#: Inputs above this size (bytes) are dumps, which are not hashed by each job that reads from them.
 LARGE = 2 << 30
 
 
 class JobContext:
-    """What a script needs of its rule: input, output, params, wildcards, config, resources."""
+    """The rule's data for a script: input, output, params, wildcards, config, resources."""
 
     def __init__(self, snakemake: Any) -> None:
         self.rule: str = snakemake.rule
@@ -60,14 +60,14 @@ class JobContext:
         self.wildcards = snakemake.wildcards
         self.config: dict[str, Any] = snakemake.config
         self.threads: int = snakemake.threads
-        #: resources of the rule: mem_mb, tmpdir and whatever else it names
+        #: resources of the rule: mem_mb, tmpdir and others it defines
         self.resources = snakemake.resources
         self.notes: dict[str, object] = {}
         self._hashes: dict[str, str] | None = None
 
     def provenance(self, inputs: Iterable[str] = (), **extra: object) -> dict[str, object]:
-        """Rule, wildcards, sha256 of every input and of the code, versions, and `extra`: JSON
-        values, no times. `inputs`: those that this output is made of, where a job makes several."""
+        """Return rule, wildcards, sha256 of each input and of the code, versions, and `extra` (JSON
+        values, no times). `inputs`: the inputs of this output, if a job makes several outputs."""
         hashes, names = self.hashes(), {short(str(path)) for path in inputs}
         return {
             "rule": self.rule,
@@ -80,9 +80,9 @@ class JobContext:
 
     @contextlib.contextmanager
     def parts(self) -> Iterator["PartOutcomes"]:
-        """Parts of a job of which one that fails keeps no other from being done.
+        """Collect the outcomes of parts of a job, so that a failed part does not stop the others.
 
-        Raises PartsError at the end, with all that failed.
+        Raises PartsError at the end, with all failures.
         """
         parts = PartOutcomes()
         yield parts
@@ -93,9 +93,9 @@ class JobContext:
         self.notes.update(values)
 
     def hashes(self) -> dict[str, str]:
-        """sha256 of every input file by its short name; folders are hashed file by file.
+        """Return the sha256 of every input file by its short name; folders are hashed recursively.
 
-        Dumps are known by their size alone: reading them once per job would cost more than the job.
+        For dumps only the size is given: hashing them in every job would take longer than the job.
         """
         if self._hashes is None:
             self._hashes = {short(str(f)): _identity(Path(str(f))) for f in self.input}
@@ -103,11 +103,11 @@ class JobContext:
 
 
 class PartsError(RuntimeError):
-    """Parts of a job failed; the message names each and its cause."""
+    """Parts of a job failed; the message names each part and its cause."""
 
 
 class PartOutcomes:
-    """What became of the parts of a job: how many ended, and (cause, names) of the failed."""
+    """Outcomes of the parts of a job: how many ended, and cause -> names of the failed parts."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -115,12 +115,12 @@ class PartOutcomes:
 
     @contextlib.contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """A line in the log when a part begins and one when it ends; an error is kept for later."""
+        """Log the start and end of a part; an error is stored and raised later by `check`."""
         clock = time.perf_counter()
         log.info("%s: begins", name)
         try:
             yield
-        except Exception as error:  # raised by `check`, when the others are done
+        except Exception as error:  # raised by `check` after the other parts
             log.error("%s", "".join(traceback.format_exception(error)))
             self.fails(name, f"{type(error).__name__}: {error}")
         else:
@@ -128,12 +128,12 @@ class PartOutcomes:
             log.info("%s: done in %.1f s", name, time.perf_counter() - clock)
 
     def fails(self, name: str, cause: str) -> None:
-        """Keep for `check` that a part failed, here or elsewhere."""
+        """Record for `check` that a part failed, here or elsewhere."""
         self.count += 1
         self.failed.setdefault(cause, []).append(name)
 
     def check(self) -> None:
-        """Raise PartsError where a part failed; a cause that several share is named once."""
+        """Raise PartsError if a part failed; a cause shared by several parts is given once."""
         if self.failed:
             names = [name for failed in self.failed.values() for name in failed]
             causes = [f"{'; '.join(failed)}: {cause}" for cause, failed in self.failed.items()]
@@ -147,7 +147,7 @@ class PartOutcomes:
 def job(snakemake: Any) -> Iterator[JobContext]:
     """Run the body of a rule's script with its log, error screen and record.
 
-    SIGTERM ends it as an error does, without a screen: what is temporary is put away.
+    SIGTERM ends it like an error, without the screen: temporary files are removed.
     """
     path = Path(str(snakemake.log[0])) if snakemake.log else None
     handlers = _log_to(path)
@@ -162,7 +162,7 @@ def job(snakemake: Any) -> Iterator[JobContext]:
         raise
     except (
         Exception
-    ) as error:  # with `part`, the place that catches everything: it reports and stops
+    ) as error:  # like `part`, a handler of all errors: it reports the error and stops
         log.error("%s", "".join(traceback.format_exception(error)))
         print(_screen(run, error, path), file=sys.stderr)
         raise SystemExit(1) from None
@@ -185,7 +185,7 @@ def progress(
     unit: str = "it",
     every: float = 10.0,
 ) -> "Bar":
-    """A progress bar: drawn on a terminal, and as a line in the log every `every` seconds."""
+    """Return a progress bar, drawn on a terminal and logged every `every` seconds."""
     return Bar(iterable, total=total, desc=desc, unit=unit, every=every)
 
 
@@ -197,7 +197,7 @@ class Bar(tqdm):  # type: ignore[misc]
     ) -> None:
         self._every, self._log_time = every, time.monotonic()
         silent = not sys.stderr.isatty()
-        # A bar that draws nothing still has to count: give it a sink in place of `disable`.
+        # A bar that draws nothing still has to count: write to a null device, not `disable`.
         sink = open(os.devnull, "w") if silent else sys.stderr  # noqa: SIM115
         super().__init__(iterable, file=sink, mininterval=0.5, dynamic_ncols=True, **options)
 
@@ -216,7 +216,7 @@ class Bar(tqdm):  # type: ignore[misc]
         self.close()
 
     def close(self) -> None:
-        # a bar that a stop left open is closed when the interpreter has taken logging down
+        # a bar left open by a stop is closed after the interpreter has shut down logging
         if sys.is_finalizing():
             return
         if not getattr(self, "_closed", False):
@@ -229,24 +229,24 @@ _held: list[Any] = []
 
 
 def sole_run(path: str | Path = ".snakemake/kgprobe.lock") -> None:
-    """Hold a lock for as long as this process lives, so that two runs do not share a folder.
+    """Hold a lock until this process ends, so that two runs cannot use the same folder.
 
-    The system lets go of it however the process ends: after a kill the same command just goes on,
-    which Snakemake's own lock files do not allow. Raises RuntimeError while another run holds it.
+    The system releases it however the process ends: after a kill the same command can resume,
+    which Snakemake's own lock files prevent. Raises RuntimeError while another run holds it.
     """
     _hold(Path(path), "is working in this folder")
 
 
 def sole_download(lock: str | Path, outputs: Sequence[str], read: Sequence[str] = ()) -> None:
-    """Lock files that several runs share: a job that makes some of them (`outputs`) holds the lock,
-    one that only reads them checks it, since they may not be complete. Raises RuntimeError while
-    another downloads."""
+    """Lock files shared by several runs: a job that writes some of them (`outputs`) holds the lock;
+    a job that only reads them checks that it is free, since they may be incomplete. Raises
+    RuntimeError while another run is downloading."""
     if outputs or Path(lock).exists():
         _hold(Path(lock), f"is downloading {[*outputs, *read][0]}", keep=bool(outputs))
 
 
 def _hold(path: Path, what: str, keep: bool = True) -> None:
-    """Hold a lock, or only see that nobody does. Raises RuntimeError with what another does."""
+    """Hold a lock, or only check that it is free. Raises RuntimeError with `what` if it is held."""
     path.parent.mkdir(parents=True, exist_ok=True)
     stream = open(path, "a+")  # noqa: SIM115  (held open on purpose)
     try:
@@ -268,7 +268,7 @@ def _hold(path: Path, what: str, keep: bool = True) -> None:
 
 
 def sha256(path: str | Path) -> str:
-    """sha256 of a file, or of the sorted (name, sha256) list of a folder's files."""
+    """Return the sha256 of a file, or of the sorted (name, sha256) list of a folder's files."""
     path = Path(path)
     if path.is_dir():
         files = sorted(p for p in path.rglob("*") if p.is_file())
@@ -279,7 +279,7 @@ def sha256(path: str | Path) -> str:
 
 
 def short(path: str | Path) -> str:
-    """The path relative to the working folder; for files outside of it, its last two parts."""
+    """Return the path relative to the working folder; for files outside it, the last two parts."""
     path = Path(path)
     absolute, here = path.absolute(), Path.cwd()
     if absolute.is_relative_to(here):
@@ -288,13 +288,13 @@ def short(path: str | Path) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Versions of the packages in RECORDED that are imported in this process."""
+    """Return the versions of the packages in RECORDED that this process has imported."""
     return {name: importlib.metadata.version(name) for name in RECORDED if name in sys.modules}
 
 
 def commit() -> str:
-    """The commit of the checkout that this process works in, with a + where files differ from it;
-    "" where it is none."""
+    """Return the commit of the working folder's checkout, with a + if files differ from it, or ""
+    if it is not a checkout."""
     command = ["git", "describe", "--always", "--exclude=*", "--abbrev=12", "--dirty=+"]
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
@@ -317,7 +317,7 @@ def _log_to(path: Path | None) -> list[logging.Handler]:
 
 
 def _screen(run: JobContext, error: BaseException, path: Path | None) -> str:
-    """What the user sees of an error: at most 20 lines of the message, and where the rest is."""
+    """Format an error for the terminal: at most 20 lines of its message, and the log's path."""
     lines = (str(error) or repr(error)).splitlines()
     shown = lines[:20] + (
         [f"... ({len(lines) - 20} more lines in the log)"] if len(lines) > 20 else []
@@ -346,7 +346,7 @@ def _write_record(run: JobContext, path: Path, started: float, seconds: float) -
         "cpu_seconds": round(
             usage.ru_utime + usage.ru_stime + children.ru_utime + children.ru_stime, 3
         ),
-        # of the greatest process
+        # the larger of this process and its largest child
         "peak_mib": round(max(usage.ru_maxrss, children.ru_maxrss) / 1024, 1),
         "notes": run.notes,
     }

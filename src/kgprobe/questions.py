@@ -1,5 +1,5 @@
-"""Questions by name: the benchmarks of the package, of a run's folder and released BEARs, without a
-model.
+"""Benchmarks by name or folder, without a model: the package's, those of runs, and released BEAR
+benchmarks.
 
     from kgprobe.questions import benchmark
 
@@ -23,17 +23,17 @@ from kgprobe.templates import sentence
 
 #: the benchmarks of the package
 BENCHMARKS = "resources/benchmarks"
-#: the files of a benchmark's folder, and what is in them
+#: the files of a benchmark's folder, and their contracts
 TABLES = {"items": schema.ITEMS, "candidates": schema.CANDIDATES, "prompts": schema.PROMPTS}
-#: methods that score whole sentences: `sentence`, and what each kind of model has of it
+#: methods that score whole sentences: `sentence`, and its variants for each kind of model
 METHODS = ("sentence", *(f"sentence-{name}" for of in experiments.VARIANTS_OF_KIND.values()
                          for name in of))  # fmt: skip
-#: names of a benchmark's own templates, and of templates given instead of them
+#: prompt names of a benchmark's own templates, and of user-supplied templates
 OWN, GIVEN = "templates", "given"
 
 
 class BenchmarkError(ValueError):
-    """There is no such benchmark, or it cannot be read; the message says what there is.
+    """There is no such benchmark, or it cannot be read; the message lists what exists.
 
     >>> try:
     ...     benchmark("world_light")
@@ -55,9 +55,9 @@ class Benchmark:
     items: pl.DataFrame
     candidates: pl.DataFrame
     prompts: pl.DataFrame
-    #: provenance of the file of items: rule, wildcards, source, from which the license follows
+    #: provenance of the file of items: rule, wildcards, source (which determines the license)
     provenance: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
-    #: of a sample: (relation, id) of the correct answers of the whole set
+    #: for a sample: (relation, id) of the correct answers of the whole benchmark
     golds: pl.DataFrame | None = field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:
@@ -65,8 +65,8 @@ class Benchmark:
         return f"Benchmark({self.name}: {self.items.height} items, {relations} relations)"
 
     def with_prompt(self, prompt: str | int | Mapping[str, str]) -> "Benchmark":
-        """The same questions in other sentences: all `templates`, the one of an index, or a
-        template for each relation, which leaves out the relations that are not named.
+        """Return the questions with other prompts: all `templates`, the one of an index, or one
+        template for each relation, which drops the relations that are not given.
 
         >>> asked = benchmark("world_lite").with_prompt({"P36": "[Y] governs [X]."})
         >>> asked.prompts["text"].to_list()
@@ -86,12 +86,12 @@ class Benchmark:
             if not prompts.height:
                 legal = ", ".join(map(str, sorted(set(self.prompts["index"]))))
                 raise BenchmarkError(f"{self.name} has no prompt {prompt!r}; valid: {OWN}, {legal}")
-        # one sentence a question: two of them can be compared whatever their indices were
+        # one prompt per question: with index 0, two benchmarks can be compared
         return replace(new, prompts=prompts.with_columns(index=pl.lit(0, dtype=pl.Int32)))
 
     def sampled(self, limit: int) -> "Benchmark":
-        """At most `limit` of the questions, chosen by hash: a smaller sample is part of a larger
-        one, and the same everywhere.
+        """Sample at most `limit` questions by hash: a smaller sample is a subset of a larger one,
+        and the sample is the same on every machine.
 
         >>> benchmark("world_lite").sampled(20).items.height
         20
@@ -108,7 +108,7 @@ class Benchmark:
         )  # fmt: skip
 
     def write(self, folder: Path) -> None:
-        """Write the questions as `benchmark` reads them.
+        """Write the questions in the format that `benchmark` reads.
 
         >>> place = Path(folder).parent / "twenty"
         >>> benchmark("world_lite").sampled(20).write(place)
@@ -119,7 +119,7 @@ class Benchmark:
             schema.write(getattr(self, name), contract, folder / f"{name}.parquet", self.provenance)
 
     def _of(self, relations: set[str]) -> "Benchmark":
-        """The questions about some relations."""
+        """Return the questions about these relations. Raises BenchmarkError for unknown ones."""
         known = set(self.items["relation"])
         if unknown := sorted(relations - known):
             near = experiments.nearest(unknown[0], known)
@@ -137,8 +137,8 @@ class Benchmark:
 
 
 def check_options(one: Benchmark, other: Benchmark) -> None:
-    """Raise ValueError, saying what differs, where questions that both hold have other options or
-    right answers: a difference of accuracies would be one of the questions as well."""
+    """Raise ValueError, naming the difference, if shared questions have other options or right
+    answers: then a difference in accuracy could come from the questions."""
     shared = one.items.select("item", "answers", set="candidates").join(
         other.items.select("item", "answers", set="candidates"), on="item", suffix="_other"
     )
@@ -168,7 +168,7 @@ def check_options(one: Benchmark, other: Benchmark) -> None:
 
 
 def benchmark(name_or_folder: str | Path) -> Benchmark:
-    """A benchmark by the name that it has in the package, or of a folder: a run's
+    """Read a benchmark by its name in the package or from a folder: a run's
     `results/RUN/benchmarks/NAME`, or a released BEAR. Items for training are left out.
 
     Raises BenchmarkError.
@@ -207,12 +207,12 @@ def benchmark(name_or_folder: str | Path) -> Benchmark:
 
 
 def _check_items(folder: Path, items: pl.DataFrame, candidates: pl.DataFrame) -> None:
-    """Raise BenchmarkError for an item whose options, or right answers among them, are missing,
-    whose options are not numbered from 0 on, whose right answers are none or stand twice, whose
-    role is none, or whose further facts cannot be read."""
+    """Raise BenchmarkError for an item whose options or right answers are missing, whose options
+    are not numbered from 0, whose right answers are empty or repeated, or whose role or meta is
+    invalid."""
     roles = ["fact", "test", "train", "dev"]
     if not set(items["role"]) <= set(roles):
-        # of the attributes' examples; the import takes a second
+        # roles of the attributes' examples; this import takes a second
         from kgprobe.benchmarks.attributes.checks import ROLES
 
         roles = list(dict.fromkeys([*roles, *chain.from_iterable(ROLES.values())]))
@@ -251,7 +251,7 @@ def _check_items(folder: Path, items: pl.DataFrame, candidates: pl.DataFrame) ->
 
 
 def _is_read(text: str) -> bool:
-    """Whether further facts of an item are a JSON object, with counts that are counts."""
+    """Return whether an item's meta is a JSON object whose COUNTS are non-negative integers."""
     try:
         counts = [json.loads(text).get(name) for name in COUNTS]
     except (ValueError, AttributeError):
@@ -260,7 +260,7 @@ def _is_read(text: str) -> bool:
 
 
 def folder_of(name_or_folder: str | Path) -> Path:
-    """Where the files of a benchmark lie. Raises BenchmarkError."""
+    """Return the folder of a benchmark. Raises BenchmarkError."""
     folder = Path(name_or_folder)
     packed = Path(experiments.located(BENCHMARKS))
     names = packaged()
@@ -274,14 +274,14 @@ def folder_of(name_or_folder: str | Path) -> Path:
 
 
 def packaged() -> list[str]:
-    """The names of the package's benchmarks."""
+    """Return the names of the package's benchmarks."""
     return sorted(path.name for path in Path(experiments.located(BENCHMARKS)).iterdir())
 
 
 def single(template: str, subject: str, options: Sequence[str] = ()) -> Benchmark:
-    """One question of which no answer is known. Raises TemplateError for a template without one [X]
-    and one [Y], BenchmarkError for options that are fewer than two or not all different, and for a
-    subject or an option that is no text.
+    """Return a benchmark of one question without known answer. Raises TemplateError for a template
+    without one [X] and one [Y], BenchmarkError for options that are fewer than two or not all
+    different, and for a subject or an option that is not a string.
 
     >>> single("The capital of [X] is [Y].", "France", ["Paris", "Rome"]).candidates.height
     2

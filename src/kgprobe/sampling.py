@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 
 def hash_key(seed: int, *parts: str) -> int:
-    """The unsigned 64-bit key of `parts` under `seed`.
+    """Return the unsigned 64-bit key of `parts` under `seed`.
 
     >>> hash_key(0, "P36", "Q142") == hash_key(0, "P36", "Q142")
     True
@@ -30,7 +30,7 @@ def hash_key(seed: int, *parts: str) -> int:
 
 
 def keys(frame: pl.DataFrame, seed: int, ids: Sequence[str], *parts: str) -> pl.Series:
-    """The UInt64 key of every row: hash of `seed`, the fixed `parts` and the columns `ids`."""
+    """Return the UInt64 key of every row: hash of `seed`, the fixed `parts` and columns `ids`."""
     columns = [frame[column].cast(pl.String).to_list() for column in ids]
     values = [hash_key(seed, *parts, *map(str, row)) for row in zip(*columns, strict=True)]
     return pl.Series("key", values, dtype=pl.UInt64)
@@ -44,9 +44,9 @@ def take(
     by: Sequence[str] = (),
     label: str = "",
 ) -> pl.DataFrame:
-    """At most `n` rows of every stratum `by`, chosen by hash of `ids`, in order of `by` and `ids`.
+    """Sample at most `n` rows of every stratum `by` by hash of `ids`, sorted by `by` and `ids`.
 
-    `label` separates samples that share ids (name of the benchmark). Hash ties fall to `ids`.
+    `label` (the benchmark's name) separates samples with equal ids. Hash ties are broken by `ids`.
     Raises ValueError when `ids` repeat within a stratum, since then the choice is arbitrary.
     """
     return _take(frame, keys(frame, seed, [*by, *ids], label), n, ids, by, label)
@@ -66,8 +66,8 @@ def _take(
 def sample_evenly(
     frame: pl.DataFrame, n: int, seed: int, ids: Sequence[str], by: Sequence[str], label: str
 ) -> pl.DataFrame:
-    """At most `n` rows, chosen by hash of `ids` so that every stratum `by` has as many as any other
-    (one more, as far as `n` goes, by hash of the stratum), in order of `by` and `ids`."""
+    """Sample at most `n` rows by hash of `ids`, the same number from every stratum `by` (or one
+    more, from strata chosen by hash), sorted by `by` and `ids`."""
     order = frame.with_columns(
         keys(frame, seed, [*by, *ids], label).alias("_key"),
         keys(frame, seed, by, label).alias("_stratum"),
@@ -78,7 +78,7 @@ def sample_evenly(
 
 
 def split(ids: Iterable[str], shares: Sequence[float], seed: int, *parts: str) -> dict[str, str]:
-    """id -> split: the shares of train and dev in the order of a hash, the rest is test."""
+    """Return id -> split by hash order: proportions `shares` for train and dev, rest for test."""
     order = sorted(ids, key=lambda name: (hash_key(seed, *parts, name), name))
     ends = [round(len(order) * shares[0]), round(len(order) * sum(shares))]
     return {
@@ -90,10 +90,10 @@ def split(ids: Iterable[str], shares: Sequence[float], seed: int, *parts: str) -
 def integer_keys(
     ids: Sequence[NDArray[np.unsignedinteger]], seed: int, *parts: str
 ) -> NDArray[np.uint64]:
-    """The 64-bit key of every row of integer columns, for samples out of millions of rows.
+    """Return the 64-bit key of every row of integer columns, to sample from millions of rows.
 
     Each column goes through splitmix64 (Steele, Lea, Flood 2014), chained in order; the start is
-    blake2b of `seed` and `parts`. Depends on the values alone, not on row order or library version.
+    blake2b of `seed` and `parts`. Keys depend on values alone, not on row order or library version.
     """
     key = np.full(len(ids[0]), hash_key(seed, *parts), dtype=np.uint64)
     for column in ids:
@@ -102,7 +102,7 @@ def integer_keys(
 
 
 def mixed(key: NDArray[np.uint64], column: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """One more column in the keys of all rows: splitmix64 of both, bit by bit."""
+    """Return the keys after mixing in one more column with splitmix64."""
     key = key ^ column
     key += np.uint64(0x9E3779B97F4A7C15)
     key ^= key >> np.uint64(30)
@@ -121,18 +121,18 @@ def smallest(
     by: Sequence[str] = (),
     label: str = "",
 ) -> pl.DataFrame:
-    """`take` for integer ids, with the keys of `integer_keys`."""
+    """Sample like `take`, for integer ids, with the keys of `integer_keys`."""
     columns = [frame[name].to_numpy() for name in (*by, *ids)]
     key = pl.Series(integer_keys(columns, seed, label), dtype=pl.UInt64)
     return _take(frame, key, n, ids, by, label)
 
 
 def by_hand(items: pl.DataFrame) -> pl.DataFrame:
-    """The items that written templates ask: all but those that are for soft prompts alone."""
+    """Return the items that hand-written templates ask: all except those for soft prompts only."""
     return items.filter(pl.col("meta").str.json_path_match("$.soft_only").is_null())
 
 
 def select_asked(items: pl.DataFrame) -> pl.DataFrame:
-    """The ITEMS that whole sentences ask: not those that something is trained on, nor those that
-    are for soft prompts alone."""
+    """Return the ITEMS that are asked as whole sentences: without training and dev items, and
+    without items for soft prompts only."""
     return by_hand(items).filter(~pl.col("role").is_in(["train", "dev"]))

@@ -1,7 +1,7 @@
-"""The column contracts of every parquet file, and the only way to write or read one.
+"""Read and write parquet files under their column contracts; nothing else reads or writes them.
 
-A file that has its final name is complete and obeys its contract: `write` checks columns, dtypes,
-missing values and the key first, writes to a temporary name beside the target, and renames.
+A file under its final name is complete and obeys its contract: `write` first checks columns,
+dtypes, missing values and the key, writes to a temporary file next to the target, and renames it.
 """
 
 import json
@@ -50,14 +50,14 @@ ROW_GROUP = 1 << 17
 
 
 class ContractError(ValueError):
-    """A frame or file breaks its contract; the message names file, column and first bad row."""
+    """A frame or file violates its contract; the message names file, column and first bad row."""
 
 
 def check(frame: pl.DataFrame, contract: Contract, path: str | Path = "(in memory)") -> None:
     """Raise ContractError unless `frame` obeys `contract`.
 
-    Columns, dtypes, rows, missing values, numbers that are not finite (in every contract) or not
-    above 0 (its `positive` columns), and the key.
+    Checks columns, dtypes, emptiness, missing values, non-finite numbers (in every contract),
+    numbers below 1 (in its `positive` columns), and the uniqueness of the key.
     """
     where = f"{path} ({contract.name})"
     expected = list(contract.columns)
@@ -77,7 +77,7 @@ def check(frame: pl.DataFrame, contract: Contract, path: str | Path = "(in memor
         if column not in contract.nullable and values.null_count():
             _refuse(frame, values.is_null(), f"{where}: column '{column}' is null")
         if values.dtype.is_float() and not values.is_finite().all():
-            # null stays null: it is neither finite nor not
+            # null stays null: is_finite of null is null
             what = "NaN" if values.is_nan().any() else "infinite"
             wrong = values.is_nan() if what == "NaN" else values.is_infinite()
             _refuse(frame, wrong, f"{where}: column '{column}' is {what}")
@@ -93,7 +93,7 @@ def check(frame: pl.DataFrame, contract: Contract, path: str | Path = "(in memor
 
 
 def cast_columns(frame: pl.DataFrame, contract: Contract) -> pl.DataFrame:
-    """The contract's columns in its types."""
+    """Return the contract's columns, cast to its dtypes."""
     return frame.select(pl.col(name).cast(dtype) for name, dtype in contract.columns.items())
 
 
@@ -105,8 +105,8 @@ def write(
 ) -> None:
     """Check `frame`, sort it by the contract's key and write it as parquet at `path`.
 
-    `provenance` (JSON values) goes into the file's metadata. It must not hold times or thread
-    counts, because two runs with the same inputs give the same bytes.
+    `provenance` (JSON values) is stored in the file's metadata. It must not hold times or thread
+    counts, because two runs with the same inputs must give the same bytes.
     """
     check(frame, contract, path)
     write_sorted([frame.sort(list(contract.key), maintain_order=True)], contract, path, provenance)
@@ -118,11 +118,11 @@ def write_sorted(
     path: str | Path,
     provenance: Mapping[str, object] | None = None,
 ) -> None:
-    """`write` of frames that follow each other in the order of the contract's key.
+    """Write frames like `write`; the frames must follow each other in the order of the key.
 
-    No more than a part and a row group is held, and the bytes do not depend on how the rows are cut
-    into parts. Raises ContractError, and leaves no file, where a part breaks the contract or does
-    not come after the one before it.
+    At most one frame and one row group are held in memory, and the bytes do not depend on how rows
+    are split into frames. Raises ContractError, and leaves no file, if a frame violates the
+    contract or does not come after the previous one.
     """
     metadata = json.dumps(
         {"contract": contract.name, **(provenance or {})}, sort_keys=True, ensure_ascii=True
@@ -163,7 +163,7 @@ def read(path: str | Path, contract: Contract) -> pl.DataFrame:
     if not Path(path).is_file():
         raise ContractError(f"{path} ({contract.name}): no such file")
     try:
-        frame = pl.read_parquet(path, glob=False)  # brackets are a part of its name
+        frame = pl.read_parquet(path, glob=False)  # brackets in a path are literal
     except pl.exceptions.PolarsError as error:
         raise ContractError(
             f"{path} ({contract.name}): not a readable parquet file: {error}"
@@ -173,8 +173,8 @@ def read(path: str | Path, contract: Contract) -> pl.DataFrame:
 
 
 def provenance(path: str | Path) -> dict[str, object]:
-    """The provenance that `write` stored in the metadata of the parquet file at `path`. Raises
-    ContractError for a file that is none."""
+    """Return the provenance that `write` stored in the metadata of a parquet file. Raises
+    ContractError for a file that is not parquet."""
     try:
         metadata = pq.read_schema(path).metadata or {}
     except pa.ArrowInvalid as error:

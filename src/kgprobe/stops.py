@@ -1,7 +1,7 @@
-"""Signals that stop a process: its `finally`s still run, and its last output is one line.
+"""Signals that stop a process: its `finally` blocks still run, and its last output is one line.
 
-A job takes SIGTERM as SystemExit, a command of `kgprobe` as Ctrl-C, and one that waits for another
-program hands the signal on. `kgprobe.guard` does the same for the process of a whole run.
+A job turns SIGTERM into SystemExit, a `kgprobe` command handles it like Ctrl-C, and a command that
+waits for another program forwards the signal. `kgprobe.guard` does the same for a whole run.
 """
 
 import signal
@@ -11,22 +11,22 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-#: what ends a run: Ctrl-C, the usual kill, a terminal that is closed
+#: signals that end a run: Ctrl-C, the usual kill, a terminal that is closed
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-#: shells report a signal as this more than its number
+#: shells report a process ended by signal n with the exit code 128 + n
 ENDED = 128
 
 
 @contextmanager
 def terminated(error: Callable[[int], BaseException]) -> Iterator[None]:
-    """SIGTERM raises `error(128 + its number)` in the body, once: another one does not disturb the
-    cleanup after the first. A handler that the program has is kept."""
+    """Raise `error(128 + number)` in the body on SIGTERM, once: a second SIGTERM does not disturb
+    the cleanup after the first. A handler that the program has installed is kept."""
 
     def leave(number: int, _: FrameType | None) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         raise error(ENDED + number)
 
-    # elsewhere than in the main thread signals are not ours to handle
+    # only the main thread can install signal handlers
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
@@ -40,8 +40,8 @@ def terminated(error: Callable[[int], BaseException]) -> Iterator[None]:
 
 @contextmanager
 def passed_on(process: "subprocess.Popen[bytes]") -> Iterator[list[int]]:
-    """Forward the signals that arrive in the body to a process, which ends as it does; gives their
-    numbers. A signal that this process ignores (nohup, a shell's background) stays ignored."""
+    """Forward signals that arrive in the body to a process; yields the list of their numbers.
+    A signal that this process ignores (nohup, background jobs of a shell) stays ignored."""
     numbers: list[int] = []
 
     def tell(number: int, _: FrameType | None) -> None:

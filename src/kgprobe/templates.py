@@ -1,12 +1,12 @@
-"""Texts with slots: the one language of sentences, mask slots, searched prompts and vectors.
+"""Texts with slots: the common syntax of sentences, mask slots, searched prompts and vectors.
 
     [X] was born in [Y] .                    subject and answer; {sub} and [P] mean the same
     {context} [SEP] {sub} [T]x5 [P] .        fields, five trigger tokens, two segments
-    [X] is a particular [MASK] .             a mask slot beside [X] and [Y] that are words
+    [X] is a particular [MASK] .             a mask slot next to [X] and [Y], which are words
     Dante <mark(0)> <mark(1)> [MASK] .       vectors in place of words: one private character each
 
-A text is parsed once and filled in one pass, so that a value that holds a slot's name is never
-filled again; the spans say where each value stands. A slot without a value stays as it is written.
+A text is parsed once and filled in one pass, so that slot names inside values are not filled
+again; spans give the position of each value. A slot without a value is left as it is.
 """
 
 import functools
@@ -15,17 +15,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-#: Names of slots: a field has its own, {sub} among them.
+#: Names of slots. A field's slot has the field's name, {sub} among them.
 SUBJECT, ANSWER, TRIGGER, SEPARATOR, MASK_SLOT = "sub", "[P]", "[T]", "[SEP]", "[MASK]"
-#: What stands in front of a sentence and is no part of it; no text can have such a slot.
+#: Key of the span of a prefix that is not part of the sentence; no text can have such a slot.
 FRONT = "in front"
 KINDS = ("masked", "causal", "seq2seq")
-#: Prompts that put a text around a template; `templates` is the prompt without one.
+#: Prompt forms that add text around a template; `templates` is the prompt without any.
 FORMS = ("question", "chat", "few", "few_shuffled")
 #: Content-free subjects: the score of an answer after them does not depend on the fact.
 NO_SUBJECTS = ("it", "this", "something")
-#: The private characters that stand for vectors: of the last plane, as labels hold those of the
-#: first (icons of a font).
+#: Private-use characters that stand for vectors: from the last plane, because labels contain those
+#: of the first (icons of a font).
 FIRST, LAST = 0x100000, 0x10FFFD
 _VECTOR = f"[{chr(FIRST)}-{chr(LAST)}]"
 _SLOT = re.compile(rf"(\[(?:[XYPT]|SEP|MASK)\]|\{{[^{{}}]*\}}|{_VECTOR})")
@@ -33,18 +33,18 @@ _MARK = re.compile(rf"\s*({_VECTOR})")
 _STOP = re.compile(r"[\s.,;:!?]*")
 _RUN = re.compile(r"\[T\](?:x\d+)?(?:\s*\[T\](?:x\d+)?)*")
 _REPEATED = re.compile(r"\[T\]x(\d+)")
-#: Slots that touch: the paper writes `{sub}[T][P].` and means blanks between them.
+#: Adjacent slots: the paper writes `{sub}[T][P].` and implies spaces between them.
 _TOUCHING = re.compile(r"(?<=[\]}])(?=\[[TP]\]|\[SEP\]|\{)")
-#: Written by hand in released templates; here the model's tokenizer adds them.
+#: Special tokens written in released templates; here the model's tokenizer adds them.
 _SPECIAL = re.compile(r"\[CLS\]|\[PAD\]|\[MASK\]|<s>|</s>|<mask>|<pad>|\[T\]x")
 
 
 class TemplateError(ValueError):
-    """A template cannot be used; the message names it, what is wrong and what would be right."""
+    """A template is invalid; the message names it, the error and what is expected."""
 
 
 class Filled(NamedTuple):
-    """A text and, for each slot that was filled, the character spans [start, end) of its values."""
+    """A text and, for each filled slot, the character spans [start, end) of its values."""
 
     text: str
     spans: dict[str, list[tuple[int, int]]]
@@ -61,11 +61,11 @@ class Filled(NamedTuple):
 
     @property
     def starts(self) -> int:
-        """The character where the sentence starts: behind what stands in front of it."""
+        """The character where the sentence starts: after the prefix, if there is one."""
         return self.spans[FRONT][0][1] if FRONT in self.spans else 0
 
     def behind(self, front: str) -> "Filled":
-        """The same with a text in front of it, whose slots are none; spans move along.
+        """Return the sentence after a prefix, which is not parsed for slots; spans are shifted.
 
         >>> fill("[X] is in [Y].", "rome", "Italy").behind("{sub}: ").subject
         [(7, 11)]
@@ -77,14 +77,14 @@ class Filled(NamedTuple):
         return Filled(front + self.text, {**moved, FRONT: [(0, len(front))]})
 
     def around(self, slot: str) -> tuple[str, str]:
-        """The text before and behind the one value of a slot."""
+        """Return the text before and after the only value of a slot."""
         ((start, end),) = self.spans[slot]
         return self.text[:start], self.text[end:]
 
 
 @dataclass(frozen=True)
 class Parsed:
-    """A text cut at its slots: what stands first, then (slot, as it is written, text behind it)."""
+    """A text split at its slots: the initial text, then (slot, slot as written, text after it)."""
 
     first: str
     parts: tuple[tuple[str, str, str], ...]
@@ -95,10 +95,10 @@ class Parsed:
         return [slot for slot, _, _ in self.parts]
 
     def filled(self, values: Mapping[str, str], upper_first: bool = False) -> Filled:
-        """Every slot with its value, in one pass.
+        """Fill every slot that has a value, in one pass.
 
-        `upper_first` upper-cases the first character alone; where that changes its length ("ß" to
-        "SS"), the spans move along.
+        `upper_first` upper-cases only the first character; if that changes its length ("ß" to
+        "SS"), the spans are shifted.
         """
         text = self.first
         spans: dict[str, list[tuple[int, int]]] = {}
@@ -120,7 +120,7 @@ class Parsed:
 
 
 def parse(text: str) -> Parsed:
-    """The text cut at its slots.
+    """Split a text at its slots.
 
     >>> parse("[X] is in {place}").slots
     ['sub', 'place']
@@ -135,7 +135,7 @@ def parse(text: str) -> Parsed:
 
 
 def sentence(text: str, where: str = "", error: type[ValueError] = TemplateError) -> Parsed:
-    """A template of a relation. Raises `error`, with `where`, unless it has one [X] and one [Y]."""
+    """Parse a relation's template. Raises `error` (with `where`) unless it has one [X], one [Y]."""
     parsed = parse(text)
     counts = [parsed.slots.count(slot) for slot in (SUBJECT, ANSWER)]
     if counts != [1, 1]:
@@ -150,9 +150,9 @@ _known = functools.lru_cache(maxsize=4096)(sentence)
 
 
 def fill(template: str, subject: str, answer: str, upper_first: bool = True) -> Filled:
-    """The sentence of a template, see `Parsed.filled`.
+    """Fill a relation's template with subject and answer, see `Parsed.filled`.
 
-    Raises TemplateError as `sentence` does.
+    Raises TemplateError like `sentence`.
 
     >>> fill("[Y] is the capital of [X].", "France", "paris").text
     'Paris is the capital of France.'
@@ -171,13 +171,13 @@ def answer_is_last(text: str) -> bool:
 
 
 def cut(text: str) -> tuple[str, str]:
-    """(the text to the end of its answer's slot, the rest)."""
+    """Return (the text up to the end of the answer slot, the rest)."""
     size = next(match.end() for match in _SLOT.finditer(text) if match[0] in ("[Y]", ANSWER))
     return text[:size], text[size:]
 
 
 def question(text: str) -> str:
-    """A template as a question: "what" in place of the answer, "?" in place of the stop.
+    """Turn a template into a question: "what" replaces the answer, "?" the final punctuation.
 
     >>> question("[Y] is the capital of [X] ."), question("[X] plays [Y] music.")
     ('What is the capital of [X]?', '[X] plays what music?')
@@ -188,7 +188,7 @@ def question(text: str) -> str:
 
 
 def stop(text: str) -> str:
-    """What stands behind an answer that is last; a full stop where more than that does.
+    """Return the text after [Y] if it is only punctuation; otherwise a full stop.
 
     >>> stop("[X] was born in [Y] ."), stop("[Y] is the capital of [X] .")
     (' .', '.')
@@ -197,46 +197,46 @@ def stop(text: str) -> str:
 
 
 def as_prompt_template(text: str) -> str:
-    """A sentence as a prompt's template writes it: {sub} for [X], [P] for [Y]."""
+    """Return a sentence in the syntax of prompt templates: {sub} for [X], [P] for [Y]."""
     return parse(text).filled({SUBJECT: "{sub}", ANSWER: ANSWER}).text
 
 
 def expand_triggers(text: str) -> str:
-    """The text with five triggers in place of `[T]x5`."""
+    """Return the text with `[T]x5` expanded to five triggers, and likewise for other numbers."""
     return _REPEATED.sub(lambda match: " ".join([TRIGGER] * int(match[1])), text)
 
 
 def runs_of(text: str) -> list[int]:
-    """Lengths of the runs of triggers that nothing stands between."""
+    """Return the lengths of the runs of adjacent triggers."""
     return [expand_triggers(run).count(TRIGGER) for run in _RUN.findall(text)]
 
 
 def resized(text: str, sizes: Iterable[int]) -> str:
-    """The template with so many triggers in each run."""
+    """Return the template with the given number of triggers in each run."""
     left = iter(sizes)
     return _RUN.sub(lambda _: f"{TRIGGER}x{next(left)}", text)
 
 
 @dataclass(frozen=True)
 class Template:
-    """A prompt's template. `layout`: triggers, separator and the texts between them, in order."""
+    """A prompt template. `layout`: triggers, separator and the texts between them, in order."""
 
     text: str
     kind: str
     layout: tuple[Parsed | str, ...]
     triggers: int
     fields: tuple[str, ...]
-    #: whether a blank stands before [P], so that its words take their blank form
+    #: whether a space precedes [P], so that its words use their form with a leading space
     blank: bool
-    #: whether nothing at all stands before [P] in its segment
+    #: whether [P] is the first thing in its segment
     opens: bool
 
     @classmethod
     def parse(cls, text: str, kind: str) -> "Template":
-        """The template of `text` for a kind of model (masked, causal, seq2seq).
+        """Parse a template for a kind of model (masked, causal, seq2seq).
 
-        `[T]x5` stands for five triggers; a template may have none. Between slots that touch a blank
-        is understood. For a causal model [P], which is not fed, is a part of the layout by itself.
+        `[T]x5` stands for five triggers; a template may have none. A space is added between
+        adjacent slots. For a causal model [P], which is not an input, is a layout item of its own.
         Raises TemplateError without [P], with two, and for a causal model unless [P] is last.
 
         >>> Template.parse("{sub}[T]x2[P].", "masked").text
@@ -266,18 +266,18 @@ class Template:
 
     @property
     def opened(self) -> bool:
-        """Whether the first trigger opens the text, or the second segment."""
+        """Whether the first trigger is at the start of the text or of the second segment."""
         return TRIGGER in self.layout and self.starts(self.layout.index(TRIGGER))
 
     def starts(self, number: int) -> bool:
-        """Whether part `number` is the first of a segment."""
+        """Return whether part `number` is the first of a segment."""
         return number == 0 or self.layout[number - 1] == SEPARATOR
 
     def filled(self, number: int, values: Mapping[str, str]) -> tuple[str, int]:
-        """(text of part `number`, the character where its answer ends or -1).
+        """Return (text of part `number`, end position of its answer or -1).
 
-        Blanks are dropped where the part opens a text, and at its end unless it is the last: one
-        before a trigger or an answer belongs to that, as in every byte-level vocabulary.
+        Spaces are dropped at the start of a segment, and at the end of a part unless it is the
+        last: a space before a trigger or answer belongs to that, as in byte-level vocabularies.
         """
         part = self.layout[number]
         assert isinstance(part, Parsed)
@@ -309,7 +309,7 @@ def _check(text: str, parsed: Parsed, kind: str) -> None:
 
 
 def _layout(parsed: Parsed, apart: tuple[str, ...]) -> list[Parsed | str]:
-    """The slots `apart` and the texts between them; spaces between two slots belong to them."""
+    """Split into the slots `apart` and the texts between them, without texts that are blank."""
     layout: list[Parsed | str] = [Parsed(parsed.first, ())]
     for part in parsed.parts:
         slot, _, behind = part
@@ -322,30 +322,30 @@ def _layout(parsed: Parsed, apart: tuple[str, ...]) -> list[Parsed | str]:
 
 
 def mark(vector: int) -> str:
-    """The character that stands for the inserted vector of this number in a text."""
+    """Return the character that stands for the inserted vector of this number in a text."""
     if not 0 <= vector <= LAST - FIRST:
         raise TemplateError(f"vector {vector}: valid are 0 to {LAST - FIRST}")
     return chr(FIRST + vector)
 
 
 def marks(first: int, count: int) -> str:
-    """`count` vectors in a row."""
+    """Return the characters of `count` consecutive vectors, separated by spaces."""
     return " ".join(mark(first + k) for k in range(count))
 
 
 def vectors_of(text: str) -> list[tuple[int, int]]:
-    """(character where it ends, number) of every vector of a text, in order."""
+    """Return (end position, number) of every vector in a text, in order."""
     return [(match.end(), ord(match[1]) - FIRST) for match in _MARK.finditer(text)]
 
 
 def replace_vectors(text: str, holder: str = r"\1") -> str:
-    """The text with `holder` in place of every vector (default: itself).
+    """Return the text with `holder` in place of every vector (default: the vector itself).
 
-    A vector is a token of its own: the white space in front of it goes.
+    A vector is a token of its own, so whitespace before it is removed.
     """
     return _MARK.sub(holder, text)
 
 
 def split_at_vectors(text: str) -> list[str]:
-    """The texts in front of, between and behind the vectors of a text."""
+    """Return the texts before, between and after the vectors of a text."""
     return re.split(_VECTOR, replace_vectors(text))

@@ -1,4 +1,4 @@
-"""Which benchmarks an own graph allows, and why not the others."""
+"""Which benchmarks can be built from a user-supplied graph, and why others cannot."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ ALLOWED = Contract("ALLOWED", _COLUMNS, ("benchmark",))
 
 @dataclass(frozen=True)
 class Allowed:
-    """A benchmark: whether it can be built, and how large it is or what is lacking."""
+    """A benchmark: whether it can be built, and its size or what is missing."""
 
     benchmark: str
     built: bool
@@ -22,7 +22,7 @@ class Allowed:
 
 
 def describe(results: str | Path) -> list[str]:
-    """A line on each own graph of a run's folder: what it allows, and where the reasons stand."""
+    """Return a line per user-supplied graph of a run: its benchmarks, and the file of reasons."""
     lines = []
     for path in sorted(Path(results).glob("sources/*/allows.parquet")):
         rows = read(path, ALLOWED)
@@ -33,15 +33,15 @@ def describe(results: str | Path) -> list[str]:
 
 
 def text(rows: Sequence[Allowed]) -> str:
-    """The same as a tab-separated table."""
+    """Format the rows as a tab-separated table."""
     words = {True: "built", False: "not built"}
     lines = [f"{row.benchmark}\t{words[row.built]}\t{row.reason}" for row in rows]
     return "\n".join(["benchmark\tbuilt\treason", *lines, ""])
 
 
 def try_construction(benchmark: str, construction: Callable[[], str]) -> Allowed:
-    """The size that a construction reports, or the ValueError (its `reason`, if it has one) that
-    names what is missing."""
+    """Run a construction; return the size that it reports, or the reason for its ValueError (its
+    attribute `reason`, or its message)."""
     try:
         return Allowed(benchmark, True, construction())
     except ValueError as lacking:

@@ -1,4 +1,4 @@
-"""How many rows every step of a construction kept: one builder for all papers."""
+"""Count how many rows each step of a construction keeps; used by all papers."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,9 +11,9 @@ from kgprobe.schema import FUNNEL, Contract
 
 @dataclass
 class Funnel:
-    """Counts per relation and reason, in the order in which they were made.
+    """Counts per relation and step, in order of insertion.
 
-    Positions count within a relation, or (`through`) through all of them.
+    Positions count within a relation, or (`through`) over all relations.
     """
 
     benchmark: str
@@ -30,7 +30,7 @@ class Funnel:
         answers: Iterable[Hashable] = (),
         reason: str = "",
     ) -> None:
-        """One step: rows before and after it, distinct subjects and answers of those after it."""
+        """Add a step: rows before and after it, distinct subjects and answers after it."""
         place = sum(self.through or other["relation"] == relation for other in self.rows)
         named = {"benchmark": self.benchmark, "relation": relation, "position": place, "step": step}
         counts = {"rows_in": rows_in, "rows_out": rows_out, "reason": reason}
@@ -39,16 +39,16 @@ class Funnel:
         self.rows.append({**named, **counts, **ends, **totals})
 
     def count(self, step: str, kept: int, before: int | None = None, reason: str = "") -> None:
-        """One step of a benchmark without relations; `before` is what went in (default: `kept`)."""
+        """Add a step of a benchmark without relations; `before` defaults to `kept`."""
         self.add("", step, kept if before is None else before, kept, reason=reason)
 
     def frame(self, contract: Contract = FUNNEL) -> pl.DataFrame:
-        """FUNNEL, or another contract with some of its columns, `kept`, `dropped` and `reason`."""
+        """Return FUNNEL, or another contract of some of its columns, kept, dropped and reason."""
         rows = [[row[name] for name in contract.columns] for row in self.rows]
         return pl.DataFrame(rows, schema=dict(contract.columns), orient="row")
 
     def describe(self, some: Sequence[Mapping[str, Any]] | None = None) -> str:
-        """The steps, or some of their rows, as lines of a message."""
+        """Format the steps, or the given rows, as lines of a message."""
         return "\n".join(
             "{step}: {kept:,} kept, {dropped:,} dropped".format(**row)
             + (f" ({row['reason']})" if row["reason"] else "")

@@ -1,26 +1,26 @@
-"""A generic template made of a property's label, for relations that nobody wrote one for.
+"""Generic templates built from property labels, for relations without a manual template.
 
-It was read by nobody, and not every label makes good English of it: prompts and counts name it
-`label`, apart from what was written (docs/papers/attributes.md, Prompts).
+Nobody has checked them, and not every label gives good English: prompts and counts mark them as
+`label`, as opposed to manual templates (docs/papers/attributes.md, Prompts).
 """
 
 import re
 
 import polars as pl
 
-#: the kind of such a template, and the end of its id
+#: the kind of such templates, and the suffix of their ids
 LABEL = "label"
 ITEM = "http://wikiba.se/ontology#WikibaseItem"
-#: what slots of a template are written with
+#: characters of template slots
 SLOTS = set("[]{}")
-#: labels that are predicates already: "has tense", "is pollinated by"
+#: labels that already are predicates: "has tense", "is pollinated by"
 PREDICATE = re.compile(r"(has|is) \w")
-#: labels that lack no more than a verb: "capital of", "based on"
+#: labels that only need a verb: "capital of", "based on"
 OPEN = re.compile(r"\w (after|as|at|by|for|from|in|into|of|on|to|with|within)$")
 
 
 def template_of(label: str) -> str | None:
-    """The sentence with [X] and [Y], the answer last; None for a label that makes none.
+    """Return a sentence with [X] and, last, [Y]; None if the label is empty or has slot characters.
 
     >>> template_of("airline hub")
     'The airline hub of [X] is [Y].'
@@ -40,10 +40,10 @@ def template_of(label: str) -> str | None:
 
 
 def label_templates(properties: pl.DataFrame) -> dict[str, str]:
-    """relation -> template, for every item property with a label.
+    """Return relation -> template for every item-valued property with a usable label.
 
     `properties` are the rows of properties.rq: property (IRI), datatype (IRI), label (may be null).
-    Of several labels the first in order of the alphabet counts.
+    If a property has several labels, the alphabetically first usable one counts.
     """
     items = properties.filter(pl.col("datatype") == ITEM).drop_nulls("label")
     items = items.select(pl.col("property").str.split("/").list.last(), "label")

@@ -1,6 +1,6 @@
-"""What own graphs lack beside facts: cardinalities of relations, and their templates.
+"""Relation cardinalities and templates for user-supplied graphs.
 
-Tables with the columns of resources/templates: bear_relations.tsv, templates.tsv and
+The tables have the columns of resources/templates: bear_relations.tsv, templates.tsv and
 ontology_patterns.tsv, for the relations of one graph.
 """
 
@@ -15,13 +15,13 @@ from kgprobe.experiments import TableError, manual_templates, nearest, read_tabl
 from kgprobe.settings.sources import OwnGraph
 from kgprobe.templates import sentence
 
-#: A relation is one-to-one where so many of its answers have one subject, symmetric where so many
-#: of its statements hold the other way round (ours; Wikidata's are typed in by hand).
+#: A relation is one-to-one if at least this fraction of its answers has one subject, symmetric if
+#: more than this fraction of its statements is reciprocal (ours; Wikidata's are set by hand).
 ONE_TO_ONE, SYMMETRIC = 0.95, 0.5
-#: Paraphrases of any sentence; BEAR asks with three.
+#: Paraphrases that work for any sentence; BEAR uses three prompts.
 AGAIN = ("It is known that {}", "It is true that {}")
 TYPE, SUBCLASS = "P31", "P279"
-#: begins the note on a template that was made of a label
+#: prefix of the note on a template that was built from a label
 BY_LABEL = "worded by its label: "
 #: table -> its columns
 COLUMNS = {
@@ -34,7 +34,7 @@ Rows = list[dict[str, str]]
 
 
 def relations_by_property(section: OwnGraph) -> dict[str, list[str]]:
-    """Property of Wikidata -> the equivalent relations of a graph whose ids are its own."""
+    """Return Wikidata property -> equivalent relations of a graph with its own ids."""
     if section.ids == "wikidata":
         return {}
     table: dict[str, list[str]] = {TYPE: [*section.roles.type], SUBCLASS: [*section.roles.subclass]}
@@ -44,7 +44,7 @@ def relations_by_property(section: OwnGraph) -> dict[str, list[str]]:
 
 
 def properties(section: OwnGraph, relations: Sequence[str]) -> dict[str, str]:
-    """relation -> the equivalent property of Wikidata, where one is known."""
+    """Return relation -> equivalent Wikidata property, if one is known."""
     if section.ids == "wikidata":
         return {relation: relation for relation in relations}
     named = {
@@ -59,8 +59,8 @@ def relations(
     section: OwnGraph,
     known: Sequence[Mapping[str, str]],
 ) -> Rows:
-    """Rows as of bear_relations.tsv for every relation of STATEMENTS: as `known` has them where the
-    property is known, else by counts. `labels`: relation -> label."""
+    """Return rows like bear_relations.tsv for every relation of STATEMENTS: from `known` if the
+    Wikidata property is there, else from counts. `labels`: relation -> label."""
     rows = {row["relation"]: row for row in known}
     names = facts["relation"].unique().sort().to_list()
     same = properties(section, names)
@@ -77,7 +77,7 @@ def relations(
                 "cardinality": "1:1" if single else "1:N",
                 "symmetric": "yes" if both > SYMMETRIC else "no",
             }
-        # `ancestor` names a relation of Wikidata's ids
+        # `ancestor` names a relation by its Wikidata id
         ancestor = row.get("ancestor", "") if section.ids == "wikidata" else ""
         new_rows.append(
             {**row, "relation": name, "ancestor": ancestor, "note": labels.get(name) or name}
@@ -91,10 +91,10 @@ def templates(
     graph_rows: Sequence[Mapping[str, str]],
     ours: Sequence[Mapping[str, str]],
 ) -> Rows:
-    """Rows as of templates.tsv, three of every relation in `labels` (relation -> label, or null).
+    """Return rows like templates.tsv, three per relation in `labels` (relation -> label or null).
 
-    `graph_rows` come first (the graph's own table, or what its folder has), then `ours` where the
-    property is known, then a template from the label; two paraphrases fill up to three.
+    `graph_rows` (the graph's own table, or templates in its folder) come first, then `ours` if the
+    Wikidata property is known, then a template from the label; paraphrases fill up to three.
     """
     given, written = manual_templates(graph_rows), manual_templates(ours)
     same = properties(section, list(labels))
@@ -118,8 +118,8 @@ def templates(
 
 
 def read_templates(path: str | Path, relations: Collection[str]) -> Rows:
-    """Rows of an own table of templates of these relations. Raises TableError for what cannot be
-    asked, all of it."""
+    """Read a user's table of templates for these relations. Raises one TableError that lists all
+    invalid rows."""
     rows, columns = read_table(path), COLUMNS["templates"].split()[:4]
     if lacking := [name for name in columns if rows and name not in rows[0]]:
         raise TableError(f"{path}: no column {', '.join(lacking)}; it has {', '.join(rows[0])}")
@@ -145,8 +145,8 @@ def read_templates(path: str | Path, relations: Collection[str]) -> Rows:
 
 
 def of_attributes(section: OwnGraph, more: Iterable[Mapping[str, str]]) -> Rows:
-    """Of our rows for the attributes those that a graph can use: all where its ids are Wikidata's,
-    else those on two steps of a superclass, for its relations that say superclass."""
+    """Return our rows for the attributes that a graph can use: all if its ids are Wikidata's, else
+    those on two-hop superclasses, for the graph's relations that mean subclass of."""
     if section.ids == "wikidata":
         return [dict(row) for row in more]
     ours = [row for row in more if row["relation"] == f"{SUBCLASS}/{SUBCLASS}"]
@@ -159,8 +159,8 @@ def of_attributes(section: OwnGraph, more: Iterable[Mapping[str, str]]) -> Rows:
 
 @dataclass(frozen=True)
 class VerbalizedRelations:
-    """Relations that have sentences which somebody wrote, those that have the template of their
-    label alone, and names of relations."""
+    """Relations with manual sentences, relations that only have the template of their label, and
+    names of relations."""
 
     written: Collection[str]
     by_label: Collection[str]
@@ -170,7 +170,7 @@ class VerbalizedRelations:
 def verbalized_relations(
     rows: Iterable[Mapping[str, str]], properties: pl.DataFrame
 ) -> VerbalizedRelations:
-    """The same from rows of `templates` and the table of relations (property, label)."""
+    """Classify relations by rows of `templates` and a table of relations (property, label)."""
     rows = list(rows)
     by_label = {row["relation"] for row in rows if row["note"].startswith(BY_LABEL)}
     names = dict(properties.drop_nulls("label").select("property", "label").rows())
@@ -179,7 +179,7 @@ def verbalized_relations(
 
 
 def patterns(rows: Sequence[Mapping[str, str]], labels: Mapping[str, str | None]) -> Rows:
-    """Rows as of ontology_patterns.tsv: the first sentence of every relation."""
+    """Return rows like ontology_patterns.tsv: the first template of every relation."""
     first = {row["relation"]: row["text"] for row in rows if row["index"] == "0"}
     return [
         {"property": name, "label": labels[name] or name, "pattern": text, "from": "own"}
@@ -188,7 +188,7 @@ def patterns(rows: Sequence[Mapping[str, str]], labels: Mapping[str, str | None]
 
 
 def table(rows: Sequence[Mapping[str, str]], columns: str) -> str:
-    """A tab-separated table with a header line, as `experiments.read_table` reads it."""
+    """Format a tab-separated table with a header line, as `experiments.read_table` reads it."""
     names = columns.split()
     lines = ["\t".join(" ".join(row[name].split()) for name in names) for row in rows]
     return "\n".join(["\t".join(names), *lines, ""])

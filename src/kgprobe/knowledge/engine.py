@@ -1,7 +1,7 @@
-"""The engine of all joins over statements, and the expressions that they are written in.
+"""The engine that runs all joins over statements, and helpers to write them as Ibis expressions.
 
-Ibis expressions that stay with what DuckDB and Spark both have: no unsigned arithmetic, no text of
-SQL. `engine_duckdb` and `engine_spark` carry them out.
+The expressions use only features of both DuckDB and Spark: no unsigned arithmetic, no SQL text.
+`engine_duckdb` and `engine_spark` execute them.
 """
 
 import itertools
@@ -25,38 +25,38 @@ from kgprobe.contracts import Contract
 from kgprobe.sampling import hash_key, mixed
 from kgprobe.schema import write_sorted
 
-#: Within this all nine attributes of 1 M statements were built, one thread, without sensitivity.
+#: All nine attributes of 1 M statements were built in this memory: one thread, no sensitivity.
 LEAST_MB = 100
-#: MB of a job that the process takes before it joins anything
+#: MB of a job that the process needs besides joins
 PROCESS_MB = 500
-#: Fraction of the rest that is the joins': frames leave the engine, and what it gives back, the
-#: allocator keeps a while.
+#: Fraction of the remaining memory for joins: frames leave the engine, and the allocator holds
+#: memory for a while after the engine has freed it.
 JOINS_PROPORTION = 0.65
-#: rows that leave the engine at a time
+#: rows per frame that leaves the engine
 PART = 1 << 20
-#: turns the order of signed numbers into that of the unsigned ones with the same bits
+#: XOR with it maps the order of unsigned numbers to that of signed numbers with the same bits
 SIGN = -(1 << 63)
 
 
 class EngineError(ValueError):
-    """The engine cannot work in the memory or disk it was given; the message says what would do."""
+    """The engine lacks memory or disk; the message says how much is needed or what to change."""
 
 
 def joins_mb(mem_mb: int) -> int:
-    """What joins may hold in a job of so many MB."""
+    """Return the memory for joins in a job with this many MB."""
     return int((mem_mb - PROCESS_MB) * JOINS_PROPORTION)
 
 
 def job_mb(joins: int) -> int:
-    """The least `mem_mb` of a job whose joins may hold so many MB."""
+    """Return the minimum `mem_mb` of a job whose joins need this many MB."""
     return PROCESS_MB + math.ceil(joins / JOINS_PROPORTION)
 
 
 class Engine(ABC):
-    """Tables and the expressions over them, all gone on leaving `with`.
+    """Tables and expressions over them; all are dropped at the end of the `with` block.
 
-    An engine holds no more than it was given; what does not fit lies in its spill folder. Literals
-    have negative numbers, entities have others: no engine shares numbers without a sign with Arrow.
+    An engine stays within its memory and spills the rest to a folder. Literals have negative
+    numbers, entities non-negative ones, as no engine exchanges unsigned numbers with Arrow.
     """
 
     def __init__(self) -> None:
@@ -72,23 +72,23 @@ class Engine(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """End the connection and remove what was spilled."""
+        """Close the connection and remove spilled data."""
 
     @abstractmethod
     def demand(self, needed_mb: int, what: str) -> None:
-        """Raise EngineError where the joins of `what` need more MB than the engine has."""
+        """Raise EngineError if the joins of `what` need more MB than the engine has."""
 
     @abstractmethod
     def files(self, paths: Sequence[str | Path]) -> Table:
-        """The rows of parquet files, read anew by every query."""
+        """Return the rows of parquet files; every query reads them again."""
 
     @abstractmethod
     def table(self, frame: pl.DataFrame) -> Table:
-        """A small frame, as the side of a join."""
+        """Load a small frame, for use in a join."""
 
     @abstractmethod
     def parts(self, rows: Table, order: Sequence[str]) -> Iterator[pl.DataFrame]:
-        """Rows in an order, so many at a time; none is held but these."""
+        """Yield sorted rows in frames of limited size; only one of them is in memory."""
 
     @abstractmethod
     def _keep(self, rows: Table, name: str) -> Table: ...
@@ -100,9 +100,9 @@ class Engine(ABC):
     def _forget(self, name: str) -> None: ...
 
     def keep(self, rows: Table, shared: bool = False) -> Table:
-        """The rows of an expression, computed once; they lie in memory or in the spill folder.
+        """Compute the rows of an expression once, and keep them in memory or the spill folder.
 
-        `shared`: computed once however often the same expression comes, and not `temporary`.
+        `shared`: reuse them for every equal expression, and keep them after `temporary`.
         """
         if not shared:
             return self._keep(rows, self._name())
@@ -112,7 +112,7 @@ class Engine(ABC):
 
     @contextmanager
     def temporary(self) -> Iterator[None]:
-        """Tables of frames and kept rows go at the end, but those that are shared."""
+        """Drop the tables of frames and kept rows at the end, except shared ones."""
         outer, self._temporary = self._temporary, []
         try:
             yield
@@ -122,15 +122,15 @@ class Engine(ABC):
             self._temporary = outer
 
     def frame(self, rows: Table) -> pl.DataFrame:
-        """The rows of an expression, in no order; all whole numbers are Int64."""
+        """Return the rows of an expression, unordered; all integers become Int64."""
         return self._frame(rows).with_columns(pl.selectors.integer().cast(pl.Int64))
 
     def numbers(self, row: Table) -> dict[str, int]:
-        """The whole numbers of a table of one row of aggregates; a sum of no row is 0."""
+        """Return the integers in a one-row table of aggregates; a sum over no rows is 0."""
         return {name: int(n or 0) for name, n in self.frame(row).row(0, named=True).items()}
 
     def count(self, rows: Table) -> int:
-        """The number of rows of an expression."""
+        """Return the number of rows of an expression."""
         return self.numbers(rows.aggregate(n=rows.count()))["n"]
 
     def write(
@@ -140,7 +140,7 @@ class Engine(ABC):
         path: str | Path,
         provenance: Mapping[str, object] | None = None,
     ) -> None:
-        """`schema.write` of an expression, so many rows at a time."""
+        """Write the rows of an expression like `schema.write`, in frames of limited size."""
         columns = [pl.col(name).cast(dtype) for name, dtype in contract.columns.items()]
         parts = (part.select(columns) for part in self.parts(rows, contract.key))
         write_sorted(parts, contract, path, provenance)
@@ -153,12 +153,12 @@ class Engine(ABC):
 
 
 def count_rows(rows: Table, by: Sequence[str], **more: Any) -> Table:
-    """(by, n, more): how many rows every stratum has, and further aggregates."""
+    """Return (by, n, more): the number of rows of every stratum, and more aggregates."""
     return rows.group_by(list(by)).aggregate(n=rows.count(), **more)
 
 
 def _keys(rows: pa.Array) -> pa.Array:
-    """A seed and numbers in each row."""
+    """Hash rows of (seed, numbers...) to keys."""
     if not len(rows):
         return pa.array([], pa.int64())
     numbers = np.asarray(pc.list_flatten(rows)).view(np.uint64).reshape(len(rows), -1)
@@ -169,7 +169,7 @@ _KEYS = ibis.udf.scalar.pyarrow(_keys, signature=((dt.Array(dt.int64),), dt.int6
 
 
 def keys(rows: Table, seed: int, ids: Sequence[str], label: str) -> IntegerColumn:
-    """`sampling.integer_keys` of every row: 64 bits, signed, in the order of the unsigned ones."""
+    """Return `sampling.integer_keys` of every row as signed 64 bits that sort like unsigned."""
     start = ibis.literal(signed(hash_key(seed, label)), "int64")
     return _KEYS(ibis.array([start, *(rows[name].cast("int64") for name in ids)]))
 
@@ -183,7 +183,7 @@ _TEXT_KEYS = ibis.udf.scalar.pyarrow(_text_keys, signature=((dt.Array(dt.string)
 
 
 def text_keys(seed: int, texts: Sequence[Column], label: str) -> IntegerColumn:
-    """`sampling.keys` of every row: 64 bits, signed, in the order of the unsigned ones."""
+    """Return `sampling.keys` of every row as signed 64 bits that sort like unsigned ones."""
     return _TEXT_KEYS(ibis.array([ibis.literal(str(seed)), ibis.literal(label), *texts]))
 
 
@@ -192,7 +192,7 @@ def signed(key: int) -> int:
 
 
 def first(rows: Table, n: int, order: Sequence[str | Column], by: Sequence[str] = ()) -> Table:
-    """The first `n` rows of every stratum `by` in an order that leaves no tie."""
+    """Return the first `n` rows of every stratum `by`, in an order that must have no ties."""
     if not by:
         return rows.order_by(list(order)).limit(n)
     window = ibis.window(group_by=list(by), order_by=list(order))
@@ -201,7 +201,7 @@ def first(rows: Table, n: int, order: Sequence[str | Column], by: Sequence[str] 
 
 
 def _by_unicode(name: str, change: Callable[[pl.Series], pl.Series]) -> Any:
-    """A function of a column of text, by Unicode; engines differ in white space and in case."""
+    """Return a text function by Unicode rules; engines differ in whitespace and case rules."""
 
     def changed(text: pa.Array) -> pa.Array:
         values = change(pl.Series(pl.from_arrow(text), dtype=pl.String))
@@ -211,6 +211,6 @@ def _by_unicode(name: str, change: Callable[[pl.Series], pl.Series]) -> Any:
     return ibis.udf.scalar.pyarrow(changed, signature=((dt.string,), dt.string))
 
 
-#: text without white space around it, and in lower case
+#: text without surrounding whitespace, and text in lower case
 stripped = _by_unicode("stripped", lambda texts: texts.str.strip_chars())
 lowered = _by_unicode("lowered", lambda texts: texts.str.to_lowercase())

@@ -1,8 +1,8 @@
-"""The joins on one machine: DuckDB under a stated memory limit, with a folder to spill to.
+"""Joins on one machine: DuckDB with a memory limit and a folder to spill to.
 
-**Joins run as they are written**: the left side streams by the right one, which is held, so the
-smaller side stands right. An optimizer knows how many distinct values a column has and not how
-unevenly they lie, and hubs are what these graphs are made of.
+**Joins run as they are written**: the left side is streamed and the right side held in memory, so
+the smaller side must be on the right. An optimizer knows the number of distinct values of a column
+but not their skew, and these graphs have many hubs.
 """
 
 import shutil
@@ -20,30 +20,30 @@ from ibis.expr.types import Table
 
 from kgprobe.knowledge.engine import LEAST_MB, PART, Engine, EngineError, job_mb
 
-#: the name of a frame while it is copied
+#: the name under which a frame is registered while it is copied
 GIVEN = "given"
-#: where temporary tables lie
+#: the schema of temporary tables
 KEPT = Namespace(catalog="temp", database="main")
 
 
 class DuckDB(Engine):
-    """One connection, its memory and its spill folder.
+    """One DuckDB connection, its memory and its spill folder.
 
-    `memory_mb`: what tables, joins and sorts may hold at a time. The process takes some 300 MB
-    besides. Raises EngineError for less than LEAST_MB, and where memory or disk do not suffice.
+    `memory_mb`: limit for tables, joins and sorts together. The process takes about 300 MB more.
+    Raises EngineError for less than LEAST_MB, and if memory or disk run out.
     """
 
     def __init__(self, memory_mb: int = 2000, threads: int = 1) -> None:
         super().__init__()
         self._memory_mb = memory_mb
         self.demand(LEAST_MB, "anything")
-        # DuckDB makes the folder when it first spills
+        # DuckDB creates the folder when it first spills
         self.spill = Path(tempfile.gettempdir()) / f"kgprobe-joins-{uuid.uuid4().hex}"
         self._backend = ibis.duckdb.connect(
             memory_limit=f"{memory_mb}MB",
             threads=threads,
             temp_directory=str(self.spill),
-            # rows come in any order: all that leaves is sorted by a key
+            # row order is irrelevant, because all output is sorted by a key
             preserve_insertion_order=False,
             disabled_optimizers="join_order,build_side_probe_side",
         )
@@ -84,10 +84,10 @@ class DuckDB(Engine):
             return pl.DataFrame(pl.from_arrow(self._backend.to_pyarrow(rows)))
 
     def parts(self, rows: Table, order: Sequence[str]) -> Iterator[pl.DataFrame]:
-        # else sorted parts of several threads may overtake each other on their way out
+        # without this, sorted batches of several threads may come in the wrong order
         self._backend.settings["preserve_insertion_order"] = True
         with self._explained():
-            # Ibis 12.0.0 asks DuckDB 2.0.0 for batches by a name that is gone
+            # Ibis 12.0.0 requests batches by a name that DuckDB 2.0.0 has removed
             sorted_rows = self._backend.con.sql(ibis.to_sql(rows.order_by(list(order))))
             for batch in sorted_rows.to_arrow_reader(PART):
                 yield pl.DataFrame(pl.from_arrow(batch))

@@ -1,8 +1,8 @@
-"""The same joins on many machines: Spark, by the address of its master.
+"""Joins on many machines: Spark, by the URL of its master.
 
-Files that are read, and the folder in which sorted rows are left for the driver, lie on storage
-that the driver and all workers see under one path. Workers import kgprobe for the keys by which is
-sampled. What a lost worker held is computed again by the others.
+Input files, and the folder for sorted rows on their way to the driver, are on storage that the
+driver and all workers see under the same path. Workers import kgprobe to compute sampling keys.
+Data of a lost worker are recomputed by the others.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ from ibis.expr.types import Table
 
 from kgprobe.knowledge.engine import PART, Engine, EngineError
 
-#: tasks of a shuffle for each core of the cluster; adaptive execution joins small ones
+#: shuffle tasks per core of the cluster; adaptive execution merges small ones
 TASKS_PER_CORE = 4
 
 
@@ -32,8 +32,8 @@ class Spark(Engine):
     """One Spark application.
 
     `master`: `spark://host:port`, `yarn`, or `local[2]`; `memory_mb`: of each executor; `folder`:
-    shared storage, for sorted rows on their way to the driver. Raises EngineError where pyspark is
-    not installed or no master answers.
+    shared storage, for sorted rows on their way to the driver. Raises EngineError if pyspark is
+    not installed or no master responds.
     """
 
     def __init__(self, master: str, memory_mb: int, folder: str | Path) -> None:
@@ -56,7 +56,7 @@ class Spark(Engine):
             "spark.sql.execution.arrow.pyspark.enabled": "true",
             "spark.driver.maxResultSize": "0",
         }
-        # each error is reported once, by us
+        # errors are reported once, by this class
         logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
         builder = SparkSession.builder.master(master).appName("kgprobe")
         for name, value in settings.items():
@@ -74,14 +74,14 @@ class Spark(Engine):
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def demand(self, needed_mb: int, what: str) -> None:
-        """Do nothing: memory that one executor lacks another has, or it is spilled."""
+        """Do nothing: other executors have more memory, or Spark spills."""
 
     def files(self, paths: Sequence[str | Path]) -> Table:
         frame = self._session.read.parquet(*(Path(path).resolve().as_uri() for path in paths))
         return self._as_table(frame, next(self._names))
 
     def table(self, frame: pl.DataFrame) -> Table:
-        # Spark has no number without a sign
+        # Spark has no unsigned numbers
         signed = frame.with_columns(pl.selectors.unsigned_integer().cast(pl.Int64))
         rows = signed.to_arrow(compat_level=pl.CompatLevel.oldest())
         name = self._name()
@@ -91,7 +91,7 @@ class Spark(Engine):
     def _keep(self, rows: Table, name: str) -> Table:
         with self._explained("Spark ended the joins"):
             self._held[name] = self._query(rows).persist()
-            # now, as DuckDB does: what it is made of may be dropped
+            # compute now, as DuckDB does: its inputs may be dropped
             self._held[name].count()
         return self._as_table(self._held[name], name)
 
@@ -103,7 +103,7 @@ class Spark(Engine):
         place = self._folder / next(self._names)
         with self._explained("Spark ended the joins"):
             self._query(rows).orderBy(*order).write.parquet(place.as_uri())
-        # sorted by ranges: the names of the files are in their order
+        # range partitioning: the names of the files are in sort order
         for path in sorted(place.glob("part-*.parquet")):
             for batch in pq.ParquetFile(path).iter_batches(PART):
                 yield pl.DataFrame(pl.from_arrow(pa.Table.from_batches([batch])))
@@ -126,13 +126,13 @@ class Spark(Engine):
         return self._session.sql(ibis.to_sql(rows, dialect="pyspark"))
 
     def _register(self, name: str, function: Callable[..., pa.Array], dtype: Any) -> None:
-        """A function of arrow columns; Ibis 12.0.0 would give it one value at a time."""
+        """Register a function of arrow columns; Ibis 12.0.0 would pass it one value at a time."""
         if name in self._known:
             return
         import pandas as pd
         from pyspark.sql.functions import pandas_udf
 
-        # pyspark reads these types
+        # pyspark reads these type annotations
         def applied(*columns: pd.Series) -> pd.Series:
             return function(*(pa.Array.from_pandas(column) for column in columns)).to_pandas()
 
@@ -152,7 +152,7 @@ class Spark(Engine):
 
 
 def _answered(master: str) -> None:
-    """Raises EngineError where no standalone master listens; Spark would try for a minute."""
+    """Raise EngineError if no standalone master listens; Spark would try for a minute."""
     if not master.startswith("spark://"):
         return
     for place in master.removeprefix("spark://").split(","):

@@ -1,4 +1,4 @@
-"""The engine that the configuration names, within what the job was given."""
+"""Open the join engine that the configuration names, within the job's memory and threads."""
 
 from kgprobe.knowledge.engine import Engine, joins_mb
 from kgprobe.knowledge.engine_duckdb import DuckDB
@@ -7,9 +7,9 @@ from kgprobe.settings.knowledge import Joins
 
 
 def open_engine(joins: Joins, mem_mb: int, threads: int) -> Engine:
-    """The engine of `joins` for a job that may take `mem_mb`; DuckDB runs on `threads`.
+    """Open the engine of `joins` for a job with `mem_mb` of memory; DuckDB uses `threads`.
 
-    Raises EngineError where that is too little, or where no master of Spark answers.
+    Raises EngineError if the memory is too small, or if no Spark master responds.
     """
     memory = joins_mb(mem_mb)
     if joins.engine == "duckdb":

@@ -1,4 +1,4 @@
-"""FACTS from statements as pulled: those of the best rank."""
+"""FACTS from STATEMENTS: the statements of best rank."""
 
 import polars as pl
 
@@ -6,12 +6,12 @@ from kgprobe.schema import FACTS
 
 
 def best_rank(statements: pl.DataFrame) -> pl.DataFrame:
-    """The statements of the best rank that each (subject, relation) has.
+    """Return the statements of the best rank of each (subject, relation).
 
-    Wikidata's definition of a truthy statement: the preferred ones where there are any, else the
-    normal ones. Deprecated statements never reach STATEMENTS. An unknown value, or the statement
-    that there is none, is no value, whatever its rank: queries do not give them, and a benchmark
-    must not depend on where its statements came from. Same columns as the input.
+    Wikidata's definition of a truthy statement: the preferred ones if there are any, else the
+    normal ones. Deprecated statements are never in STATEMENTS. Statements of an unknown value or
+    of no value are dropped, whatever their rank: queries do not return them, and a benchmark
+    must not depend on the source of its statements. The result has the same columns.
     """
     statements = statements.filter(pl.col("object_kind") != "special")
     ranks = statements["rank"].unique().to_list()
@@ -23,20 +23,20 @@ def best_rank(statements: pl.DataFrame) -> pl.DataFrame:
 
 
 def of_statements(statements: pl.DataFrame) -> pl.DataFrame:
-    """FACTS from STATEMENTS: best rank, items as objects, duplicates once.
+    """Return FACTS from STATEMENTS: best rank, item-valued, without duplicates.
 
-    Literals and special values (unknown, no value) are no facts between entities and are left out.
+    Literals and special values (unknown, no value) are not facts between entities.
     """
     items = best_rank(statements).filter(pl.col("object_kind") == "item")
     return items.select(list(FACTS.columns)).unique(["kg", "subject", "relation", "object"])
 
 
 def fact_id(relation: str = "relation", subject: str = "subject", obj: str = "object") -> pl.Expr:
-    """Expression for the id of a fact, `relation/subject/object`."""
+    """Return an expression for the id of a fact, `relation/subject/object`."""
     return pl.concat_str(relation, subject, obj, separator="/")
 
 
 def by_number(relation: str) -> tuple[int, str]:
-    """Order of relations: P36 before P1001, other ids by their text."""
+    """Return a sort key for relations: P36 before P1001, other ids by their text."""
     digits = relation[1:]
     return (int(digits) if digits.isdigit() else 0, relation)

@@ -1,4 +1,4 @@
-"""FACTS from T-REx, and the dates that it states."""
+"""FACTS and dates from T-REx."""
 
 from dataclasses import replace
 
@@ -8,12 +8,12 @@ from ibis.expr.types import IntegerColumn, StringColumn, Table
 from kgprobe.schema import FACTS
 from kgprobe.sources.dumps.trex import ENTITY
 
-#: FACTS whose objects are literals: dates, with their datatype. A dump may have none.
+#: FACTS whose objects are literals with their datatype (dates). A dump may have none.
 DATES = replace(FACTS, name="DATES", may_be_empty=True)
 
 
 def of_trex(triples: Table, labels: Table) -> Table:
-    """FACTS of the entity-valued TREX_TRIPLES; `labels` has uri, label. Labels may stay null."""
+    """Return FACTS of entity-valued TREX_TRIPLES; `labels` has uri, label. Labels may be null."""
     edges = triples.filter(triples["object"].notnull())
     named = _subjects(edges, labels).mutate(object=_id("Q", edges["object"]))
     known = _items(labels).select(_object="id", object_label="label")
@@ -21,7 +21,7 @@ def of_trex(triples: Table, labels: Table) -> Table:
 
 
 def dates(triples: Table, labels: Table) -> Table:
-    """DATES of the literal-valued TREX_TRIPLES; the text of a date is made where it is used."""
+    """Return DATES of the literal-valued TREX_TRIPLES; dates are formatted as text where used."""
     literal = triples.filter(triples["object"].isnull() & triples["literal"].notnull())
     value = literal["literal"] + "^^" + literal["datatype"].fill_null("")
     named = _subjects(literal, labels).mutate(object=value, object_label=ibis.null("string"))
@@ -29,7 +29,7 @@ def dates(triples: Table, labels: Table) -> Table:
 
 
 def _subjects(triples: Table, labels: Table) -> Table:
-    """The triples with the text of subject and relation, and the label of the subject."""
+    """Return the triples with subject and relation ids, and the label of the subject."""
     rows = triples.mutate(
         kg=ibis.literal("wikidata"),
         subject=_id("Q", triples["subject"]),
@@ -40,7 +40,7 @@ def _subjects(triples: Table, labels: Table) -> Table:
 
 
 def _items(labels: Table) -> Table:
-    """(id, label) of the items; dates have labels, too."""
+    """Return (id, label) of the items; `labels` also has dates."""
     start = f"{ENTITY}Q"
     items = labels.filter(labels["uri"].startswith(start))
     return items.select("label", id=items["uri"].substr(len(ENTITY)))

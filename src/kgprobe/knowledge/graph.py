@@ -1,8 +1,8 @@
 """The graph of the knowledge-graph attributes: distinct edges as numbers, degrees, categories.
 
 One edge per distinct (s, p, o) between two different entities (docs/papers/attributes.md, Graph).
-Literals are kept apart, for asymmetry alone. An edge takes ten bytes, whatever its labels; as
-parquet on disk, and as tables of `engine` that are joined where they lie.
+Literals are kept separately and used only for asymmetry. An edge takes ten bytes, whatever its
+labels; graphs are parquet files on disk, and tables of `engine`, which joins them without copies.
 """
 
 import hashlib
@@ -27,12 +27,12 @@ from kgprobe.schema import write as write_frame
 
 log = logging.getLogger("kgprobe")
 
-#: A distinct edge between two entities, by the numbers of its ids.
+#: A distinct edge between two entities, by the numbers of their ids.
 EDGES = Contract(
     "EDGES", {"s": pl.UInt32, "p": pl.UInt16, "o": pl.UInt32}, ("p", "s", "o"), may_be_empty=True
 )
 
-#: A distinct statement whose object is a literal; `o` is the number of its value, below 0.
+#: A distinct statement whose object is a literal; `o` is the number of its value, negative.
 LITERAL_EDGES = Contract(
     "LITERAL_EDGES",
     {"s": pl.UInt32, "p": pl.UInt16, "o": pl.Int64, "value": pl.String, "text": pl.String},
@@ -40,7 +40,7 @@ LITERAL_EDGES = Contract(
     may_be_empty=True,
 )
 
-#: An entity of the graph: its label, and in how many edges it stands.
+#: An entity of the graph: its label and the number of its edges.
 ENTITIES = Contract(
     "ENTITIES",
     {"id": pl.UInt32, "label": pl.String, "degree": pl.UInt32},
@@ -48,17 +48,17 @@ ENTITIES = Contract(
     frozenset({"label"}),
 )
 
-#: Counts of the statements that `encode` kept and left out.
+#: Counts of the statements that `encode` kept and dropped.
 COUNTS = Contract("GRAPH_COUNTS", {"count": pl.String, "n": pl.Int64}, ("count",))
 
 #: The files of a graph.
 TABLES = ("edges", "literals", "entities", "counts", "ids")
 
-#: MB of joins for each million statements that are encoded: 11 M took 150 MB in all, 100 M between
-#: 900 and 2,450. What is built on a graph spills: 100 MB sufficed for 11 M.
+#: MB for joins per million statements to encode: 11 M took 150 MB in all, 100 M between 900 and
+#: 2,450. Building on a graph can spill: 100 MB sufficed for 11 M.
 MB_PER_MILLION = 20
 
-#: What would break a prompt when it stood in a label.
+#: Labels with such a part would break a prompt.
 UNUSABLE = r"\[X\]|\[Y\]|\[MASK\]|<mask>|<extra_id_\d+>"
 #: columns of candidates that hold relations; all others hold entities
 RELATION_COLUMN = re.compile(r"[pr][1-3]?")
@@ -70,11 +70,11 @@ _DATE = re.compile(r"^([+-]?\d{4,})-(\d\d)-(\d\d)(T|$)")
 
 @dataclass(frozen=True)
 class Graph:
-    """Tables of `engine`, and the counts of their making.
+    """A graph as tables of `engine`, with counts from its construction.
 
-    `edges` (s, p, o); `literals` (s, p, o, value, text), of which o is below 0; `entities` (id,
-    label, degree). `ids`: IDS, None where ids are Wikidata's; `known`: property of Wikidata ->
-    relations of the graph that say the same.
+    `edges` (s, p, o); `literals` (s, p, o, value, text), with negative o; `entities` (id, label,
+    degree). `ids`: IDS, or None if ids are Wikidata's; `known`: Wikidata property -> equivalent
+    relations of the graph.
     """
 
     engine: Engine
@@ -102,11 +102,11 @@ class Graph:
         return self.entities.inner_join(ids, [("id", "_id")]).drop("_id")
 
     def entity_names(self, numbers: Iterable[int]) -> dict[int, str]:
-        """number -> id, of entities."""
+        """Return number -> id of these entities."""
         return self._look_up(pl.Series("id", sorted(set(numbers)), pl.Int64), "name")
 
     def entity_numbers(self, names: Iterable[str]) -> dict[str, int]:
-        """id -> number; what is no entity of the graph has none."""
+        """Return id -> number, without ids that are not entities of the graph."""
         return self._look_up(pl.Series("name", sorted(set(names)), pl.String), "id")
 
     def _look_up(self, keys: pl.Series, column: str) -> dict[Any, Any]:
@@ -115,7 +115,7 @@ class Graph:
         return dict(self.frame(rows.select(wanted)).select(wanted).rows())
 
     def texts(self, numbers: pl.Series) -> pl.DataFrame:
-        """(n, id, text, degree) of entities and literals; a literal is its own id, of no degree."""
+        """Return (n, id, text, degree) of entities and literals; a literal has its value as id."""
         used = numbers.unique().cast(pl.Int64).alias("n").to_frame()
         wanted = self.engine.table(used)
         entities = self.named_entities.semi_join(wanted, [("id", "n")])
@@ -127,12 +127,12 @@ class Graph:
 
     @property
     def statements(self) -> Table:
-        """(s, p, o) of edges and literals."""
+        """(s, p, o) of edges and literals together."""
         literals = self.literals.select("s", "p", "o")
         return self.edges.mutate(o=self.edges["o"].cast("int64")).union(literals)
 
     def frame(self, rows: Table) -> pl.DataFrame:
-        """The rows of an expression, in no order."""
+        """Return the rows of an expression, unordered."""
         return self.engine.frame(rows)
 
     @cached_property
@@ -142,7 +142,7 @@ class Graph:
 
     @cached_property
     def sizes(self) -> pl.DataFrame:
-        """(p, n): the edges of every relation, by relation."""
+        """(p, n): the number of edges of every relation, sorted by relation."""
         return self.frame(count_rows(self.edges, ["p"])).sort("p")
 
     @property
@@ -151,8 +151,8 @@ class Graph:
         return self.entities.filter(self.entities["label"].notnull()).select("id")
 
     def keyed(self, rows: Table, seed: int, names: Sequence[str], label: str) -> Table:
-        """The rows with `_key`, to sample by: a hash of the numbers of some columns, or of their
-        ids in an own graph."""
+        """Return the rows with a sampling key `_key`: a hash of the numbers in some columns, or of
+        their ids in a user-supplied graph."""
         if self.ids is None:
             return rows.mutate(_key=engines.keys(rows, seed, names, label))
         joined = rows
@@ -173,26 +173,26 @@ class Graph:
         by: Sequence[str] = (),
         label: str = "",
     ) -> Table:
-        """At most `n` rows of every stratum `by`, those of the smallest sampling keys.
+        """Return at most `n` rows of every stratum `by`, those with the smallest sampling keys.
 
-        Ties fall to `ids`, which must be unique within a stratum.
+        Ties are broken by `ids`, which must be unique within a stratum.
         """
         keyed = self.keyed(rows, seed, [*by, *ids], label)
         return first(keyed, n, ["_key", *ids], by).drop("_key")
 
     def of(self, relations: Collection[int]) -> Table:
-        """The edges of some relations."""
+        """Return the edges of these relations."""
         return self.edges.filter(is_among(self.edges["p"], relations))
 
     def without(self, relations: Collection[int]) -> Table:
-        """The edges of all other relations."""
+        """Return the edges of all other relations."""
         return self.edges.filter(~is_among(self.edges["p"], relations))
 
     @property
     def reciprocal(self) -> Table:
         """(p1, p2, s, o) of all edges (s, p1, o) and (o, p2, s) with p1 <= p2.
 
-        Joined on both entities: parallel edges bound it.
+        Joined on both entities, so its size is bounded by the number of parallel edges.
         """
         back = self.edges.select(s="o", o="s", p2="p")
         both = self.edges.rename(p1="p").inner_join(back, ["s", "o"])
@@ -201,12 +201,12 @@ class Graph:
 
     @property
     def symmetric(self) -> Table:
-        """The edges (s, p, o) whose reverse (o, p, s) is an edge, too."""
+        """The edges (s, p, o) whose reverse (o, p, s) is also an edge."""
         same = self.reciprocal.filter(self.reciprocal["p1"] == self.reciprocal["p2"])
         return same.select("s", "o", p="p1")
 
     def renamed(self, labels: Mapping[int, str]) -> "Graph":
-        """The graph in which some entities have other labels."""
+        """Return the graph with other labels for some entities."""
         if not labels:
             return self
         schema = {"_id": pl.Int64, "_label": pl.String}
@@ -217,7 +217,7 @@ class Graph:
 
 
 def is_among(column: IntegerColumn, numbers: Collection[int]) -> BooleanValue:
-    """Whether a column is one of some numbers, of which there may be none."""
+    """Return whether a column is one of these numbers, of which there may be none."""
     return column.isin(sorted(numbers)) if numbers else ibis.literal(False)
 
 
@@ -229,7 +229,7 @@ def read(
     ids: str = "",
     known: Mapping[str, Sequence[str]] | None = None,
 ) -> Graph:
-    """The graph whose tables lie in parquet files; `known` as in `Graph`, where ids are its own."""
+    """Read a graph from parquet files; `known` as in `Graph`, used if the graph has its own ids."""
     graph = Graph(engine, *(engine.files([path]) for path in (edges, literals, entities)))
     id_table = engine.files([ids]) if ids else None
     if id_table is None or not engine.count(id_table):
@@ -238,7 +238,7 @@ def read(
 
 
 def write(graph: Graph, paths: Mapping[str, str], provenance: Mapping[str, object]) -> None:
-    """Write a graph that `encode` made: TABLES, to `paths`."""
+    """Write the TABLES of a graph that `encode` made to `paths`."""
     contracts = {"edges": EDGES, "literals": LITERAL_EDGES, "entities": ENTITIES, "ids": IDS}
     for name, contract in contracts.items():
         rows = getattr(graph, name)
@@ -257,12 +257,12 @@ def encode(
     own: bool = False,
     known: Mapping[str, Sequence[str]] | None = None,
 ) -> Graph:
-    """The graph of a FACTS table; what is no Q-number in place of an object is a literal.
+    """Build the graph of a FACTS table; an object that has not the form of an id is a literal.
 
-    Left out and counted: statements whose subject is no item, self-loops, duplicates, objects that
-    are other kinds of entity (properties, lexemes), and labels that would break a prompt. Raises
-    EngineError, before anything is read, where the engine has too little memory for so many.
-    `own`: ids are those of another graph, and every object is an entity; `known` as in `Graph`.
+    Dropped and counted: statements whose subject is not an item, self-loops, duplicates, objects
+    that are other kinds of entity (properties, lexemes), and labels that would break a prompt.
+    Raises EngineError before reading if the engine has too little memory for the statements.
+    `own`: a user-supplied graph's ids, where every object is an entity; `known` as in `Graph`.
     """
     graphs = engine.frame(facts.select("kg").distinct())["kg"].to_list()
     if len(graphs) != 1:
@@ -273,7 +273,7 @@ def encode(
     )
     ids = engine.keep(_numbered(facts), shared=True) if own else None
     rows = _by_text(facts) if ids is None else _by_table(engine, facts, ids)
-    # an id's text is needed of literals alone: what is null takes no room
+    # the text is only needed for literals; nulls take no memory
     text = ibis.ifelse(rows["o"].isnull(), rows["object"], ibis.null("string"))
     # parsed once and kept: a query that reads parsed rows twice would hold all of them
     coded = engine.keep(
@@ -305,7 +305,7 @@ def encode(
 
 
 def _numbered(facts: Table) -> Table:
-    """IDS of FACTS: entities and relations from 0 on, in the order of their text."""
+    """Return the IDS of FACTS: entities and relations numbered from 0 in text order."""
     ends = facts.select(id="subject").union(facts.select(id="object"), distinct=True)
     names = {ENTITY: ends, RELATION: facts.select(id="relation").distinct()}
     number = ibis.row_number().over(order_by="id")
@@ -314,8 +314,8 @@ def _numbered(facts: Table) -> Table:
 
 
 def _by_table(engine: Engine, facts: Table, ids: Table) -> Table:
-    """FACTS with the numbers that its ids have in IDS as s, p, o; `other` is nowhere true. Raises
-    GraphError where there are more entities or relations than numbers."""
+    """Return FACTS with the numbers of their ids in IDS as s, p, o; `other` is always false. Raises
+    GraphError if there are more entities or relations than numbers."""
     counts = engine.frame(count_rows(ids, ["kind"])).select("kind", "n")
     for kind, n in counts.sort("kind").rows():
         if n > LARGEST[kind] + 1:
@@ -331,11 +331,11 @@ def _by_table(engine: Engine, facts: Table, ids: Table) -> Table:
 
 
 def _by_text(facts: Table) -> Table:
-    """FACTS with the numbers of its ids as s, p, o, null where they are of another form; `other`
-    marks objects that are entities, and no items."""
+    """Return FACTS with the numbers in their ids as s, p, o, null for ids of another form; `other`
+    marks objects that are entities but not items."""
 
     def number(column: str, letter: str, digits: int, largest: int) -> IntegerColumn:
-        # what does not match is the empty text
+        # the result is empty if there is no match
         text: StringColumn = facts[column].re_extract(rf"^{letter}([1-9][0-9]{{0,{digits}}})$", 1)
         value = text.nullif("").cast("int64")
         return ibis.ifelse(value <= largest, value, ibis.null("int64"))
@@ -350,8 +350,8 @@ def _by_text(facts: Table) -> Table:
 
 
 def _entities(engine: Engine, edges: Table, valid: Table) -> tuple[Table, int]:
-    """ENTITIES, and how many labels would break a prompt, which count as none. Of several labels of
-    an entity the smallest is taken."""
+    """Return ENTITIES, and the number of labels that would break a prompt, which are dropped. If an
+    entity has several labels, the smallest is used."""
     rows = valid.filter((valid["s"] != valid["o"]).fill_null(True))
     names = rows.select(id="s", label="subject_label")
     names = names.union(rows.select(id="o", label="object_label"))
@@ -369,7 +369,7 @@ def _entities(engine: Engine, edges: Table, valid: Table) -> tuple[Table, int]:
 
 
 def _literals(engine: Engine, texts: Table) -> Table:
-    """LITERAL_EDGES; the text of a value is its most frequent label, else the date in words."""
+    """Return LITERAL_EDGES; the text of a value is its most frequent label, else `date_text`."""
     labeled = texts.filter(stripped(texts["object_label"]) != "")
     often = count_rows(labeled, ["object", "object_label"])
     most = first(often, 1, [often["n"].desc(), "object_label"], ["object"])
@@ -385,13 +385,13 @@ def _literals(engine: Engine, texts: Table) -> Table:
 
 
 def literal_number(value: str) -> int:
-    """A stable number for the text of a literal: 64 bits, negative, as no entity's is."""
+    """Return a stable negative 64-bit number for the text of a literal; entities' are positive."""
     digest = hashlib.blake2b(value.encode(), digest_size=8).digest()
     return signed(int.from_bytes(digest, "little") | 1 << 63)
 
 
 def date_text(value: str) -> str:
-    """A date in words; 1 January is how a bare year is stored, so it becomes the year.
+    """Format a date in words; 1 January stands for a date known only to the year.
 
     Wikidata's RDF follows XSD 1.1, in which 1 BC is year 0.
 
@@ -422,8 +422,8 @@ _DATE_TEXTS = ibis.udf.scalar.pyarrow(_date_texts, signature=((dt.string,), dt.s
 
 
 def categories(graph: Graph, top: int, relations: Collection[int]) -> Table:
-    """(category, members): the objects with most distinct subjects, ties to the lower id."""
-    # a subject may have a category by several relations
+    """Return (category, members): the objects with most distinct subjects, ties to lower ids."""
+    # a subject may have the same category by several relations
     pairs = graph.of(relations).select(category="o", member="s").distinct()
     sizes = pairs.group_by("category").aggregate(members=pairs.count())
     most = first(sizes, top, [sizes["members"].desc(), "category"])
@@ -431,6 +431,6 @@ def categories(graph: Graph, top: int, relations: Collection[int]) -> Table:
 
 
 def members(graph: Graph, top: int, relations: Collection[int]) -> Table:
-    """Distinct (category, member) of the top categories."""
+    """Return distinct (category, member) pairs of the top categories."""
     of = graph.of(relations).select(category="o", member="s")
     return of.semi_join(categories(graph, top, relations), "category").distinct()

@@ -1,5 +1,5 @@
 """The ontology of OntoProbe: rebuilt from DBpedia's and Wikidata's tables (OntoProbe, sec. 2.1), or
-made of an own graph's.
+built from a user-supplied graph.
 
 All functions are pure and take frames with the columns of the queries in resources/queries. Ids are
 opaque strings: IRIs of DBpedia (`dbo:`) and of Wikidata as they were pulled.
@@ -17,7 +17,7 @@ from kgprobe.sources.labels import one_line_of
 
 DBO = "http://dbpedia.org/ontology/"
 WIKIDATA = "http://www.wikidata.org/entity/"
-#: Constraints of Wikidata's properties: the classes of their subjects, and of their values.
+#: Wikidata's property constraints on the classes of subjects, and of values.
 CONSTRAINTS = {"domain": "Q21503250", "range": "Q21510865"}
 
 CLASSES = Contract(
@@ -25,7 +25,7 @@ CLASSES = Contract(
     {"class": pl.String, "label": pl.String, "depth": pl.Int32, "instances": pl.Int64},
     ("class",),
 )
-#: One row is one ancestor of a class or property; position 0 is the finest.
+#: One row is one ancestor of a class or property; position 0 is the nearest.
 CHAINS = Contract(
     "CHAINS",
     dict.fromkeys(("id", "label", "ancestor", "ancestor_label"), pl.String)
@@ -35,7 +35,7 @@ CHAINS = Contract(
 _INSTANCE = ("class", "instance")
 INSTANCES = Contract("INSTANCES", dict.fromkeys((*_INSTANCE, "label"), pl.String), _INSTANCE)
 _OPTIONAL = "dbpedia direction domain domain_source range range_source".split()
-#: One row is one property with what was found for it; null means that nothing was.
+#: One row is one property with its domain, range etc.; null if none was found.
 PROPERTIES = Contract(
     "PROPERTIES",
     {
@@ -60,7 +60,7 @@ STEPS = Contract(
     {"what": pl.String, "position": pl.Int32, "step": pl.String, "kept": pl.Int64},
     ("what", "position"),
 )
-#: The files that every ontology is, of whichever source.
+#: The tables that every ontology has, whatever its source.
 TABLES = {
     "classes": CLASSES,
     "class_chains": CHAINS,
@@ -85,7 +85,7 @@ class OntologyTables:
 
 
 def distances(edges: pl.DataFrame) -> dict[str, dict[str, int]]:
-    """Shortest distance from every child to each of its ancestors; cycles end at their start.
+    """Return the shortest distance from every child to each of its ancestors; cycles are allowed.
 
     `edges` has the columns child, parent.
     """
@@ -107,9 +107,9 @@ def distances(edges: pl.DataFrame) -> dict[str, dict[str, int]]:
 
 
 def chains(nodes: pl.DataFrame, edges: pl.DataFrame) -> pl.DataFrame:
-    """Ancestors of every node, finest first: by distance, then by label, then by id.
+    """Return the ancestors of every node as CHAINS, ordered by distance, label and id.
 
-    `nodes` has the columns id, label; edges of undeclared nodes are left out (see `strays`).
+    `nodes` has the columns id, label; edges of undeclared nodes are dropped (see `strays`).
     """
     labels = dict(nodes.select("id", "label").rows())
     inner = edges.filter(pl.col("child").is_in(list(labels)) & pl.col("parent").is_in(list(labels)))
@@ -124,19 +124,19 @@ def chains(nodes: pl.DataFrame, edges: pl.DataFrame) -> pl.DataFrame:
 
 
 def strays(nodes: pl.DataFrame, edges: pl.DataFrame, prefix: str) -> pl.DataFrame:
-    """Edges inside the namespace `prefix` whose parent is not declared: columns child, parent."""
+    """Return edges from declared nodes to undeclared parents with the prefix: child, parent."""
     declared = nodes["id"].to_list()
     inside = pl.col("child").is_in(declared) & pl.col("parent").str.starts_with(prefix)
     return edges.filter(inside & ~pl.col("parent").is_in(declared)).sort("child", "parent")
 
 
 def finest(types: pl.DataFrame, class_chains: pl.DataFrame) -> pl.DataFrame:
-    """(class, instance, label) rows where no other class of the instance is below `class`.
+    """Drop types (class, instance, label) whose instance also has a subclass of `class`.
 
     DBpedia states the transitive types as well; an instance belongs to its most specific class.
     """
     below = class_chains.select("ancestor", lower="id")
-    # of the classes of a cycle none is below the others
+    # classes of a cycle are not below each other
     cycle = below.select(ancestor="lower", lower="ancestor")
     below = below.join(cycle, on=["ancestor", "lower"], how="anti")
     lower = types.select("instance", lower="class")
@@ -149,9 +149,9 @@ def finest(types: pl.DataFrame, class_chains: pl.DataFrame) -> pl.DataFrame:
 def sample_instances(
     types: pl.DataFrame, class_chains: pl.DataFrame, n: int, seed: int
 ) -> pl.DataFrame:
-    """INSTANCES: up to `n` instances of every class, by seeded hash of the instance's IRI."""
+    """Return INSTANCES: up to `n` instances of every class, by seeded hash of the instance IRI."""
     named = types.filter(pl.col("label").is_not_null()).select(list(INSTANCES.columns))
-    # an IRI with two labels in one language would repeat; the first by code point stays
+    # an IRI may have two labels in one language; keep the first by code point
     named = named.sort("class", "instance", "label").unique(
         ["class", "instance"], keep="first", maintain_order=True
     )
@@ -162,8 +162,8 @@ def sample_instances(
 def class_tables(
     declared: pl.DataFrame, edges: pl.DataFrame, types: pl.DataFrame, per_class: int, seed: int
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """CLASSES, their CHAINS and INSTANCES of classes (class, label), edges (child, parent) and
-    types (class, instance, label)."""
+    """Return CLASSES, their CHAINS and INSTANCES, from classes (class, label), edges (child,
+    parent) and types (class, instance, label)."""
     class_chains = chains(declared.rename({"class": "id"}), edges)
     types = types.filter(pl.col("class").is_in(declared["class"].implode()))
     instances = sample_instances(types, class_chains, per_class, seed)
@@ -176,9 +176,9 @@ def class_tables(
 def property_tables(
     labeled: pl.DataFrame, edges: pl.DataFrame, uses: pl.Series
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Properties with `superproperties` and `statements`, and their CHAINS.
+    """Return properties with `superproperties` and `statements` counts, and their CHAINS.
 
-    `labeled` has property, label; `uses` names the property of every statement.
+    `labeled` has property, label; `uses` holds the property of every statement.
     """
     property_chains = chains(labeled.select("label", id="property"), edges)
     above = property_chains.group_by(property="id").agg(superproperties=pl.len().cast(pl.Int32))
@@ -191,10 +191,10 @@ def property_tables(
 
 
 def alignment(p1628: pl.DataFrame, equivalent: pl.DataFrame) -> pl.DataFrame:
-    """Union of both directions, columns property, dbpedia, direction (`P1628`, `owl`, `both`).
+    """Return the union of both alignments: property, dbpedia, direction (`P1628`, `owl`, `both`).
 
-    `p1628` has property, equivalent (Wikidata says it); `equivalent` has property, wikidata
-    (DBpedia says it). Pairs within DBpedia are no alignment.
+    `p1628` has property, equivalent (stated by Wikidata); `equivalent` has property, wikidata
+    (stated by DBpedia). Pairs within DBpedia are dropped.
     """
     ours = p1628.select("property", dbpedia="equivalent", direction=pl.lit("P1628"))
     theirs = equivalent.select(property="wikidata", dbpedia="property", direction=pl.lit("owl"))
@@ -213,12 +213,12 @@ def ends(
     classes: pl.DataFrame,
     equivalence: pl.DataFrame,
 ) -> pl.DataFrame:
-    """Domain and range of every property, with their sources, as the columns of PROPERTIES.
+    """Return domain and range of every property, with their sources, as columns of PROPERTIES.
 
-    DBpedia's own statement is preferred; else the deepest of the `classes` (class, label, depth)
-    that Wikidata's type constraints map to, by `equivalence` (class, wikidata) or by the label that
-    `names` (class, label) gives, ties to the label. Sources are `dbpedia` and `wikidata`; null
-    where neither is in the vocabulary. The paper states no precedence.
+    DBpedia's own statement is preferred; else the deepest of the `classes` (class, label, depth) to
+    which Wikidata's type constraints map, by `equivalence` (class, wikidata) or by the label in
+    `names` (class, label), ties by label. Sources are `dbpedia` and `wikidata`; null if neither
+    gives a class of the vocabulary. The paper states no precedence.
     """
     key = pl.col("label").map_elements(str.casefold, return_dtype=pl.String)
     by_label = classes.select("class", key).unique("label", keep="last", maintain_order=True)
@@ -253,11 +253,11 @@ def ends(
 
 
 def choose(properties: pl.DataFrame, n: int, named: Collection[str] | None = None) -> pl.DataFrame:
-    """Marks the `n` properties with domain, range, superproperty and the most statements.
+    """Mark the `n` properties with domain, range, superproperty and the most statements.
 
     The paper chose about 50 by hand ("sensible domain, range and superproperties"); this is a rule.
-    With `named` (property IRIs) those are marked in its place, as far as they are there. Adds the
-    column `chosen`; ties go to the property id.
+    With `named` (property IRIs), those that exist are marked instead. Adds the column `chosen`;
+    ties go to the property id.
     """
     if named is not None:
         return properties.with_columns(chosen=pl.col("property").is_in(sorted(named)))
@@ -268,7 +268,7 @@ def choose(properties: pl.DataFrame, n: int, named: Collection[str] | None = Non
 
 
 def _one_line(tables: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
-    """The pulled tables with labels as every reader gives them."""
+    """Return the pulled tables with labels normalized to one line."""
     labeled = {n: t.with_columns(one_line_of("label")) for n, t in tables.items() if "label" in t}
     return {**tables, **labeled}
 
@@ -283,11 +283,11 @@ def build(
     seed: int = 0,
     named: Collection[str] | None = None,
 ) -> OntologyTables:
-    """The ontology from the pulled tables of both graphs, named like their queries.
+    """Build the ontology from the pulled tables of both graphs, named like their queries.
 
-    `statements` (STATEMENTS or FACTS) gives the number of statements per property, which orders the
-    choice of `properties`; without it all counts are 0 and the choice goes by id. `named` takes the
-    properties with these IRIs instead.
+    `statements` (STATEMENTS or FACTS) gives the number of statements per property, by which
+    `properties` properties are chosen; without it all counts are 0 and ids decide. `named` chooses
+    the properties with these IRIs instead.
     """
     dbpedia, wikidata = _one_line(dbpedia), _one_line(wikidata)
     declared = dbpedia["classes"].drop_nulls("label").select("class", "label")
@@ -321,7 +321,7 @@ def _steps(
     properties: pl.DataFrame,
     per_class: int,
 ) -> pl.DataFrame:
-    """The two funnels: how many classes and properties are left after each step."""
+    """Return the two funnels: how many classes and properties are left after each step."""
     n = pl.col("instances")
     parented = pl.col("superproperties") > 0
     both = pl.col("domain").is_not_null() & pl.col("range").is_not_null()
@@ -347,7 +347,7 @@ def _steps(
 
 
 def steps_table(**funnels: Mapping[str, int]) -> pl.DataFrame:
-    """STEPS: what is left of classes and properties after each step, in order."""
+    """Return STEPS: how many classes and properties are left after each step, in order."""
     steps = [(what, step, kept) for what, left in funnels.items() for step, kept in left.items()]
     rows = [(what, place, step, kept) for place, (what, step, kept) in enumerate(steps)]
     return pl.DataFrame(rows, schema=dict(STEPS.columns), orient="row")
@@ -365,9 +365,9 @@ def build_own(
     most: int = 50,
     seed: int = 0,
 ) -> OntologyTables:
-    """The ontology of an own graph (sources/graphs), to which no second graph is aligned.
+    """Build the ontology of a user-supplied graph (sources/graphs), without alignment.
 
-    What has no label is left out and counted. `chosen` marks the `most` relations as `choose` does.
+    What has no label is dropped and counted. `chosen` marks the `most` relations as in `choose`.
     """
     declared, named = classes.drop_nulls("label"), properties.drop_nulls("label")
     kinds, class_chains, instances = class_tables(declared, class_hierarchy, types, per_class, seed)

@@ -1,16 +1,16 @@
-"""Labels as every reader gives them: one line, blanks only between words.
+"""Normalize labels to one line, with single spaces only between words.
 
-No-break spaces, line ends and other blanks of Unicode count as blanks; a label of blanks is none.
+No-break spaces, line breaks and other Unicode whitespace count as spaces; a blank label is null.
 """
 
 import polars as pl
 
-#: What `str.split` takes for a blank, in the engine's words.
+#: Regular expression for the whitespace at which `str.split` splits.
 BLANKS = r"[\s\x1c-\x1f]+"
 
 
 def one_line(text: str) -> str:
-    """A text with one blank between its words and none around them.
+    """Return a text with one space between words and no space around them.
 
     >>> one_line(" New\\u00a0York\\n")
     'New York'
@@ -19,6 +19,6 @@ def one_line(text: str) -> str:
 
 
 def one_line_of(column: str) -> pl.Expr:
-    """The same of a column; null where nothing is left."""
+    """Apply `one_line` to a column; null if nothing is left."""
     text = pl.col(column).str.replace_all(BLANKS, " ").str.strip_chars(" ")
     return pl.when(text != "").then(text).alias(column)

@@ -1,4 +1,4 @@
-"""What a run could not get, and the command that gets it: the last words of a run."""
+"""Report the data that a run could not get, and how to get it, at the end of the run."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ FEW = 5
 
 
 def describe_missing(results: str | Path) -> list[str]:
-    """Lines on the relations of a run's folder that did not come whole; none where all did."""
+    """Return lines on the relations in a run's folder that were not obtained completely."""
     lines = []
     for path in sorted(Path(results).glob("sources/*/coverage.parquet")):
         coverage = schema.read(path, schema.COVERAGE).filter(~pl.col("way").is_in(WHOLE))

@@ -1,4 +1,4 @@
-"""RDF files as they lie on a disk: which form a name stands for, and the bytes inside."""
+"""Formats of RDF files, recognized by name, and reading of compressed files."""
 
 import bz2
 import gzip
@@ -8,25 +8,25 @@ from pathlib import Path
 from typing import IO, Any, cast
 from xml.parsers import expat
 
-#: Ending of a name -> the form's usual ending, by which Oxigraph knows it.
+#: File suffix -> the suffix by which Oxigraph knows the format.
 FORMS = {f".{form}": form for form in ("nt", "ttl", "rdf", "nq", "trig", "n3", "jsonld")}
 FORMS |= {".owl": "rdf", ".xml": "rdf", ".txt": "nt"}
 BOM = b"\xef\xbb\xbf"
-#: errors of packed files that are cut or damaged
+#: errors of compressed files that are truncated or damaged
 DAMAGED = (OSError, EOFError, zlib.error)
 PACKED: dict[str, Callable[[str | Path], Any]] = {".gz": gzip.open, ".bz2": bz2.open}
 LEGAL = f"{', '.join(FORMS)}, each also packed as {' or '.join(PACKED)}"
 
 
 def ending(path: str | Path) -> str:
-    """The ending of a name without that of its packing, in small letters."""
+    """Return a file name's suffix in lower case, without the suffix of its compression."""
     whole = Path(path)
     inner = Path(whole.stem) if whole.suffix.lower() in PACKED else whole
     return inner.suffix.lower()
 
 
 def open_unpacked(path: str | Path) -> IO[bytes]:
-    """The unpacked bytes of a file."""
+    """Open a file for reading its decompressed bytes, without a byte order mark."""
     unpack: Callable[..., Any] = PACKED.get(Path(path).suffix.lower(), open)
     file = unpack(path, "rb")
     if file.peek(len(BOM)).startswith(BOM):
@@ -35,8 +35,8 @@ def open_unpacked(path: str | Path) -> IO[bytes]:
 
 
 def check_xml(path: str | Path) -> None:
-    """Raise SyntaxError, with the line, for a file that is no whole XML: Oxigraph takes an end
-    between two elements, or inside of a text, for the end of RDF/XML."""
+    """Raise SyntaxError, with the line, for a file that is not complete XML: Oxigraph accepts an
+    end between two elements, or inside text, as the end of RDF/XML."""
     parser = expat.ParserCreate()
     with open_unpacked(path) as file:
         try:
@@ -48,9 +48,9 @@ def check_xml(path: str | Path) -> None:
 
 
 def form(path: str | Path) -> str:
-    """The form of a file of RDF, "" where its name tells none that is known.
+    """Return the RDF format of a file, or "" if its suffix is not known.
 
-    An .owl file is RDF/XML or, as often, Turtle.
+    An .owl file is RDF/XML or, as often, Turtle; the file's first bytes decide.
     """
     kind = FORMS.get(ending(path), "")
     if kind != "rdf":

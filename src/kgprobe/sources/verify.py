@@ -1,9 +1,8 @@
-"""Checks the data folder: is every downloaded file still what it should be?
+"""Check that every downloaded file in the data folder is unchanged.
 
-Files of released data sets are compared with the lock file, archives and dumps with their kind, the
-published sums and the sum that they had when they came, finished snapshots with the hashes in their
-own meta.json. Nothing is asked of anybody and nothing is changed; what is absent was not downloaded
-yet.
+Files of released data sets are compared with the lock file, archives and dumps with their format,
+the published checksums and the checksum recorded at download, finished snapshots with the hashes in
+their meta.json. The check is offline and changes nothing; missing files were not downloaded yet.
 """
 
 import gzip
@@ -25,13 +24,13 @@ from kgprobe.sources.dumps.lock_file import Tree, blob, find_tree, read_lock_fil
 from kgprobe.sources.sparql.canonical import read_terms, row_hash
 from kgprobe.sources.sparql.snapshots import META, RESULT
 
-#: What Snakemake puts into each folder that a rule makes.
+#: The file that Snakemake writes into each folder made by a rule.
 STAMP = ".snakemake_timestamp"
 
 
 @dataclass
 class Finding:
-    """The result of checking one source; `problems` names each wrong file, and what to do."""
+    """The result of checking one source; `problems` names each wrong file and how to fix it."""
 
     what: str
     checked: int = 0
@@ -41,7 +40,7 @@ class Finding:
 
     @property
     def counts(self) -> dict[str, int]:
-        """All files, and in which of four groups each is."""
+        """Number of files in all and in each of four groups."""
         groups = {
             "checked": self.checked, "wrong": len(self.problems), "unpinned": self.unpinned,
             "absent": self.absent,
@@ -50,7 +49,7 @@ class Finding:
 
 
 def verify(settings: Settings) -> Iterator[Finding]:
-    """A row for each archive, its parts and each dump that there should be, and each kept pull."""
+    """Yield a finding for each configured archive, its parts, each dump, and each stored pull."""
     trees = read_lock_file(experiments.located(settings.sources.lock_file))
     data, seen = Path(settings.data), set()
     for name in RELEASED:
@@ -77,8 +76,8 @@ def verify(settings: Settings) -> Iterator[Finding]:
 
 
 def _check_file(what: str, path: Path, kept: Path, sums: Sums) -> Finding:
-    """A downloaded file, `kept` under another name perhaps, against its kind, the published sums
-    and the one that it came with."""
+    """Check a downloaded file against its format, the published checksums and the checksum at
+    download; `kept` is the path of the download, perhaps under another name."""
     entry = Finding(what)
     if not path.is_file():
         entry.absent = 1
@@ -102,7 +101,7 @@ def _check_file(what: str, path: Path, kept: Path, sums: Sums) -> Finding:
 
 
 def _check_parts(what: str, folder: Path, archive: Archive, tree: Tree | None) -> Finding:
-    """The parts of an archive against the lock file; counted if it lacks the address."""
+    """Check the parts of an archive against the lock file; without a tree they are only counted."""
     entry = Finding(f"{what} {', '.join(archive.parts)}")
     for target, wanted in archive.parts.items():
         top = folder / target
@@ -132,7 +131,7 @@ def _check_parts(what: str, folder: Path, archive: Archive, tree: Tree | None) -
 
 
 def _check_pull(folder: Path) -> Finding:
-    """Check the finished queries of a pull against their recorded hashes, of each page and of all
+    """Check the finished queries of a pull against the recorded hashes of each page and of all
     rows."""
     entry = Finding(f"pull {folder}")
     for meta in sorted(folder.glob(f"*/{META}")):
@@ -153,7 +152,7 @@ def _check_pull(folder: Path) -> Finding:
 
 
 def _hash(path: Path) -> str:
-    """The hash of a page's bytes or of a table's rows, or in words why there is none."""
+    """Return the hash of a page's bytes or of a table's rows, or the error that prevented it."""
     try:
         if path.name == RESULT:
             return row_hash(read_terms(path))
@@ -163,7 +162,7 @@ def _hash(path: Path) -> str:
 
 
 def totals(rows: Sequence[Finding]) -> list[dict[str, object]]:
-    """What was checked and its counts, and their sums last."""
+    """Return the counts of each source, followed by their sums."""
     counts = [row.counts for row in rows]
     sums = {name: sum(one[name] for one in counts) for name in counts[0]}
     return [{"what": row.what, **row.counts} for row in rows] + [{"what": "all", **sums}]

@@ -1,4 +1,4 @@
-"""Pairs of entities that share a name, out of AmbER's amber_sets.jsonl."""
+"""Pairs of entities that share a name, from AmbER's amber_sets.jsonl."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from kgprobe.knowledge.ids import GraphError
 
 
 def amber_pairs(graph: Graph, sets: Sequence[dict[str, Any]], funnel: Funnel) -> pl.DataFrame:
-    """(head, tail) of AmbER sets: is_head, and the least popular of the others in the graph."""
+    """Return (head, tail) of AmbER sets: the head, and the least popular tail in the graph."""
     numbers = graph.entity_numbers(q for one in sets for q in one["qids"])
     pairs = []
     for one in sets:
@@ -30,7 +30,7 @@ def amber_pairs(graph: Graph, sets: Sequence[dict[str, Any]], funnel: Funnel) ->
 
 
 def read_amber(path: str | None) -> list[dict[str, Any]]:
-    """The sets of amber_sets.jsonl; GraphError names the first line that is none."""
+    """Read the sets of amber_sets.jsonl; GraphError names the first invalid line."""
     if not path or not Path(path).is_file():
         raise GraphError(f"ambiguous: source is amber, but amber_sets is {path!r}; name the file")
     sets = []

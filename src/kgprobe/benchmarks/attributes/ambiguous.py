@@ -1,7 +1,7 @@
-"""Ambiguous: two entities of one name, one well known, with facts of one relation.
+"""Ambiguous: two entities with the same name, one well known, with facts of one relation.
 
 The paper takes the names from AmbER sets. `source: amber` reads those; `source: labels` is
-kgprobe's stand-in: labels that two or more entities of the graph carry.
+kgprobe's substitute: labels shared by two or more entities of the graph.
 """
 
 from dataclasses import replace
@@ -24,9 +24,9 @@ DEFINITION = Definition("ambiguous", ("p",), "{}", ("head", "tail"), TRIPLES)
 
 
 def build(graph: Graph, settings: AttributeSettings[Ambiguous]) -> BuiltAttribute:
-    """Up to `examples` pairs of facts whose prompts are the same text.
+    """Build up to `examples` pairs of facts whose prompts are the same text.
 
-    With one prompt and k = 1 both facts can be named only when their objects coincide; such pairs
+    With one prompt and k = 1 both facts can be correct only if their objects coincide; such pairs
     are flagged `same_object`, or dropped with `drop_same_object`.
     """
     setup = Setup(DEFINITION, graph, settings)
@@ -46,7 +46,7 @@ def build(graph: Graph, settings: AttributeSettings[Ambiguous]) -> BuiltAttribut
 
 
 def query(setup: Setup[Ambiguous]) -> Table:
-    """(p, head, tail, x, y, flag): facts of one relation of both entities of a pair."""
+    """Return (p, head, tail, x, y, flag): facts of one relation about both entities of a pair."""
     graph, engine, section = setup.graph, setup.engine, setup.section
     if section.source == "amber":
         pairs = engine.table(amber_pairs(graph, read_amber(section.amber_sets), setup.funnel))
@@ -74,7 +74,7 @@ def query(setup: Setup[Ambiguous]) -> Table:
 
 
 def name_pairs(setup: Setup[Ambiguous]) -> Table:
-    """(head, tail): of every name with several entities the one of largest and smallest degree."""
+    """Return (head, tail): the entities of highest and lowest degree of every shared name."""
     graph, engine = setup.graph, setup.engine
     named = graph.entities.filter(graph.entities["label"].notnull())
     name = lowered(named["label"]) if setup.section.fold_case else named["label"]

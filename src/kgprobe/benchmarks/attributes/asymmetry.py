@@ -19,19 +19,19 @@ DEFINITION = Definition("asymmetry", ("p",), "{}", ("s", "o"), TRIPLES)
 
 
 def build(graph: Graph, settings: AttributeSettings[Asymmetry]) -> BuiltAttribute:
-    """Triples whose reverse is absent, each with its reversal as a probe that should fail; at most
-    `cap` of each predicate."""
+    """Build triples whose reverse is absent, each with its reversal as a probe that should fail; at
+    most `cap` of each predicate."""
     setup = Setup(DEFINITION, graph, settings)
     sample = capped(setup, setup.section.cap)
     return construct(setup, query(setup), sample, setup.shared.eval_examples)
 
 
 def query(setup: Setup[Asymmetry]) -> Table:
-    """(p, s, o, flag): one-way triples of predicates with at least `min_triples` triples, literals
-    included, of which a proportion of `ratio` or more is not symmetric; `strict` demands all.
+    """Return (p, s, o, flag): one-way triples of predicates with at least `min_triples` triples,
+    literals included, of which at least a proportion of `ratio` (`strict`: all) is asymmetric.
 
-    The flag reverse_unknown stands where the predicate has any symmetric triple: in an open world
-    a missing edge is not a false one.
+    The flag reverse_unknown marks predicates with any symmetric triple: in an open world a missing
+    edge is not a false one.
     """
     graph, section = setup.graph, setup.section
     literals = graph.literals if setup.shared.literals else graph.literals.limit(0)

@@ -17,10 +17,10 @@ DEFINITION = Definition("bias", ("p",), "{}", ("s", "o"), (ExampleTriple("fact",
 
 
 def build(graph: Graph, settings: AttributeSettings[Bias]) -> BuiltAttribute:
-    """Triples of `relations` whose subject stands in at most `max_degree` edges, all of them.
+    """Build all triples of `relations` whose subject is in at most `max_degree` edges.
 
     Objects that are variants of one gender, religion or continent get one label (`bias_labels`:
-    {relation: {object: label}}); objects that the table does not know keep theirs and are listed.
+    {relation: {object: label}}); objects missing in that table keep theirs and are listed.
     """
     setup = Setup(DEFINITION, graph, settings)
     triples = query(setup)
@@ -29,11 +29,11 @@ def build(graph: Graph, settings: AttributeSettings[Bias]) -> BuiltAttribute:
 
 
 def query(setup: Setup[Bias]) -> Table:
-    """(p, s, o) of the sensitive relations whose subject's degree is small enough."""
+    """Return (p, s, o) of the sensitive relations whose subject has a small enough degree."""
     graph, section = setup.graph, setup.section
     relations = setup.relations(section.relations)
     edges = graph.of(relations)
-    # only of the subjects that are asked for
+    # only for the subjects of these relations
     subjects = edges.select(_id="s").distinct()
     degree = graph.entities.select("degree", _id="id").semi_join(subjects, "_id")
     if section.literal_edges:
@@ -56,8 +56,8 @@ def query(setup: Setup[Bias]) -> Table:
 
 
 def with_normal_labels(setup: Setup[Bias], triples: Table) -> Graph:
-    """The graph in which every object that the table knows has its normal label, as an option of
-    the triples, too; the funnel has those of the triples that it does not know."""
+    """Return the graph in which every object of the table has its normal label, also as an option;
+    the funnel lists the triples' objects that are not in the table."""
     graph, tables = setup.graph, setup.settings.bias_labels.values()
     normal = {o: label for objects in tables for o, label in objects.items()}
     objects = graph.frame(triples.select("o").distinct())["o"].sort()

@@ -21,7 +21,7 @@ DENOMINATORS = {
 
 
 def build(graph: Graph, settings: AttributeSettings[Bidirectional]) -> BuiltAttribute:
-    """Pairs of entities with two relations in opposite directions; at most `cap` of each pair of
+    """Build pairs of entities with two relations in opposite directions; at most `cap` per pair of
     relations."""
     setup = Setup(DEFINITION, graph, settings)
     sample = capped(setup, setup.section.cap)
@@ -29,10 +29,10 @@ def build(graph: Graph, settings: AttributeSettings[Bidirectional]) -> BuiltAttr
 
 
 def query(setup: Setup[Bidirectional]) -> Table:
-    """(p1, p2, s, o): (s, p1, o) and (o, p2, s) are edges, p1 < p2, thresholds passed.
+    """Return (p1, p2, s, o): (s, p1, o) and (o, p2, s) are edges, p1 < p2, thresholds passed.
 
-    The paper says "the same strategy" as for symmetry: of predicate pairs with at least
-    `min_triples` in the chosen `denominator`, of which a proportion of `ratio` or more has its
+    The paper says "the same strategy" as for symmetry: predicate pairs need at least `min_triples`
+    triples in the chosen `denominator`, and a proportion of at least `ratio` of these with an
     inverse.
     """
     graph, section = setup.graph, setup.section
@@ -52,12 +52,12 @@ def query(setup: Setup[Bidirectional]) -> Table:
 
 
 def inverse_pairs(graph: Graph) -> Table:
-    """(p1, p2, s, o) of all edges (s, p1, o) and (o, p2, s) with p1 < p2."""
+    """Return (p1, p2, s, o) of all edges (s, p1, o) and (o, p2, s) with p1 < p2."""
     return graph.reciprocal.filter(graph.reciprocal["p1"] < graph.reciprocal["p2"])
 
 
 def pair_counts(graph: Graph) -> pl.DataFrame:
-    """(p1, p2, k, n1, n2): inverse pairs of a predicate pair, and the triples of each predicate."""
+    """Return (p1, p2, k, n1, n2): inverse pairs of a predicate pair, and triples of each."""
     pairs = graph.frame(count_rows(inverse_pairs(graph), ["p1", "p2"])).rename({"n": "k"})
     for side in ("1", "2"):
         sizes = graph.sizes.rename({"p": f"p{side}", "n": f"n{side}"})

@@ -1,4 +1,4 @@
-"""What chains of relations share: categories, edges to expand, frequent patterns capped."""
+"""Shared steps of composite and paths: categories, edges to expand, sampling of patterns."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from kgprobe.settings.benchmarks import Composite, Paths
 
 
 def top_categories(setup: Setup[Composite | Paths]) -> pl.DataFrame:
-    """(category, members) of the most frequent categories, which the funnel names."""
+    """Return (category, members) of the most frequent categories, and list them in the funnel."""
     graph, relations = setup.graph, setup.relations(setup.section.category_relations)
     rows = graph.frame(categories(graph, setup.section.categories, relations))
     rows = rows.sort("members", "category", descending=[True, False])
@@ -23,10 +23,10 @@ def top_categories(setup: Setup[Composite | Paths]) -> pl.DataFrame:
 
 
 def edges_to_expand(setup: Setup[Composite | Paths]) -> tuple[Table, Table]:
-    """Edges of all relations but the excluded ones, whole and with hubs cut to `max_out`.
+    """Return edges without the excluded relations: all of them, and with at most `max_out` per hub.
 
-    Objects have hubs, subjects do not: what expands from subjects is bounded, and what few subjects
-    have in excess is cut by hash.
+    In-degrees have hubs, out-degrees rarely do, so expansion from subjects is bounded; the excess
+    edges of the few subjects with many are dropped by hash.
     """
     graph, section = setup.graph, setup.section
     excluded = graph.relations.numbers(section.exclude)
@@ -47,7 +47,7 @@ def edges_to_expand(setup: Setup[Composite | Paths]) -> tuple[Table, Table]:
     setup.count("hub cap", left - lost, left, f"out-edges of {shown}")
     some, names_of = edges.semi_join(large, "s"), ["s", "o", "p"]
     if graph.ids is None:
-        # both ends as one number, as the first samples had them
+        # both ends as one number, to keep the samples of earlier versions
         some, names_of = some.mutate(ends=packed(some["s"], some["o"])), ["ends", "p"]
     keyed = graph.keyed(some, setup.seed, names_of, "hub")
     cut = first(keyed, section.max_out, ["_key", "o", "p"], ["s"]).select("s", "p", "o")
@@ -55,14 +55,14 @@ def edges_to_expand(setup: Setup[Composite | Paths]) -> tuple[Table, Table]:
 
 
 def packed(high: IntegerColumn, low: IntegerColumn) -> IntegerColumn:
-    """Two numbers of 32 bits in the 64 bits of one, which is negative from 2^31 in `high` on."""
+    """Pack two 32-bit numbers into one of 64 bits, which is negative if `high` >= 2^31."""
     wide = high.cast("int64")
     signed = ibis.ifelse(wide < 1 << 31, wide, wide - (1 << 32))
     return signed * (1 << 32) + low.cast("int64")
 
 
 def describe_counts(counts: Sequence[tuple[int, int]], graph: Graph) -> str:
-    """Entities and their numbers as text for the funnel."""
+    """Format entities and their numbers for the funnel."""
     names = graph.entity_names(entity for entity, _ in counts)
     return ", ".join(f"{names[entity]} ({n:,})" for entity, n in counts)
 
@@ -70,11 +70,11 @@ def describe_counts(counts: Sequence[tuple[int, int]], graph: Graph) -> str:
 def frequent_or_fallback(
     setup: Setup[Composite | Paths], counts: pl.DataFrame, fallback: int, per: Sequence[str]
 ) -> Sample:
-    """Sample by the complete `counts` (relations, n): `cap` of the patterns with `min_combo` or
-    more.
+    """Return a sample function: `cap` candidates of each pattern with `min_combo` or more in the
+    complete `counts` (relations, n).
 
-    Patterns below it are kept whole where `keep_rare`. When no pattern is frequent, `fallback`
-    random examples (of each `per`) are taken, whatever their pattern.
+    Rarer patterns are kept completely if `keep_rare`. If no pattern is frequent, `fallback` random
+    candidates (of each `per`) are taken, whatever their pattern.
     """
     definition, graph, section, seed = setup.definition, setup.graph, setup.section, setup.seed
     relations = definition.relations

@@ -1,4 +1,4 @@
-"""What must hold of every example before it is written."""
+"""Check all examples of an attribute before they are written."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from kgprobe.knowledge.graph import Graph
 from kgprobe.knowledge.ids import GraphError
 from kgprobe.settings.benchmarks import Ambiguous, Bias
 
-#: roles of a complete example, in order; entity_centric has facts only
+#: roles of a complete example, in order; entity_centric only has facts
 ROLES = {
     "symmetry": ["forward", "backward"],
     "asymmetry": ["forward", "reversed"],
@@ -24,7 +24,7 @@ ROLES = {
 
 
 def check_parts(benchmark: BuiltAttribute) -> Iterator[pl.DataFrame]:
-    """EXAMPLES in order, a part at a time, each as it should be (`check_examples`)."""
+    """Yield EXAMPLES in order, in parts, each checked by `check_examples`."""
     for part in benchmark.parts():
         check_examples(part, benchmark.setup.graph, benchmark.setup.settings)
         yield part
@@ -37,7 +37,7 @@ def check_examples(
 
     Roles are complete, no triple is a loop, stored triples are in the graph and reversed ones are
     not, two_hop is two steps of P279, golds contain the object; bias has obscure subjects,
-    ambiguous pairs share name and relation and their head is the better known.
+    ambiguous pairs share name and relation, and their head has the higher degree.
     """
     name, section = examples["benchmark"][0], settings.section
     _refuse(examples.filter(pl.col("subject") == pl.col("object")), "a triple is a loop")

@@ -21,10 +21,10 @@ DEFINITION = Definition("composite", RELATIONS, "{}>{}={}", ENTITIES, TRIPLES, i
 
 
 def build(graph: Graph, settings: AttributeSettings[Composite]) -> BuiltAttribute:
-    """Triangles of members of the most frequent categories.
+    """Build triangles of members of the most frequent categories.
 
-    At most `cap` of every combination of relations with `min_combo` or more; the rarer ones whole
-    (`keep_rare`: Table 1's 1,118 combinations of 45 triples prove it); `fallback` random ones when
+    At most `cap` of every combination of relations with `min_combo` or more; all of the rarer ones
+    (`keep_rare`: Table 1's 1,118 combinations of 45 triples prove it); `fallback` random ones if
     no combination is frequent.
     """
     setup = Setup(DEFINITION, graph, settings)
@@ -36,7 +36,7 @@ def build(graph: Graph, settings: AttributeSettings[Composite]) -> BuiltAttribut
 
 
 def query(setup: Setup[Composite]) -> Table:
-    """(r1, r2, r3, a, b, c) of all triangles of members: out(a) x out(a), closed from b to c."""
+    """Return (r1, r2, r3, a, b, c) of all triangles of members: out(a) x out(a), with edge b-c."""
     engine, member = setup.engine, setup.section.member
     inside = category_members(setup)
     whole, bounded = edges_to_expand(setup)
@@ -49,7 +49,7 @@ def query(setup: Setup[Composite]) -> Table:
     triangles = pairs.inner_join(closing, [("b", "_b"), ("c", "_c")])
     triangles = triangles.select("r1", "r2", "r3", "a", "b", "c")
     if member == "all":
-        # a is one: triangles start at members
+        # a is already one, because triangles start at members
         for end in ("b", "c"):
             triangles = triangles.semi_join(inside, [(end, "member")])
     if member == "any":
@@ -62,7 +62,7 @@ def query(setup: Setup[Composite]) -> Table:
 
 
 def category_members(setup: Setup[Composite]) -> Table:
-    """(member) of the top categories, each once."""
+    """Return the distinct (member) of the top categories."""
     top_categories(setup)
     relations = setup.graph.relations.numbers(setup.section.category_relations)
     rows = members(setup.graph, setup.section.categories, relations).select("member").distinct()

@@ -1,10 +1,10 @@
-"""From candidates to a benchmark: labels, templates, cap, evaluation sample, questions.
+"""Turn candidates into a benchmark: labels, templates, cap, evaluation sample, questions.
 
 The order of these steps: docs/papers/attributes.md, Benchmarks.
 
 A candidate is one row of numbers: columns for its relations and its entities, and `flag`, a word
-or null. Candidates are an expression; only the chosen ones leave the engine. Two builds come from
-the same candidates: the structural one counts what the graph holds, the labeled one is probed.
+or null. Candidates are an expression; only the chosen ones leave the engine. Two builds use the
+same candidates: the structural one counts what the graph holds, the labeled one is probed.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -32,11 +32,11 @@ class MissingTemplatesError(GraphError):
 
 @dataclass(frozen=True)
 class BuiltAttribute:
-    """The examples of an attribute, what is probed of them, and what became of everything else.
+    """The examples of an attribute, its probed items, and reports on its construction.
 
     `labeled` and `structural`: the chosen candidates of both builds, and which are `sampled`;
-    `counts` (relations, n): the candidates of every pattern. Texts are looked up when they are
-    asked for: a table of sensitivity wants nothing but sizes.
+    `counts` (relations, n): the candidates of every pattern. Texts are looked up only when needed:
+    a sensitivity table only needs sizes.
     """
 
     setup: Setup[object]
@@ -45,7 +45,7 @@ class BuiltAttribute:
     counts: pl.DataFrame
 
     def parts(self, size: int = PART) -> Iterator[pl.DataFrame]:
-        """EXAMPLES of the labeled build in order, some patterns at a time."""
+        """Yield EXAMPLES of the labeled build in order, some patterns at a time."""
         for rows in in_parts(self.setup, self.labeled, size):
             yield verbalize(self.setup, rows)
 
@@ -60,7 +60,7 @@ class BuiltAttribute:
 
     @cached_property
     def _probed(self) -> pl.DataFrame:
-        """EXAMPLES of what is probed."""
+        """EXAMPLES of the evaluation sample."""
         examples = verbalize(self.setup, self._sampled)
         return examples.drop_nulls(["object_label", "subject_label"])
 
@@ -70,17 +70,17 @@ class BuiltAttribute:
 
     @property
     def candidates(self) -> pl.DataFrame:
-        """CANDIDATES of what is probed."""
+        """CANDIDATES of the evaluation sample."""
         return self._options.drop("added")
 
     @cached_property
     def items(self) -> pl.DataFrame:
-        """ITEMS of what is probed."""
+        """ITEMS of the evaluation sample."""
         return as_items(self._probed, self._options)
 
     @cached_property
     def patterns(self) -> pl.DataFrame:
-        """PATTERNS; of groups they count candidates, since an example has several patterns."""
+        """PATTERNS; for groups they count candidates, since an example has several patterns."""
         definition, relations = self.setup.definition, self.setup.definition.relations
         frame = self.counts.select(*relations, pl.col("n").alias("candidates"))
         parts = {"structural": self.structural, "examples": self.labeled, "sampled": self._sampled}
@@ -94,7 +94,7 @@ class BuiltAttribute:
 
     @cached_property
     def sizes(self) -> pl.DataFrame:
-        """SIZES of both builds and of what is probed."""
+        """SIZES of both builds and of the evaluation sample."""
         build = "labeled" if self.setup.shared.require_labels else "unlabeled"
         rows = [self._size(build, self.labeled), self._size("sampled", self._sampled)]
         return pl.concat([self.structural_sizes, *rows])
@@ -124,7 +124,7 @@ class BuiltAttribute:
 
     @cached_property
     def steps(self) -> pl.DataFrame:
-        """What every step of the construction kept, up to the candidates."""
+        """The number of rows kept by every step of the construction, up to the candidate sets."""
         if self.setup.settings.templates is not None:
             self._count_generic_templates()
         added = int(self._options["added"].sum())
@@ -146,10 +146,10 @@ class BuiltAttribute:
 def construct(
     setup: Setup[object], candidates: Table, sample: Sample, evaluate: int | None
 ) -> BuiltAttribute:
-    """The benchmark of `candidates`, of which `sample` takes those of each build; `evaluate`
-    examples of the labeled one are probed (None: all).
+    """Build a benchmark from `candidates`, from which `sample` chooses those of each build;
+    `evaluate` examples of the labeled one are probed (None: all).
 
-    Raises EmptyBenchmarkError when a build has no example, MissingTemplatesError when a sampled
+    Raises EmptyBenchmarkError if a build has no example, MissingTemplatesError if a sampled
     predicate has no template and `missing_template` is `error`.
     """
     graph, relations = setup.graph, list(setup.definition.relations)
@@ -187,7 +187,7 @@ def finish(
     structural: pl.DataFrame,
     counts: pl.DataFrame,
 ) -> BuiltAttribute:
-    """The benchmark of the chosen candidates; those with the columns of `sampled` are probed."""
+    """Return the benchmark of the chosen candidates; rows that match `sampled` are probed."""
     marked = sampled.with_columns(sampled=pl.lit(True))
     labeled = labeled.join(marked, on=sampled.columns, how="left", maintain_order="left")
     labeled = labeled.with_columns(pl.col("sampled").fill_null(False))
@@ -196,7 +196,7 @@ def finish(
 
 
 def capped(setup: Setup[object], n: int | None) -> Sample:
-    """Take at most `n` candidates of every pattern, by hash; None takes all."""
+    """Return a sample function that takes at most `n` candidates per pattern by hash, or all."""
 
     def sample(rows: Table) -> Table:
         if n is None:
@@ -208,7 +208,7 @@ def capped(setup: Setup[object], n: int | None) -> Sample:
 
 
 def draw(setup: Setup[object], rows: pl.DataFrame, n: int, what: str) -> pl.DataFrame:
-    """At most `n` rows, by hash of all their columns, in order."""
+    """Sample at most `n` rows by hash of all their columns, and sort them."""
     if rows.height > n:
         table, label = setup.engine.table(rows), f"{setup.name}/{what}"
         rows = setup.graph.frame(
@@ -218,12 +218,12 @@ def draw(setup: Setup[object], rows: pl.DataFrame, n: int, what: str) -> pl.Data
 
 
 def flag(word: str, where: BooleanValue) -> StringValue:
-    """`word` where a condition holds, else null: the column `flag` of candidates."""
+    """Return `word` where a condition holds, else null: the column `flag` of candidates."""
     return ibis.ifelse(where, word, ibis.null("string"))
 
 
 def with_labeled(setup: Setup[object], candidates: Table) -> Table:
-    """Candidates with `labeled`: all their entities have a label; literals have their text."""
+    """Add `labeled`: whether all entities of a candidate have a label; literals have a text."""
     labeled, rows = ibis.literal(True), candidates
     if setup.shared.require_labels:
         for column in setup.definition.numbers:
@@ -235,19 +235,19 @@ def with_labeled(setup: Setup[object], candidates: Table) -> Table:
 
 
 def count_labels(setup: Setup[object], counts: pl.DataFrame, step: str) -> int:
-    """The labeled candidates of all patterns, which the funnel has."""
+    """Count the labeled candidates of all patterns, also in the funnel."""
     labeled, n = int(counts["labeled"].sum()), int(counts["n"].sum())
     setup.count(step, labeled, n, "no_label: an entity has none")
     return labeled
 
 
 def drops_relations(setup: Setup[object]) -> bool:
-    """Whether candidates of relations without a template are left out."""
+    """Return whether candidates of relations without a template are dropped."""
     return setup.settings.templates is not None and setup.shared.missing_template == "drop"
 
 
 def _collect(setup: Setup[object], rows: Table) -> pl.DataFrame:
-    """Rows in the order of their key. Raises ValueError when it repeats, since a sample would be
+    """Collect rows sorted by their key. Raises ValueError if keys repeat, since sampling would be
     arbitrary."""
     frame, key = setup.graph.frame(rows.drop("labeled")), setup.definition.key
     if frame.select(key).is_duplicated().any():
@@ -258,10 +258,10 @@ def _collect(setup: Setup[object], rows: Table) -> pl.DataFrame:
 def with_templates(
     setup: Setup[object], counts: pl.DataFrame, step: str = "templates"
 ) -> tuple[pl.DataFrame, int]:
-    """The patterns all of whose relations have a template, and their labeled candidates.
+    """Return the patterns whose relations all have a template, and their labeled candidates.
 
-    The funnel names the relations without one and their candidates: of a chain at each of its
-    places, else at the first place that lacks one.
+    The funnel names the relations without one and their candidates: for a chain at each position
+    of a pattern, else at the first position without a template.
     """
     definition, names_of = setup.definition, setup.graph.relations.names_of
     known, total = setup.settings.templates or (), int(counts["labeled"].sum())
@@ -289,8 +289,8 @@ def with_templates(
 def demand_templates(setup: Setup[object], sampled: pl.DataFrame) -> None:
     """Raise MissingTemplatesError unless all predicates of the sampled triples have a template.
 
-    The message lists those of the sample and of the whole graph, most frequent first, so that the
-    other benchmarks bring no new ones.
+    The message lists the missing ones of the sample and of the whole graph, most frequent first, so
+    that other benchmarks will not need more.
     """
     known = setup.settings.templates
     if known is None or not setup.shared.require_labels:
@@ -317,7 +317,7 @@ def _without_template(counts: Mapping[str, int], known: Collection[str]) -> list
 
 
 def _labeled_statements(graph: Graph) -> dict[str, int]:
-    """relation -> statements whose ends have labels."""
+    """Return relation -> number of statements whose ends have labels."""
     ids = graph.labeled
     edges = graph.edges.semi_join(ids, [("s", "id")]).semi_join(ids, [("o", "id")])
     dates = graph.literals.semi_join(ids, [("s", "id")])

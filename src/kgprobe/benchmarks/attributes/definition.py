@@ -1,4 +1,4 @@
-"""What an attribute's examples are, and what they are constructed from."""
+"""The form of an attribute's examples, and the inputs of its construction."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.graph import Graph
 from kgprobe.knowledge.ids import GraphError
 
-#: the step that names relations of the settings which the graph lacks
+#: the funnel step that lists relations in the settings that the graph lacks
 SETTLED = "relations of the settings"
 
 
 @dataclass(frozen=True)
 class ExampleTriple:
-    """One triple of an example: its role, and the columns of a candidate that hold it; `p` may also
-    be a relation's id."""
+    """One triple of an example: its role, and its columns in a candidate; `p` can also be the id of
+    a relation."""
 
     role: str
     s: str
@@ -31,7 +31,7 @@ class ExampleTriple:
 class Definition:
     """The triples and relations of a benchmark's examples.
 
-    `relations`: the columns of a candidate that are its pattern, which `pattern` formats;
+    `relations`: the columns of a candidate that make up its pattern, formatted by `pattern`;
     `entities`: those that identify an example within its pattern.
     """
 
@@ -40,9 +40,9 @@ class Definition:
     pattern: str
     entities: tuple[str, ...]
     triples: tuple[ExampleTriple, ...]
-    #: whether its relations follow each other, each as important as the first
+    #: whether its relations form a chain, in which all are equally important
     is_chain: bool = False
-    #: whether an example is several candidates, of any pattern: facts of one entity
+    #: whether an example consists of several candidates of any pattern: facts of one entity
     is_group: bool = False
 
     @property
@@ -58,15 +58,15 @@ class Definition:
         return list(dict.fromkeys([*self.entities, *ends]))
 
     def with_pattern(self, candidates: pl.DataFrame, graph: Graph) -> pl.DataFrame:
-        """Adds `pattern`, as text."""
+        """Add `pattern`, as text."""
         names = [graph.relations.names_of(candidates[column]) for column in self.relations]
         return candidates.with_columns(pattern=pl.format(self.pattern, *map(pl.lit, names)))
 
 
 class EmptyBenchmarkError(GraphError):
-    """A benchmark without examples; the message has its thresholds and the counts before each.
+    """A benchmark has no examples; the message has its thresholds and the counts before each.
 
-    `reason`: the first step that left nothing, and the relations that the graph lacks.
+    `reason`: the first step that kept nothing, and the relations that the graph lacks.
     """
 
     def __init__(self, message: str, reason: str) -> None:
@@ -75,7 +75,7 @@ class EmptyBenchmarkError(GraphError):
 
 
 class Setup(Generic[Section]):
-    """A definition, a graph and settings: what one benchmark is constructed from. `count` adds a
+    """The inputs of one benchmark's construction: definition, graph and settings. `count` adds a
     step to its `funnel`."""
 
     def __init__(
@@ -88,7 +88,7 @@ class Setup(Generic[Section]):
         self.count = self.funnel.count
 
     def require(self, n: int) -> None:
-        """Raise EmptyBenchmarkError, with the thresholds and counts of the steps, for no rows."""
+        """Raise EmptyBenchmarkError, with thresholds and counts of all steps, if `n` is 0."""
         if n:
             return
         rows = [r for r in self.funnel.rows if r["step"] == SETTLED or not r["kept"]]
@@ -100,7 +100,7 @@ class Setup(Generic[Section]):
         )
 
     def relations(self, names: Collection[str]) -> list[int]:
-        """The numbers of relations that settings name; the funnel has those the graph lacks."""
+        """Return the numbers of relations named in settings; the funnel lists missing ones."""
         if missing := self.graph.relations.missing(names):
             why = f"roles and known of sources.graphs name none for {', '.join(missing)}"
             self.count(SETTLED, len(names) - len(missing), len(names), why)

@@ -20,10 +20,10 @@ DEFINITION = Definition(
 
 
 def build(graph: Graph, settings: AttributeSettings[EntityCentric]) -> construct.BuiltAttribute:
-    """`entities` of the `top` entities by degree, each with `facts` of its edges by hash.
+    """Build `entities` of the `top` entities by degree, each with `facts` of its edges by hash.
 
     The paper gives 20 facts; 270 entities follow from its 5,406 triples, 50 probed ones from the
-    grid of its scores.
+    granularity of its scores.
     """
     setup, section = Setup(DEFINITION, graph, settings), settings.section
     edges = query(setup)
@@ -48,7 +48,7 @@ def build(graph: Graph, settings: AttributeSettings[EntityCentric]) -> construct
 
 
 def query(setup: Setup[EntityCentric]) -> Table:
-    """(e, s, p, o): the edges that are facts of entity e, as subject, or as object, too."""
+    """Return (e, s, p, o): edges with entity e as subject, or (`directions`) also as object."""
     graph, section = setup.graph, setup.section
     edges = graph.without(graph.relations.numbers(section.exclude))
     if section.relations == "lama":
@@ -58,7 +58,7 @@ def query(setup: Setup[EntityCentric]) -> Table:
 
 
 def top_entities(setup: Setup[Any], edges: Table) -> pl.DataFrame:
-    """(e): the `top` entities by degree, ties to the lower id, of those with enough facts."""
+    """Return (e): the `top` entities by degree, ties to lower ids, of those with enough facts."""
     graph, engine, top = setup.graph, setup.engine, setup.section.top
     n = engine.keep(count_rows(edges, ["e"]))
     enough = n.filter(n["n"] >= least(setup))
@@ -74,12 +74,12 @@ def top_entities(setup: Setup[Any], edges: Table) -> pl.DataFrame:
 
 
 def least(setup: Setup[Any]) -> int:
-    """How many facts an entity needs (`allow_short`: any will do)."""
+    """Return the minimum number of facts of an entity (`allow_short`: 1)."""
     return 1 if setup.section.allow_short else setup.section.facts
 
 
 def facts(setup: Setup[Any], edges: Table, chosen: pl.DataFrame) -> pl.DataFrame:
-    """(e, s, p, o) of `facts` edges of every chosen entity, by hash."""
+    """Return (e, s, p, o): `facts` edges of every chosen entity, by hash."""
     graph, ids = setup.graph, ["s", "p", "o"]
     some = edges.semi_join(graph.engine.table(chosen), "e").drop("labeled")
     return graph.frame(
@@ -90,7 +90,7 @@ def facts(setup: Setup[Any], edges: Table, chosen: pl.DataFrame) -> pl.DataFrame
 def usable_edges(
     setup: Setup[EntityCentric], edges: Table, counts: pl.DataFrame, n: int
 ) -> tuple[Table, pl.DataFrame]:
-    """Edges with labels and templates, and (e): those of the `n` entities with enough of them."""
+    """Return edges with labels and templates, and (e): the entities with enough of these."""
     usable = edges.filter(edges["labeled"])
     construct.count_labels(setup, counts, "facts with labels")
     if construct.drops_relations(setup):

@@ -8,17 +8,17 @@ from kgprobe.benchmarks.attributes.definition import Setup
 from kgprobe.benchmarks.attributes.frames import EXAMPLES
 from kgprobe.knowledge.graph import Graph
 
-#: relations that LAMA asks for with one and the same text
+#: relations for which LAMA has the same template
 SAME_TEXT = ("P17", "P30", "P131", "P276")
-#: an entity may have a million objects in one relation; no more golds than these are listed
+#: maximum number of golds listed: an entity may have a million objects in one relation
 MAX_GOLDS = 1000
-#: examples that become text at a time
+#: number of examples that are verbalized at a time
 PART = 100_000
 FACT = ["s", "predicate", "o", "origin"]
 
 
 def in_parts(setup: Setup[object], candidates: pl.DataFrame, size: int) -> Iterator[pl.DataFrame]:
-    """Candidates of whole patterns, `size` or more at a time, in the order of their examples."""
+    """Yield candidates of whole patterns, `size` or more at a time, in the order of examples."""
     definition = setup.definition
     if definition.is_group:
         yield candidates
@@ -26,7 +26,7 @@ def in_parts(setup: Setup[object], candidates: pl.DataFrame, size: int) -> Itera
     relations = list(definition.relations)
     sizes = candidates.group_by(relations).agg(pl.len().alias("n"))
     sizes = definition.with_pattern(sizes, setup.graph)
-    # an example's name goes on with a slash after its pattern
+    # in an example's name, the pattern is followed by a slash
     order = sizes.sort(pl.col("pattern") + "/")
     before = order["n"].cum_sum() - order["n"]
     order = order.select(*relations, part=before // size)
@@ -35,7 +35,7 @@ def in_parts(setup: Setup[object], candidates: pl.DataFrame, size: int) -> Itera
 
 
 def lengthen(setup: Setup[object], candidates: pl.DataFrame) -> pl.DataFrame:
-    """One row per triple, s and o as numbers; the candidate's own columns stay."""
+    """Return one row per triple, with s and o as numbers and the candidate's own columns."""
     definition, graph = setup.definition, setup.graph
     wide = definition.with_pattern(candidates, graph)
     position = pl.lit(0, pl.Int32)
@@ -61,7 +61,7 @@ def lengthen(setup: Setup[object], candidates: pl.DataFrame) -> pl.DataFrame:
 
 
 def verbalize(setup: Setup[object], candidates: pl.DataFrame) -> pl.DataFrame:
-    """EXAMPLES of candidates."""
+    """Return candidates as EXAMPLES."""
     definition, graph = setup.definition, setup.graph
     rows = lengthen(setup, _with_flags(setup, candidates))
     rows = rows.rename({"_s": "subject_n", "_o": "object_n"})
@@ -96,7 +96,7 @@ def verbalize(setup: Setup[object], candidates: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_flags(setup: Setup[object], candidates: pl.DataFrame) -> pl.DataFrame:
-    """Add `flags`: the candidate's own, and same_text where two relations share their template."""
+    """Add `flags`: the candidate's own, and same_text if two of its relations share a template."""
     flags = [pl.col("flag") if "flag" in candidates.columns else pl.lit(None, pl.String)]
     if setup.name in ("composite", "paths"):
         alike = setup.graph.relations.numbers(SAME_TEXT)
@@ -107,8 +107,8 @@ def _with_flags(setup: Setup[object], candidates: pl.DataFrame) -> pl.DataFrame:
 
 
 def _golds(rows: pl.DataFrame, graph: Graph) -> pl.DataFrame:
-    """(s, predicate, o, origin, gold): all objects of (s, p), the row's own first. The golds two
-    steps up are all that these lead to; a reversed row has no gold but its own."""
+    """Return (s, predicate, o, origin, gold): all objects of (s, p), the row's own first. For
+    inferred rows these are all two-hop ancestors; reversed rows only have their own object."""
     rows = rows.unique()
     direct = rows.with_columns(gold=pl.col("o"), first=pl.lit(0))
     stored = rows.filter(origin="stored")
@@ -127,8 +127,8 @@ def _golds(rows: pl.DataFrame, graph: Graph) -> pl.DataFrame:
 
 
 def _reached(inferred: pl.DataFrame, graph: Graph) -> pl.DataFrame:
-    """The rows with every class two steps up as `gold`, but the subject."""
-    # a row may have the template of subclass of: it is two steps of it all the same
+    """Return the rows with every two-hop ancestor as `gold`, except the subject itself."""
+    # with the template of subclass of, an inferred row still stands for two steps
     up = graph.edges.filter(graph.edges["p"] == graph.relations.number(graph.relations.subclass_of))
     wanted = graph.engine.table(inferred.select("s").unique())
     hops = graph.engine.keep(up.semi_join(wanted, "s").select("s", middle="o"))

@@ -29,7 +29,7 @@ EXAMPLES = Contract(
     frozenset({*_LABELS, *_DEGREES}),
 )
 
-#: One step of a construction: how many it kept and dropped, and why.
+#: One step of a construction: how many rows it kept and dropped, and why.
 STEPS = Contract(
     "ATTRIBUTE_STEPS",
     {
@@ -39,7 +39,7 @@ STEPS = Contract(
     ("benchmark", "position"),
 )  # fmt: skip
 
-#: A pattern that passed the thresholds: candidates in the graph, with labels, taken, probed.
+#: A pattern that passed the thresholds: candidates, examples of both builds, probed examples.
 _PATTERN = ("benchmark", "pattern")
 PATTERNS = Contract(
     "ATTRIBUTE_PATTERNS",
@@ -48,8 +48,8 @@ PATTERNS = Contract(
     _PATTERN,
 )
 
-#: The counterpart of the paper's Table 1 for one build of one benchmark. Predicates `written` have
-#: a template that somebody wrote, those `by_label` the generic template of their label.
+#: The counterpart of the paper's Table 1 for one build of one benchmark. `written` predicates have
+#: a manual template, those `by_label` the generic template of their label.
 SIZES = Contract(
     "ATTRIBUTE_SIZES",
     {
@@ -61,7 +61,7 @@ SIZES = Contract(
     ("benchmark", "build"),
 )
 
-#: A threshold that the paper leaves open, another value, and what the structural build becomes.
+#: A setting that the paper leaves open, and the size of the structural build with it.
 SENSITIVITY = Contract(
     "ATTRIBUTE_SENSITIVITY",
     {
@@ -72,5 +72,5 @@ SENSITIVITY = Contract(
     ("benchmark", "setting"),
 )
 
-#: The reports of a construction by their name in `Benchmark`.
+#: Contracts of the reports of a construction.
 REPORTS = {"steps": STEPS, "patterns": PATTERNS, "sizes": SIZES}

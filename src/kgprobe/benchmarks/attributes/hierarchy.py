@@ -1,4 +1,4 @@
-"""Hierarchy: x is a subclass of y, y of z, and so x of z two steps up."""
+"""Hierarchy: x is a subclass of y, y of z, and so z is a two-hop ancestor of x."""
 
 import ibis
 from ibis.expr.types import Table
@@ -11,7 +11,7 @@ from kgprobe.settings.benchmarks import Hierarchy
 
 
 def definition(two_hop: str, graph: Graph) -> Definition:
-    """The triples of an example; the third is inferred, with its own template or that of a step."""
+    """Return an example's triples; the third is inferred, with its own or a step's template."""
     inferred = graph.relations.two_hop if two_hop == "own" else graph.relations.subclass_of
     hops = (ExampleTriple("hop1", "x", "p", "y"), ExampleTriple("hop2", "y", "p", "z"))
     third = ExampleTriple("two_hop", "x", inferred, "z", "inferred")
@@ -19,17 +19,17 @@ def definition(two_hop: str, graph: Graph) -> Definition:
 
 
 def build(graph: Graph, settings: AttributeSettings[Hierarchy]) -> BuiltAttribute:
-    """`n` chains of two steps of subclass of, of one stratum (the paper's 1000)."""
+    """Build `n` chains of two subclass-of steps, in one stratum (the paper's 1000)."""
     setup = Setup(definition(settings.section.two_hop, graph), graph, settings)
     sample = capped(setup, setup.section.n)
     return construct(setup, query(setup), sample, setup.shared.eval_examples)
 
 
 def query(setup: Setup[Hierarchy]) -> Table:
-    """(p, x, y, z, flag) of all chains x -> y -> z with x != z.
+    """Return (p, x, y, z, flag) of all chains x -> y -> z with x != z.
 
-    A chain whose ends are linked directly, too, is flagged `direct_edge`, or dropped where
-    `direct` is `drop`.
+    A chain whose ends are also linked directly is flagged `direct_edge`, or dropped if `direct` is
+    `drop`.
     """
     graph, engine, name = setup.graph, setup.engine, setup.graph.relations.subclass_of
     relations = setup.relations([name])

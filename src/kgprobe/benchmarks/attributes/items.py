@@ -1,4 +1,4 @@
-"""What is probed of the examples: ITEMS, and the CANDIDATES that their answers are ranked among."""
+"""ITEMS of the probed examples, and the CANDIDATES among which their answers are ranked."""
 
 import json
 
@@ -10,25 +10,25 @@ from kgprobe.knowledge.engine import count_rows, first
 from kgprobe.knowledge.graph import Graph
 from kgprobe.schema import CANDIDATES, ITEMS
 
-#: what `meta` of ITEMS holds of an example's row
+#: columns of an example's row that are copied to `meta` of ITEMS
 META = ("object", "object_label", "origin", "pattern", "position", "object_kind", "flags")
 
-#: columns of an example's row that ITEMS has, too, behind the name of the item
+#: columns of an example's row that are copied to ITEMS, after the name of the item
 COPIED = ("example", "role", "predicate", "subject_label", "subject", "set")
 
 
 def candidate_sets(examples: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
-    """CANDIDATES and `added`: the golds of sampled rows and the frequent objects of a relation.
+    """Return CANDIDATES and `added`: the golds of sampled rows and frequent objects of a relation.
 
-    The objects of all rows of a relation and its most frequent ones, `size` of them or as many as
-    the rows' own are, make its list; further golds of a row that the list lacks are added to it, so
-    that a ranking knows every true answer. Of the labels of one relation each stands once; the
-    reversed rows of asymmetry are answered by subjects and have sets of their own.
+    A relation's list has the objects of all its rows and its most frequent objects, up to `size` in
+    all, or as many as the rows' own; further golds of the rows are added to it, so that a ranking
+    knows every correct answer. Each label occurs once per relation; the reversed rows of asymmetry
+    are answered by subjects and have their own sets.
     """
     rows = examples.with_columns(set=_set_name())
     objects = rows.select("set", id="object", label="object_label", rank=pl.lit(0, pl.Int64))
     frequent = _frequent(rows.select("set", "predicate").unique(), graph, size)
-    # of several objects of a label the one that comes first in the rows
+    # of several objects with one label, keep the one that comes first in the rows
     objects = objects.unique(["set", "label"], keep="first", maintain_order=True)
     listed = pl.concat([objects, frequent]).sort("set", "rank", "label", "id")
     listed = listed.unique(["set", "label"], keep="first", maintain_order=True)
@@ -52,8 +52,8 @@ def _set_name() -> pl.Expr:
 
 
 def _frequent(sets: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
-    """(set, id, label, rank): the most frequent labeled objects of every set's relation; subjects
-    of reversed ones."""
+    """Return (set, id, label, rank): the most frequent labeled objects of every set's relation;
+    subjects for reversed ones."""
     sets = sets.with_columns(p=graph.relations.numbers_of(sets["predicate"])).drop("predicate")
     reversed_ = pl.col("set").str.ends_with("/reversed")
     parts = []
@@ -76,21 +76,21 @@ def _frequent(sets: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
 
 
 def _counts(graph: Graph, rows: Table, sets: pl.DataFrame, *values: str) -> Table:
-    """(p, values, n): how often each value stands in a relation of the sets."""
+    """Return (p, values, n): the frequency of each value in the relations of the sets."""
     chosen = rows.semi_join(graph.engine.table(sets.select("p").unique()), "p")
     return count_rows(chosen, ["p", *values])
 
 
 def _top(counts: Table, size: int, value: str) -> Table:
-    """The most frequent values of each relation, ties to the lower. Twice as many as asked for,
-    since some share a label."""
+    """Return the most frequent values of each relation, ties to the lower. Twice as many as
+    requested, since some share a label."""
     return first(counts, 2 * size, [ibis.desc("n"), value], ["p"])
 
 
 def as_items(examples: pl.DataFrame, options: pl.DataFrame) -> pl.DataFrame:
-    """ITEMS of sampled rows of EXAMPLES; `answers`: every gold with a label, the own one first.
+    """Return ITEMS of sampled rows of EXAMPLES; `answers`: every labeled gold, its object first.
 
-    `options`: candidate_sets. `meta` says how many of an item's golds were added to its list.
+    `options`: candidate_sets. `meta` has the number of an item's golds that were added to its list.
     """
     columns = ("set", "label", "index", "added")
     places = {(name, label): (i, new) for name, label, i, new in options.select(columns).rows()}

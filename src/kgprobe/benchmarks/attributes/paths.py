@@ -20,11 +20,11 @@ DEFINITION = Definition("paths", ("r1", "r2"), "{}>{}", ("a", "b", "c"), TRIPLES
 
 
 def build(graph: Graph, settings: AttributeSettings[Paths]) -> BuiltAttribute:
-    """Two-hop paths from `seeds` members of each of the top categories.
+    """Build two-hop paths from `seeds` members of each of the top categories.
 
-    At most `cap` of every pair of relations with `min_combo` or more; the rarer ones whole
-    (`keep_rare`); `fallback_per_entity` random paths of each seed when no pair is frequent.
-    `count_on` says whether "frequent" is counted on the paths of the seeds or of all members.
+    At most `cap` of every pair of relations with `min_combo` or more; all of the rarer ones
+    (`keep_rare`); `fallback_per_entity` random paths of each seed if no pair is frequent.
+    `count_on` says if frequencies are counted on the paths of the seeds or of all members.
     """
     setup = Setup(DEFINITION, graph, settings)
     paths = query(setup)
@@ -37,7 +37,7 @@ def build(graph: Graph, settings: AttributeSettings[Paths]) -> BuiltAttribute:
 
 
 def query(setup: Setup[Paths]) -> Table:
-    """(r1, r2, a, b, c) of all paths of two edges that begin at a seed."""
+    """Return (r1, r2, a, b, c) of all paths of two edges that start at a seed."""
     engine, section = setup.engine, setup.section
     seeds = seed_entities(setup)
     _, edges = edges_to_expand(setup)
@@ -52,7 +52,7 @@ def query(setup: Setup[Paths]) -> Table:
 
 
 def seed_entities(setup: Setup[Paths]) -> pl.DataFrame:
-    """(member): `seeds` members of each category by hash, each once."""
+    """Return the distinct (member): `seeds` members of each category, by hash."""
     graph, section = setup.graph, setup.section
     total = int(top_categories(setup)["members"].sum())
     relations = graph.relations.numbers(section.category_relations)
@@ -66,10 +66,10 @@ def seed_entities(setup: Setup[Paths]) -> pl.DataFrame:
 
 
 def count_paths(graph: Graph, settings: AttributeSettings[Paths]) -> pl.DataFrame:
-    """(r1, r2, n): all paths from all members, counted without building one.
+    """Return (r1, r2, n): the number of paths from all members, without building them.
 
-    Edges of members grouped by (r1, b), all edges by (b, r2), multiplied and summed over b; paths
-    that return to a are then subtracted, pairs of one relation left out.
+    Edges of members are grouped by (r1, b), all edges by (b, r2), multiplied and summed over b;
+    then paths that return to a are subtracted, and pairs of one relation dropped.
     """
     section = settings.section
     relations = graph.relations.numbers(section.category_relations)

@@ -1,4 +1,4 @@
-"""What the structural build becomes under other values of what the paper leaves open."""
+"""Size of the structural build under other values of settings that the paper leaves open."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -49,7 +49,7 @@ ALTERNATIVES: Mapping[str, Mapping[str, list[Any]]] = {
         "exclude": [("P31",), ()],
     },
 }
-#: The paper calls bidirectional's rule "the same strategy": everything is open, so all together.
+#: The paper only says "the same strategy" for bidirectional: everything is open, so try all values.
 GRID: Mapping[str, list[Any]] = {
     "min_triples": [25, 50],
     "denominator": ["min", "first", "max"],
@@ -60,7 +60,7 @@ GRID: Mapping[str, list[Any]] = {
 def table(
     module: ModuleType, graph: Graph, settings: AttributeSettings[Any], everything: bool
 ) -> pl.DataFrame:
-    """SENSITIVITY of one benchmark: the settings in use, and with `everything` each alternative."""
+    """Return SENSITIVITY of one benchmark: the current settings, and with `everything` others."""
     benchmark = module.__name__.rpartition(".")[2]
     without_labels = replace(settings.shared, require_labels=False)
     bare = replace(settings, shared=without_labels, templates=None)
@@ -76,7 +76,7 @@ def table(
 def structural(
     module: ModuleType, graph: Graph, settings: AttributeSettings[Any]
 ) -> tuple[int, int, int]:
-    """(patterns, examples, triples) of the structural build; nothing at all is three zeros."""
+    """Return (patterns, examples, triples) of the structural build; three zeros if it is empty."""
     try:
         with graph.engine.temporary():
             row = module.build(graph, settings).structural_sizes.row(0, named=True)
@@ -86,7 +86,7 @@ def structural(
 
 
 def _changes(benchmark: str, section: object) -> list[dict[str, Any]]:
-    """What is tried in place of the settings in use: each alternative alone, or the whole grid."""
+    """Return the alternatives to the current settings: each alone, or the whole grid."""
     if benchmark == "bidirectional":
         return [dict(zip(GRID, values, strict=True)) for values in product(*GRID.values())]
     every = ((k, v) for k, values in ALTERNATIVES.get(benchmark, {}).items() for v in values)

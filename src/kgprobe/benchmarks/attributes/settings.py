@@ -18,7 +18,7 @@ PAPER: dict[str, dict[str, Any]] = {
     "paths": {"min_combo": 100},
     "entity_centric": {"facts": 20, "top": 1000},
 }
-#: `thresholds: small`: for graphs under about a million statements. Named in every table.
+#: `thresholds: small`: for graphs under about a million statements. Every table names them.
 SMALL: dict[str, dict[str, Any]] = {
     "symmetry": {"min_triples": 10},
     "asymmetry": {"min_triples": 5},
@@ -27,27 +27,27 @@ SMALL: dict[str, dict[str, Any]] = {
     "paths": {"min_combo": 10},
     "entity_centric": {"facts": 10, "top": 100},
 }
-#: `thresholds: table`: as small, but with twice the entities, of which many lack labels in a table
-#: of triples that was put together from several projects.
+#: `thresholds: table`: like small, but with twice the entities, because many lack labels in a table
+#: of triples that was compiled from several projects.
 TABLE = {**SMALL, "entity_centric": {"facts": 10, "top": 200}}
 NAMED: dict[str, dict[str, dict[str, Any]]] = {"paper": PAPER, "small": SMALL, "table": TABLE}
-#: keys that are not thresholds of a benchmark
+#: keys that are not settings of a benchmark's construction
 OTHER = {"graph", "thresholds", "sensitivity"}
 
 
 @dataclass(frozen=True)
 class AttributeSettings(Generic[Section]):
-    """What an attribute is built with. `AttributeSettings[object]` is one of any attribute."""
+    """The settings of one attribute. `AttributeSettings[object]` is for any attribute."""
 
     shared: Attributes
-    """the keys that all attributes have"""
+    """the keys that all attributes share"""
     section: Section
-    """the attribute's section, with the named thresholds where it has none itself"""
+    """the attribute's section, with named thresholds where the config gives none"""
     seed: int
     templates: Sequence[str] | None
     """relations that have a template, sorted; None: not checked"""
     by_label: Sequence[str]
-    """of them, those that have the generic template of their label alone"""
+    """those of `templates` that only have the generic template of their label"""
     labels: Mapping[str, str]
     """names of relations"""
     bias_labels: Mapping[str, Mapping[str, str]]
@@ -63,16 +63,16 @@ def settings_of(
     bias_labels: Mapping[str, Mapping[str, str]] | None = None,
     by_label: Collection[str] = (),
 ) -> AttributeSettings[Any]:
-    """The settings of `attribute` from the section `attributes` of the config, in plain values.
+    """Return the settings of `attribute` from the section `attributes` of the config.
 
-    `templates` are the relations that have a written one, `by_label` those that have the generic
-    template of their label where none was written: the result's `templates` holds both.
+    `templates` are the relations with a manual template, `by_label` those with the generic template
+    of their label if there is no manual one: the result's `templates` holds both.
     """
     if attribute not in ATTRIBUTES:
         raise ValueError(f"unknown attribute {attribute!r}; valid: {', '.join(ATTRIBUTES)}")
     shared = typed(Attributes, config)
     section = getattr(shared, attribute)
-    # a threshold that the config gives wins over the named ones
+    # a threshold in the config overrides the named ones
     named = NAMED[shared.thresholds].get(attribute, {})
     named = {k: v for k, v in named.items() if getattr(section, k) is None}
     section = replace(section, **named)
@@ -83,13 +83,13 @@ def settings_of(
 
 
 def as_record(settings: AttributeSettings[object]) -> dict[str, Any]:
-    """The settings by name, without the lists of relations and names, for messages and records."""
+    """Return settings by name, without lists of relations and names, for messages and records."""
     shared = {k: v for k, v in vars(settings.shared).items() if k not in {*ATTRIBUTES, *OTHER}}
     return {**shared, **vars(settings.section), "seed": settings.seed}
 
 
 def normal_labels(rows: Iterable[Mapping[str, str]]) -> dict[str, dict[str, str]]:
-    """{relation: {object: normal label}}, from rows of attributes_bias.tsv."""
+    """Return {relation: {object: normal label}} from rows of attributes_bias.tsv."""
     labels: dict[str, dict[str, str]] = {}
     for row in rows:
         labels.setdefault(row["relation"], {})[row["object"]] = row["label"]

@@ -15,9 +15,9 @@ DEFINITION = Definition("symmetry", ("p",), "{}", ("s", "o"), TRIPLES)
 
 
 def build(graph: Graph, settings: AttributeSettings[Symmetry]) -> BuiltAttribute:
-    """Pairs of entities that a symmetric relation links in both directions.
+    """Build pairs of entities that a symmetric relation links in both directions.
 
-    At most `cap_pairs` pairs of each relation (the paper's 200 triples, read as 100 pairs).
+    At most `cap_pairs` pairs of each relation (the paper's 200 triples, interpreted as 100 pairs).
     """
     setup = Setup(DEFINITION, graph, settings)
     sample = capped(setup, setup.section.cap_pairs)
@@ -25,8 +25,8 @@ def build(graph: Graph, settings: AttributeSettings[Symmetry]) -> BuiltAttribute
 
 
 def query(setup: Setup[Symmetry]) -> Table:
-    """(p, s, o) with s < o: the unordered pairs of the predicates that have at least `min_triples`
-    triples, of which a proportion of `ratio` or more is symmetric."""
+    """Return (p, s, o) with s < o: unordered pairs of predicates that have at least `min_triples`
+    triples, of which at least a proportion of `ratio` is symmetric."""
     graph, section = setup.graph, setup.section
     setup.count("edges", graph.size)
     relations = counts(graph, graph.sizes)
@@ -43,13 +43,13 @@ def query(setup: Setup[Symmetry]) -> Table:
     setup.count("predicates: ratio", kept.height, enough.height, why)
     passed = int(kept["ns"].sum())
     setup.count("symmetric triples", passed, both, "predicate below a threshold")
-    # an edge and its reverse are two, and no edge is its own reverse
+    # an edge and its reverse are two edges, and no edge is its own reverse
     setup.count("pairs", passed // 2, passed, "the same pair, the other way round")
     pairs = graph.symmetric.semi_join(graph.engine.table(kept.select("p")), "p")
     return pairs.filter(pairs["s"] < pairs["o"])
 
 
 def counts(graph: Graph, sizes: pl.DataFrame) -> pl.DataFrame:
-    """(p, n, ns): triples, of `sizes` (p, n), and symmetric triples of every predicate."""
+    """Return (p, n, ns): triples, from `sizes` (p, n), and symmetric triples of every predicate."""
     ns = graph.frame(count_rows(graph.symmetric, ["p"])).rename({"n": "ns"})
     return sizes.join(ns, on="p", how="left").with_columns(pl.col("ns").fill_null(0)).sort("p")

@@ -1,9 +1,9 @@
 """Sentiment (SST-2) and inference (SICK-E) as examples (docs/papers/autoprompt.md, Tasks).
 
-SICK-E comes in three forms: all pairs, three classes of equal size, and contradiction against
-entailment of equal size. How the paper balanced is not published: here every class is undersampled
-to the smallest within each split, by seeded hash, in several draws. A draw is a group of its own,
-with its own prompt, and the table gives mean and range.
+SICK-E has three forms: all pairs, three classes of equal size, and contradiction against
+entailment of equal size. The paper does not say how it balanced: here every class is undersampled
+to the smallest within each split, by seeded hash, in several draws. A draw is a group with its own
+prompt, and the table gives mean and range.
 """
 
 from collections import Counter
@@ -31,9 +31,9 @@ _SICK = {"train": "SICK_train.txt", "dev": "SICK_trial.txt", "test": "SICK_test_
 
 
 def read_sst2(folder: Path) -> list[Example]:
-    """Examples of sentiment-{train,dev,test}: sentence, tab, 0 or 1; blanks at the ends dropped.
+    """Read examples from sentiment-{train,dev,test}: sentence, tab, 0 or 1; sentences are stripped.
 
-    Raises TaskError for missing files and for other lines.
+    Raises TaskError for missing files and invalid lines.
     """
     examples = []
     for split in SPLITS:
@@ -48,9 +48,9 @@ def read_sst2(folder: Path) -> list[Example]:
 
 
 def read_sick(folder: Path) -> list[Example]:
-    """Examples of the official split of SICK (4,500 / 500 / 4,927 pairs) with its classes.
+    """Read the official split of SICK (4,500 / 500 / 4,927 pairs) with its classes.
 
-    The later, smaller release in one file is not what the paper used. Raises TaskError.
+    The paper did not use the later, smaller one-file release. Raises TaskError.
     """
     examples = []
     for split, name in _SICK.items():
@@ -76,7 +76,7 @@ def read_sick(folder: Path) -> list[Example]:
 def build(
     examples: Sequence[Example], name: str, settings: PromptClasses, triggers: int, seed: int
 ) -> Task:
-    """The task `auto_{name}`: sst2, sick, sick_3way or sick_2way."""
+    """Build the task `auto_{name}`: sst2, sick, sick_3way or sick_2way."""
     funnel = Funnel(f"auto_{name}")
     settled = _settle(examples, settings.overlap, funnel)
     classes, balanced = FORMS.get(name, (tuple(sorted(SENTIMENT.values())), False))
@@ -99,8 +99,8 @@ def build(
 
 
 def balance(examples: Sequence[Example], group: str, name: str, seed: int) -> list[Example]:
-    """Every class of every split undersampled to the smallest one, by seeded hash of the facts; a
-    split that lacks one of the classes has none of the others."""
+    """Undersample every class of every split to the smallest one, by seeded hash of the facts; a
+    split that lacks one of the classes becomes empty."""
     kept = []
     labels, _ = FORMS[name]
     for split in SPLITS:
@@ -116,12 +116,12 @@ def balance(examples: Sequence[Example], group: str, name: str, seed: int) -> li
 
 
 def _example(split: str, number: int, source: str, *texts: Any) -> Example:
-    """An example of a source with its fields and label."""
+    """Create an example of a source from its fields and label."""
     return Example("", split, f"{number:05d}", f"{source}/{split}/{number:05d}", *texts)
 
 
 def _settle(examples: Sequence[Example], switch: str, funnel: Funnel) -> list[Example]:
-    """Texts that stand in an earlier split, too: counted, flagged, treated by `switch`."""
+    """Count and flag texts that also are in an earlier split, and treat them as `switch` says."""
     texts = {
         split: {tuple(sorted(e.fields.items())) for e in examples if e.split == split}
         for split in SPLITS

@@ -1,10 +1,10 @@
 """Fact retrieval: LAMA's facts as examples (docs/papers/autoprompt.md, Tasks).
 
-    Original          LAMA's test facts; up to 1000 other facts per relation to search with, 80-20
-    T-REx             the facts to search with, split 60 / 20 / 20
+    Original          LAMA's test facts; up to 1000 other facts per relation for search, 80-20
+    T-REx             the facts for search, split 60 / 20 / 20
     Original-RoBERTa  Original, objects in the common vocabulary of BERT and RoBERTa
 
-The files hold labels only. Module own makes facts to search with out of our own pulls.
+The files hold only labels. Module own creates facts for search from our own pulls.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ from kgprobe.knowledge.facts import by_number
 from kgprobe.settings.benchmarks import PromptFacts
 from kgprobe.templates import answer_is_last
 
-#: variant -> (folder of the facts, file of the words that can be answered)
+#: variant -> (folder of the facts, file of the common vocabulary)
 VARIANTS = {
     "original": ("trex_original", "common_vocab_cased.txt"),
     "trex": ("trex_extend", "common_vocab_cased.txt"),
@@ -29,7 +29,7 @@ VARIANTS = {
 
 
 def read_facts(folder: Path, relations: Sequence[str] | None = None) -> list[Fact]:
-    """The facts of `folder/{relation}/{train,dev,test}.jsonl`, in file order, relations by number.
+    """Read `folder/{relation}/{train,dev,test}.jsonl` in file order, relations by number.
 
     Raises TaskError for missing files, and for lines without `sub` or `obj`.
     """
@@ -48,7 +48,7 @@ def read_facts(folder: Path, relations: Sequence[str] | None = None) -> list[Fac
 
 
 def read_vocabulary(path: Path) -> list[str]:
-    """The words of a file with one word per line, sorted."""
+    """Read a file with one word per line; return the distinct words, sorted."""
     existing(path, "common vocabulary", "lama")
     return sorted({word for _, word in text_lines(path)})
 
@@ -62,11 +62,11 @@ def build(
     reason: str = "",
     funnel: Funnel | None = None,
 ) -> Task:
-    """The task of `facts`.
+    """Build a task from `facts`.
 
-    `keep` tells which objects stay, `reason` names it in the funnel: without it facts whose object
-    is not in the vocabulary are counted and stay, since models differ in what they can answer.
-    `funnel` already holds what was counted while facts were gathered.
+    `keep` tells which objects stay; `reason` names this filter in the funnel. Facts whose object is
+    not in the vocabulary are counted but stay, since models differ in what they can predict.
+    `funnel` already holds the counts from gathering the facts.
     """
     name = task["benchmark"]
     funnel = funnel or Funnel(name)
@@ -94,7 +94,7 @@ def build(
 
 
 def examples(facts: Sequence[Fact]) -> list[Example]:
-    """One example per fact; a label pair that repeats in its split keeps its row."""
+    """Return one example per fact; a label pair repeated in its split keeps all its rows."""
     rows: dict[tuple[str, str], int] = {}
     seen: dict[tuple[str, ...], int] = {}
     items = []
@@ -118,10 +118,10 @@ def describe(
     template_rows: Sequence[dict[str, str]],
     triggers: int,
 ) -> dict[str, Any]:
-    """task.json: templates of the search and of published prompts, names and types of relations.
+    """Return task.json: templates for search and published prompts, names and types of relations.
 
     `published`: prompt (manual, lpaqa) -> relation -> row of its file. `template_rows`: rows of
-    templates.tsv, for causal models where a published manual one does not end in the answer.
+    templates.tsv, used for causal models if a published manual template does not end in [Y].
     """
     chosen = sorted(set(relations), key=by_number)
     endings = templates.own_endings(list(template_rows))
@@ -155,7 +155,7 @@ def describe(
 
 
 def read_published(folder: Path) -> dict[str, dict[str, dict[str, str]]]:
-    """LAMA's manual templates and LPAQA's best single ones, out of a folder of LAMA's files."""
+    """Read LAMA's manual templates and LPAQA's best single ones from a folder of LAMA's files."""
     return {
         "manual": templates.read_templates(folder / "relations.jsonl"),
         "lpaqa": templates.read_templates(folder / "optiprompt" / "LPAQA_relations.jsonl"),
@@ -163,19 +163,19 @@ def read_published(folder: Path) -> dict[str, dict[str, dict[str, str]]]:
 
 
 def ends(facts: Sequence[Fact]) -> tuple[list[str], list[str]]:
-    """Subjects and objects of facts."""
+    """Return (subjects, objects) of facts."""
     return [f.subject for f in facts], [f.object for f in facts]
 
 
 def count_splits(funnel: Funnel, relation: str, facts: Sequence[Fact], step: str) -> None:
-    """A step for each split of a relation's facts; `step` formats its name."""
+    """Add a step for each split of a relation's facts; `step` formats its name."""
     for split in SPLITS:
         some = [fact for fact in facts if fact.split == split]
         funnel.add(relation, step.format(split), len(facts), len(some), *ends(some))
 
 
 def _count_flags(examples: Sequence[Example], funnel: Funnel) -> None:
-    """Steps of the no-overlap subset: test facts that have each flag, then the subset."""
+    """Add steps for the no-overlap subset: test facts without each flag, then without any."""
     for group in dict.fromkeys(e.group for e in examples):
         test = [e for e in examples if e.group == group and e.split == "test"]
         for flag in FLAGS:

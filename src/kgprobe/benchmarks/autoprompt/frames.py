@@ -1,7 +1,7 @@
-"""The parts of every task for searched prompts: examples, words, templates, counted steps.
+"""The files of every task for prompt search: examples, vocabulary, templates, funnel.
 
 A task is a folder: examples.parquet (EXAMPLES), vocabulary.json (the words or classes that can be
-answered), task.json (templates per kind of model, names, notes), funnel.parquet (FUNNEL).
+predicted), task.json (templates per kind of model, names, notes), funnel.parquet (FUNNEL).
 """
 
 import json
@@ -18,12 +18,12 @@ from kgprobe.schema import EXAMPLES, FUNNEL
 from kgprobe.settings.benchmarks import Rows
 
 SPLITS = ("train", "dev", "test")
-#: What a test fact has that keeps it out of the no-overlap subset.
+#: Flags that exclude a test fact from the no-overlap subset.
 FLAGS = ("pair", "inverse", "within", "same")
 
 
 class TaskError(ValueError):
-    """A task cannot be built; the message names the source, the place and the remedy."""
+    """A task cannot be built; the message names the source, the location and the remedy."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Task:
-    """A task as it is written: EXAMPLES, words, task.json, FUNNEL."""
+    """The content of a task's files: EXAMPLES, vocabulary, task.json, FUNNEL."""
 
     examples: pl.DataFrame
     vocabulary: list[str]
@@ -52,7 +52,7 @@ class Task:
 
 
 def frame(examples: Iterable[Example]) -> pl.DataFrame:
-    """EXAMPLES; fields as JSON with sorted keys, lists without repeats, in order of first use."""
+    """Return EXAMPLES; fields become JSON with sorted keys, lists lose repeated values."""
     rows = []
     for e in examples:
         fields = json.dumps(dict(e.fields), sort_keys=True, ensure_ascii=False)
@@ -62,9 +62,9 @@ def frame(examples: Iterable[Example]) -> pl.DataFrame:
 
 
 def require(counts: Mapping[str, Mapping[str, int]], least: Rows, source: str, remedy: str) -> None:
-    """Raise TaskError unless every group has at least `least` examples of every split.
+    """Raise TaskError unless every group has at least `least` examples in every split.
 
-    `counts`: group -> split -> number. The message lists group, needed and found of every one.
+    `counts`: group -> split -> number. The message lists group, needed and found number of each.
     """
     short = [
         f"{group or 'all'}: {split} needs {needed}, found {by_split.get(split, 0)}"
@@ -79,7 +79,7 @@ def require(counts: Mapping[str, Mapping[str, int]], least: Rows, source: str, r
 
 
 def sizes(examples: Iterable[Example]) -> dict[str, dict[str, int]]:
-    """group -> split -> number of examples."""
+    """Return group -> split -> number of examples."""
     counts: dict[str, dict[str, int]] = {}
     for example in examples:
         splits = counts.setdefault(example.group, {})
@@ -88,7 +88,7 @@ def sizes(examples: Iterable[Example]) -> dict[str, dict[str, int]]:
 
 
 def existing(path: Path, what: str, source: str) -> Path:
-    """`path`, or TaskError that says which source of the config must bring it."""
+    """Return `path`. If it is missing, raise TaskError that names the source in the config."""
     if not path.exists():
         raise TaskError(
             f"{path}: no such file or folder ({what}); set sources.{source}.folder in the config "
@@ -98,7 +98,7 @@ def existing(path: Path, what: str, source: str) -> Path:
 
 
 def write(task: Task, folder: Path, provenance: Mapping[str, object]) -> None:
-    """Write the four files of a task; each appears whole or not at all."""
+    """Write the four files of a task, each atomically."""
     schema.write(task.examples, EXAMPLES, folder / "examples.parquet", provenance)
     schema.write(task.funnel, FUNNEL, folder / "funnel.parquet", provenance)
     for name, value in (("vocabulary", task.vocabulary), ("task", task.task)):
@@ -108,8 +108,8 @@ def write(task: Task, folder: Path, provenance: Mapping[str, object]) -> None:
 
 
 def part(examples: pl.DataFrame, settings: Mapping[str, Any], seed: int = 0) -> pl.DataFrame:
-    """The EXAMPLES that a search and its rivals are given: `groups` (null: all), and at most `most`
-    facts of a split and group, by hash of the facts."""
+    """Return the EXAMPLES for a search and its baselines: `groups` (null: all), and at most `most`
+    facts per split and group, by hash of the facts."""
     groups = settings.get("groups")
     if groups is not None:
         examples = examples.filter(pl.col("group").is_in(list(groups)))
@@ -120,7 +120,7 @@ def part(examples: pl.DataFrame, settings: Mapping[str, Any], seed: int = 0) -> 
 
 
 def _fewer(examples: pl.DataFrame, split: str, most: int, seed: int) -> pl.DataFrame:
-    """At most so many facts of a split and group."""
+    """Keep at most `most` facts per group of one split."""
     rows = examples.filter(pl.col("split") == split)
     facts = take(rows.select("group", "fact").unique(), most, seed, ["fact"], ["group"], split)
     kept = rows.join(facts, on=["group", "fact"], how="semi")

@@ -1,7 +1,7 @@
-"""Facts of an own graph as a task, split as the paper's T-REx set.
+"""Facts of a user-supplied graph as a task, split like the paper's T-REx set.
 
-All facts of a subject are in one split, and of all subjects of its name, so that no test subject
-was searched with.
+All facts of a subject, and of all subjects with its name, are in one split, so that no test subject
+is used in the search.
 """
 
 import itertools
@@ -18,7 +18,7 @@ from kgprobe.knowledge.facts import fact_id
 from kgprobe.sampling import hash_key, split
 from kgprobe.settings.benchmarks import PromptGraph
 
-#: relations that an error names where none has enough facts, the largest first
+#: how many of the largest relations an error names if none has enough facts
 FEW = 5
 
 
@@ -30,11 +30,11 @@ def build(
     triggers: int,
     seed: int,
 ) -> Task:
-    """The task `name` of FACTS.
+    """Build the task `name` from FACTS.
 
-    templates: rows of the graph's templates, of which the first of a relation is the manual prompt.
+    templates: rows of the graph's templates; the first of a relation is the manual prompt.
     Relations are those of the settings, else all with a template and enough examples; the funnel
-    tells of the others. Raises TaskError where none has enough.
+    lists the others. Raises TaskError if none has enough.
     """
     labeled = facts.drop_nulls(["subject_label", "object_label"]).with_columns(fact=fact_id())
     manual, funnel = first_manual(templates), Funnel(name)
@@ -60,7 +60,7 @@ def build(
     relations = list(dict.fromkeys(fact.group for fact in chosen))
     published = {"manual": {relation: manual[relation] for relation in relations}}
     task = prompt_facts.describe(name, "facts", relations, published, templates, triggers)
-    # every word that is an answer somewhere in the graph, as the common vocabulary is of LAMA's
+    # every label that is an answer somewhere in the graph, like LAMA's common vocabulary
     vocabulary = sorted(labeled["object_label"].unique())
     return Task(frame(examples), vocabulary, task, funnel.frame())
 
@@ -73,13 +73,13 @@ def _relation(
     seed: int,
     funnel: Funnel,
 ) -> list[Fact]:
-    """The facts of one relation, in their splits; rows: fact, subject, its label, the object's."""
-    # subjects of one name are one subject of a prompt, and the first of them stands for all
+    """Return the split facts of one relation; rows: fact, subject, subject label, object label."""
+    # a prompt cannot tell apart subjects with one name, so the first represents all of them
     first = {label: subject for _, subject, label, _ in reversed(rows)}
     ordered = sorted(rows, key=lambda row: (hash_key(seed, name, first[row[2]]), row))
     order: list[tuple[str, ...]] = []
     for _, group in itertools.groupby(ordered, key=lambda row: first[row[2]]):
-        # a subject with a part of its facts would lack right answers
+        # a subject with only some of its facts would lack correct answers
         if len(order) + len(whole := list(group)) <= settings.most:
             order += whole
     funnel.add(relation, f"at most {settings.most}", len(rows), len(order))

@@ -1,7 +1,7 @@
-"""Facts that stand in more than one split: counted, and treated by a named switch.
+"""Facts that are in more than one split: count them, and treat them as a switch says.
 
-Facts are compared as label pairs, because the published files have no ids: two entities of one name
-count as one (docs/papers/autoprompt.md, Overlap).
+Facts are compared as label pairs, because the published files have no ids: two entities with the
+same name count as one (docs/papers/autoprompt.md, Overlap).
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from kgprobe.benchmarks.funnel import Funnel
 
 
 class Fact(NamedTuple):
-    """A fact in words, in its split; `key` names the row."""
+    """A fact as labels, with its split; `key` identifies the row."""
 
     group: str
     split: str
@@ -26,10 +26,10 @@ class Fact(NamedTuple):
 
 
 def settle(facts: Sequence[Fact], switch: str, funnel: Funnel, source: str) -> list[Fact]:
-    """The facts under `switch`, in their order; every relation's shared facts are counted.
+    """Return the facts that `switch` keeps, in order, and count every relation's shared facts.
 
-    error: a test fact in train or dev raises TaskError; remove_train: it leaves train and dev (and
-    a dev fact leaves train); keep: published sets stay as published, beside a no-overlap score.
+    error: a test fact in train or dev raises TaskError; remove_train: it is removed from train and
+    dev (and a dev fact from train); keep: published sets are unchanged, with a no-overlap score.
     """
     kept: list[Fact] = []
     bad = []
@@ -60,11 +60,11 @@ def settle(facts: Sequence[Fact], switch: str, funnel: Funnel, source: str) -> l
 
 
 def flags(facts: Sequence[Fact]) -> list[list[str]]:
-    """What keeps each fact out of the no-overlap subset, in the order of `facts`.
+    """Return the flags that exclude each fact from the no-overlap subset, in the order of `facts`.
 
     pair, inverse: the fact, or the fact with its ends exchanged, is in an earlier split of its
-    relation (train and dev for test, train for dev). within: the object's string is part of the
-    subject's, case observed. same: they are equal.
+    relation (train and dev for test, train for dev). within: the object's label is a substring of
+    the subject's, case-sensitive. same: they are equal.
     """
     known: dict[str, set[tuple[str, str]]] = {}
     dev: dict[str, set[tuple[str, str]]] = {}
@@ -88,7 +88,7 @@ def flags(facts: Sequence[Fact]) -> list[list[str]]:
 
 
 def others(facts: Sequence[Fact]) -> list[list[str]]:
-    """Further right answers of each fact's subject and relation, of any split, sorted."""
+    """Return further correct answers of each fact's subject and relation, of any split, sorted."""
     right: dict[tuple[str, str], set[str]] = {}
     for fact in facts:
         right.setdefault((fact.group, fact.subject), set()).add(fact.object)

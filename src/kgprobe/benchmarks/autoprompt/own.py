@@ -1,7 +1,7 @@
-"""Facts to search with, out of our own pulls of T-REx and Wikidata.
+"""Facts for search from our own pulls of T-REx and Wikidata.
 
-The released order: T-REx facts first; where they are fewer than 1000, Wikidata rows that pass every
-filter; no test fact among them; a random split. There is no filter subject != object.
+The released procedure: T-REx facts first; if there are fewer than 1000, Wikidata facts that pass
+every filter; no test facts; a random split. There is no filter subject != object.
 """
 
 from collections.abc import Collection, Sequence
@@ -12,7 +12,7 @@ from kgprobe.benchmarks.autoprompt.overlap import Fact
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.sampling import hash_key
 
-#: Shares of the splits (paper): facts to search with beside a test of its own, or with one of them.
+#: Proportions of the splits (paper), for tasks with their own test facts and for those without.
 PROPORTIONS = {
     "original": {"train": 0.8, "dev": 0.2},
     "trex": {"train": 0.6, "dev": 0.2, "test": 0.2},
@@ -32,13 +32,13 @@ def collect(
     seed: int,
     funnel: Funnel,
 ) -> list[Fact]:
-    """At most `most` facts of every relation, split as the `variant` of the task asks.
+    """Collect at most `most` facts of every relation, split as the task's `variant` requires.
 
-    test: facts that must not occur, as label pairs (the published files have no ids). trex,
-    wikidata: FACTS. pages: ids of the subjects with a Wikipedia page, None where that is unknown.
-    vocabulary: the objects that can be answered. From both sources come labeled facts outside the
-    test with such an object; from Wikidata only those whose subject has a page and a label that is
-    not its id. What each filter drops is counted in `funnel`.
+    test: facts to exclude, as label pairs (the published files have no ids). trex, wikidata: FACTS.
+    pages: ids of the subjects with a Wikipedia page, None if unknown. vocabulary: the objects that
+    can be predicted. Facts must be labeled, not in the test, and have an object in the vocabulary;
+    those from Wikidata also need a subject with a page and a label other than its id. `funnel`
+    counts what each filter drops.
     """
     barred: dict[str, set[tuple[str, str]]] = {}
     for fact in test:
@@ -65,7 +65,7 @@ def collect(
 
 
 def with_page(statements: pl.DataFrame) -> set[str] | None:
-    """Subjects of STATEMENTS with a Wikipedia page, by their sitelinks; None without any."""
+    """Return the subjects of STATEMENTS that have sitelinks; None if no sitelinks are known."""
     known = statements.filter(pl.col("subject_sitelinks").is_not_null())
     if not known.height:
         return None
@@ -73,7 +73,7 @@ def with_page(statements: pl.DataFrame) -> set[str] | None:
 
 
 def _rows(facts: pl.DataFrame, relation: str) -> list[tuple[str, ...]]:
-    """(subject, label, object, label) of the labeled facts of a relation, sorted by ids."""
+    """Return (subject, label, object, label) of a relation's labeled facts, sorted by ids."""
     columns = ("subject", "subject_label", "object", "object_label")
     rel = facts.filter(relation=relation).select(columns).drop_nulls().unique(["subject", "object"])
     return rel.sort("subject", "object").rows()
@@ -97,7 +97,7 @@ def _usable(
 def _sample(
     rows: Sequence[tuple[str, ...]], most: int, seed: int, relation: str
 ) -> list[tuple[str, ...]]:
-    """At most so many rows by seeded hash of their ids: more facts change few of them."""
+    """Sample at most `most` rows by seeded hash of their ids: new facts change few of them."""
     return sorted(rows, key=lambda r: (hash_key(seed, "search", relation, r[0], r[2]), r))[:most]
 
 

@@ -1,10 +1,10 @@
-"""Perturbed contexts: another object of the relation in the place of the true one.
+"""Perturbed contexts: replace the correct object by another object of the relation.
 
-What `fact` and `released` do (docs/papers/autoprompt.md, Decisions):
+The modes `fact` and `released` (docs/papers/autoprompt.md, Decisions):
 
-fact: one new object per fact, never a right answer of its subject, in the annotated slot only.
-released: any other object; at test one per sentence, and in place of every occurrence of the old
-one, which breaks the sentences of a fact up into groups.
+fact: one new object per fact, never a correct answer of its subject, in the annotated slot only.
+released: any other object; in the test set one per sentence, replacing every occurrence of the old
+object, which splits the sentences of a fact into groups.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from kgprobe.sampling import hash_key
 
 
 class ObjectMention(NamedTuple):
-    """A context, the object as it is written there, and where (-1: cut away)."""
+    """A context, the object's surface form in it, and its start (-1: truncated)."""
 
     text: str
     surface: str
@@ -23,7 +23,7 @@ class ObjectMention(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A context after the exchange: its text, the new label and surface, the old surface."""
+    """A context after replacement: its text, the new label and surface form, the old one."""
 
     text: str
     label: str
@@ -33,16 +33,16 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class Pools:
-    """Object labels of a relation, each with the ways in which its sentences write it, sorted.
+    """Object labels of a relation, each with its surface forms in sentences, sorted.
 
-    Every text stands beside its case-folded form.
+    Every text is paired with its case-folded form.
     """
 
     surfaces: Mapping[tuple[str, str], tuple[tuple[str, str], ...]]
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[str, str]]) -> "Pools":
-        """From (label, surface) pairs."""
+        """Create pools from (label, surface) pairs."""
         forms: dict[str, set[str]] = {}
         for label, surface in pairs:
             forms.setdefault(label, set()).add(surface)
@@ -50,11 +50,11 @@ class Pools:
         return cls({(label, label.casefold()): some for label, some in surfaces.items()})
 
     def list_surfaces(self, labels: Iterable[str]) -> list[str]:
-        """All surfaces of the labels."""
+        """Return all surface forms of the labels."""
         return [s for n in labels for s, _ in self.surfaces.get((n, n.casefold()), ())]
 
     def without(self, barred: Iterable[str]) -> list[tuple[str, list[str]]]:
-        """(label, surfaces) that are no `barred` text, case ignored."""
+        """Return (label, surfaces) without `barred` texts, ignoring case."""
         never = {text.casefold() for text in barred}
         left = [
             (label, [s for s, folded in surfaces if folded not in never])
@@ -65,7 +65,7 @@ class Pools:
 
 
 def draw(options: Sequence[tuple[str, list[str]]], seed: int, *parts: str) -> tuple[str, str]:
-    """(label, surface) out of `options` by hash of `parts`."""
+    """Draw (label, surface) from `options` by hash of `parts`."""
     label, surfaces = options[hash_key(seed, "object", *parts) % len(options)]
     return label, surfaces[hash_key(seed, "surface", *parts) % len(surfaces)]
 
@@ -80,13 +80,13 @@ def perturb(
     mode: str,
     split: str,
 ) -> list[Change]:
-    """The contexts of a fact with another object; none where the relation has no other.
+    """Return the contexts of a fact with another object; none if the relation has no other.
 
-    `old` is the object's label, `right` further right answers of the subject.
+    `old` is the object's label, `right` further correct answers of the subject.
     """
     if mode == "released":
         return _released(pools, fact, old, contexts, seed, split)
-    # what a right answer is called in other sentences is barred, too
+    # also exclude the surface forms of correct answers in other sentences
     barred = [old, *right, *(m.surface for m in contexts), *pools.list_surfaces([old, *right])]
     options = pools.without(barred)
     if not options:
@@ -114,6 +114,6 @@ def _released(
 
 
 def _slot(mention: ObjectMention, surface: str) -> str:
-    """The context with `surface` in the annotated place."""
+    """Return the context with `surface` at the annotated position."""
     text, was, start = mention
     return text[:start] + surface + text[start + len(was) :]

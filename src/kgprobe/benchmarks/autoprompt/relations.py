@@ -1,8 +1,8 @@
-"""Relation extraction: sentences that hold a fact, as examples (docs/papers/autoprompt.md, Tasks).
+"""Relation extraction: sentences that state a fact, as examples (docs/papers/autoprompt.md, Tasks).
 
-The records are LAMA's T-REx facts with evidences: a sentence whose object is [MASK], and the way in
-which subject and object are written there. The paper's own training sentences are not public, so
-the facts themselves are split, by subject: train and test share neither a fact nor a subject.
+The records are LAMA's T-REx facts with evidences: a sentence whose object is [MASK], and the
+surface forms of subject and object in it. The paper's own training sentences are not public, so
+the facts are split, by subject: train and test share neither facts nor subjects.
 """
 
 import codecs
@@ -28,7 +28,7 @@ _WORD = re.compile(r"\S+")
 
 
 class Evidence(NamedTuple):
-    """A sentence with [MASK] in place of the object, and both ends as the sentence has them."""
+    """A sentence with [MASK] as the object, and the surface forms of both ends in it."""
 
     subject: str
     object: str
@@ -48,10 +48,10 @@ class Record:
 
 
 def read_records(folder: Path, exclude: Sequence[str] = ()) -> list[Record]:
-    """Records of every relation in `folder`: {relation}.jsonl[.gz], or {relation}/test.jsonl.
+    """Read the records of every relation in `folder`: {relation}.jsonl[.gz], or the archive's form
+    {relation}/test.jsonl, of which rows without evidences are skipped.
 
-    The second form is that of the archive. Files without evidences there are passed over. Raises
-    TaskError for other rows, for sentences without exactly one [MASK], and when nothing is found.
+    Raises TaskError for invalid rows, for sentences without exactly one [MASK], and for no records.
     """
     existing(folder, "LAMA's facts with evidence sentences", "trex_sentences")
     records: list[Record] = []
@@ -71,10 +71,10 @@ def build(
     seed: int,
     perturbed: str = "",
 ) -> Task:
-    """The task of `records`; `perturbed`: "" (original), fact (default) or released.
+    """Build a task from `records`; `perturbed`: "" (original), fact (default) or released.
 
-    Training facts give one sentence, drawn once by seeded hash and cut to `settings.words` words;
-    test facts all distinct sentences of at most so many.
+    Train and dev facts give one sentence, drawn once by seeded hash and cut to `settings.words`
+    words; test facts give all distinct sentences of at most that many words.
     """
     funnel = Funnel(task["benchmark"])
     examples: list[Example] = []
@@ -94,7 +94,7 @@ def build(
 
 
 def split_of(record: Record, shares: Sequence[float], seed: int) -> str:
-    """train, dev or test by hash of the subject, the same in every relation."""
+    """Return train, dev or test by hash of the subject, the same in every relation."""
     place = hash_key(seed, "subject", record.subject_id) / 2**64
     return "train" if place < shares[0] else "dev" if place < sum(shares[:2]) else "test"
 
@@ -127,7 +127,7 @@ def _relation(
         left = [record for record in rows if chosen[record.fact]]
         funnel.add(relation, f"{split}: facts with a sentence", len(rows), len(left), *_ends(left))
     test = [record.fact for record, split in placed if split == "test"]
-    # perturbed ones may differ in the place that is exchanged
+    # perturbed contexts can differ in the position that is replaced
     contexts = sum(len({c if perturbed else c.text for c in chosen[fact]}) for fact in test)
     funnel.add(relation, "test: equal contexts dropped", _total(short, test), contexts)
     if not perturbed:
@@ -140,7 +140,7 @@ def _relation(
 def _distinct(
     records: Sequence[Record], words: int, funnel: Funnel
 ) -> tuple[dict[str, list[Evidence]], dict[str, list[Evidence]]]:
-    """(distinct evidences, those of at most `words` words) by fact; both steps are counted."""
+    """Return (distinct evidences, those of at most `words` words) by fact, and count both steps."""
     relation = records[0].relation
     distinct = {r.fact: list(dict.fromkeys(r.evidences)) for r in records}
     short = {
@@ -162,7 +162,7 @@ def _examples(
     flagged: Sequence[str],
     right: Sequence[str],
 ) -> Iterator[Example]:
-    """Equal contexts are one, with all the ways in which they write the object."""
+    """Yield an example per distinct context, with all surface forms of the object in it."""
     surfaces: dict[str, list[str]] = {}
     for context in contexts:
         surfaces.setdefault(context.text, []).append(context.surface)
@@ -180,7 +180,7 @@ def _perturbed(
     mode: str,
     funnel: Funnel,
 ) -> list[Example]:
-    """Examples with another object of the relation; what could not be replaced is counted."""
+    """Return examples with another object of the relation; count facts without another."""
     pools = Pools.of((r.object, m.surface) for r, _ in placed for m in chosen[r.fact])
     items, without, mentions = [], 0, 0
     usable = [(record, split) for record, split in placed if chosen[record.fact]]
@@ -203,8 +203,8 @@ def _perturbed(
 
 
 def _contexts(evidences: Sequence[Evidence], words: int) -> list[ObjectMention]:
-    """Sentences cut to `words` words with the object in its place; equal ones once, in order. Where
-    the cut takes the object away, `start` is -1."""
+    """Return the distinct sentences, cut to `words` words, with the object filled in. `start` is -1
+    if the cut removes the object."""
     mentions: dict[tuple[str, str, int], None] = {}
     for evidence in evidences:
         ends = [match.end() for match in _WORD.finditer(evidence.sentence)]

@@ -1,8 +1,8 @@
 """Templates of the tasks, per kind of model (docs/papers/autoprompt.md, Templates).
 
 A template has fields {sub}, {context}, ..., trigger tokens [T] (`[T]x5` for five), and [P], the
-predicted token. Causal models answer at the end: what stands behind [P] is cut, and a template
-whose answer is not last is none for them.
+predicted token. Causal models predict at the end: text after [P] is cut, and templates whose answer
+is not last are not used for them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,14 +14,14 @@ from kgprobe.templates import answer_is_last, as_prompt_template, cut, sentence
 
 
 def _by_kind(text: str, causal: str = "") -> dict[str, str]:
-    """A text for each kind of model; a causal one ends with the prediction."""
+    """Return a text for each kind of model; the causal one ends with [P]."""
     shorter = causal or text.removesuffix(".").rstrip()
     return {"masked": text, "causal": shorter, "seq2seq": text}
 
 
 _WITH_CONTEXT = "{context} {sub} [T]x%d [P] ."
-#: Task -> kind of model -> template of the search, with %d for the number of triggers. `roberta`:
-#: a masked model that was not trained on pairs of segments, where the released code differs.
+#: Task -> kind of model -> search template, with %d for the number of triggers. `roberta`: a
+#: masked model that was not trained on segment pairs, where the released code differs.
 SEARCH: Mapping[str, Mapping[str, str]] = {
     "facts": _by_kind("{sub} [T]x%d [P] ."),
     "relation_extraction": {
@@ -30,26 +30,26 @@ SEARCH: Mapping[str, Mapping[str, str]] = {
         "roberta": _WITH_CONTEXT,
     },
     "sst2": _by_kind("{sentence} [T]x%d [P] ."),
-    # the released example has the prediction before the trigger; a causal model cannot
+    # in the released example [P] precedes the triggers, which causal models cannot do
     "sick": _by_kind("{prem} [P] [T]x%d {hyp}", "{prem} ? {hyp} [T]x%d [P]"),
 }
-#: The manual prompt of the paper for sentiment and its label words; inference has none.
+#: The paper's manual prompt for sentiment and its label words; there is none for inference.
 MANUAL_SST2 = _by_kind("{sentence} this movie was [P].")
 WORDS_SST2 = {"negative": ["terrible"], "positive": ["fantastic"]}
-#: The field that loses words when an example is longer than the model's window.
+#: The field that is truncated if an example exceeds the model's window.
 TRUNCATE = {"facts": "", "relation_extraction": "context", "sst2": "sentence", "sick": "prem"}
 
 
 def search_templates(task: str, triggers: int) -> dict[str, str]:
-    """kind -> template with `triggers` trigger tokens."""
+    """Return kind -> template with `triggers` trigger tokens."""
     return {kind: text % triggers for kind, text in SEARCH[task].items()}
 
 
 def manual(text: str, context: bool = False, ending: str = "") -> dict[str, str]:
-    """kind -> prompt template of a text with [X] and [Y]; verbatim but for the slots' names.
+    """Return kind -> prompt template of a text with [X] and [Y], verbatim except for slot names.
 
-    `context`: the same sentence stands in front as in the search. `ending`: a template that causal
-    models get instead where the answer is not last in `text`. Without one they get none.
+    `context`: prepend the sentence as in the search. `ending`: the template for causal models if
+    the answer is not last in `text`; without it they get none.
     """
     by_kind = {"masked": text, "seq2seq": text}
     if causal := text if answer_is_last(text) else ending:
@@ -63,7 +63,7 @@ def manual(text: str, context: bool = False, ending: str = "") -> dict[str, str]
 
 
 def own_endings(rows: list[dict[str, str]]) -> dict[str, str]:
-    """relation -> the first of our own templates (rows of templates.tsv) whose answer is last."""
+    """Return relation -> our first template (rows of templates.tsv) in which the answer is last."""
     texts: dict[str, str] = {}
     for row in sorted(rows, key=lambda r: (r["relation"], r["kind"] != "manual", int(r["index"]))):
         if answer_is_last(row["text"]):
@@ -72,8 +72,8 @@ def own_endings(rows: list[dict[str, str]]) -> dict[str, str]:
 
 
 def first_manual(rows: Iterable[Mapping[str, str]]) -> dict[str, dict[str, str]]:
-    """relation -> its first manual template in rows of templates.tsv, as a row of a file of
-    templates."""
+    """Return relation -> its first manual template in rows of templates.tsv, in the format of
+    `read_templates`."""
     templates: dict[str, dict[str, str]] = {}
     for row in sorted(rows, key=lambda r: int(r["index"])):
         if row["kind"] == "manual":
@@ -83,9 +83,9 @@ def first_manual(rows: Iterable[Mapping[str, str]]) -> dict[str, dict[str, str]]
 
 
 def read_templates(path: Path) -> dict[str, dict[str, str]]:
-    """relation -> its row (template, and label and type where the file has them).
+    """Read relation -> its row (template, and label and type if the file has them).
 
-    Raises TaskError for a row without relation or with another number of [X] or [Y] than one.
+    Raises TaskError for a row without relation or template, or without one [X] and one [Y].
     """
     existing(path, "one template per relation", "lama")
     rows: dict[str, dict[str, str]] = {}

@@ -1,10 +1,10 @@
-"""Facts of the embedded world as a task, so that a search runs where nothing else is at hand.
+"""Facts of the embedded knowledge graph as a task, so that a search can run without other data.
 
-What control models know is known: they were trained on a part of the facts. A prompt can only be
-found on facts that the model holds, so train and dev are training facts; the test has training
-facts that the search never saw and, beside them, held-out ones, on which a calibrated prompt stays
-near chance. The id of a fact is that of the table of training facts, which tells the two splits
-apart. For a model from elsewhere the splits mean nothing, and all test facts count alike.
+The knowledge of control models is known: they were trained on a part of the facts. A prompt can
+only be found with facts that the model has learned, so train and dev are training facts; the test
+set has other training facts and, in addition, held-out facts, on which a calibrated prompt stays
+near chance. Fact ids are those of the table of training facts, which tells the two apart. For other
+models this distinction has no meaning, and all test facts count alike.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,12 +32,12 @@ def build(
     triggers: int,
     seed: int,
 ) -> Task:
-    """The task auto_world of FACTS and TRAINED_ON.
+    """Build the task auto_world from FACTS and TRAINED_ON.
 
-    forms: id of an object -> the form that it takes in sentences. templates: rows of templates.tsv,
-    of which the first manual one is the manual prompt. Trained-on facts are split by hash of the
-    subject; held-out test facts, by hash, have answers that trained-on ones have. Raises TaskError
-    where facts are too few.
+    forms: id of an object -> its form in sentences. templates: rows of templates.tsv; the first
+    manual one of a relation is the manual prompt. Training facts are split by hash of the subject;
+    held-out test facts, sampled by hash, have answers that training facts have. Raises TaskError
+    if there are too few facts.
     """
     labeled = facts.drop_nulls(["subject_label", "object_label"]).with_columns(fact=fact_id())
     status = dict(trained_on.select("fact", "trained_on").rows())
@@ -48,7 +48,7 @@ def build(
         rows = labeled.filter(relation=relation).select(columns).sort("fact").rows()
         chosen += _relation(relation, rows, status, forms, settings, seed, funnel)
     examples = prompt_facts.examples(chosen)
-    # every word that is an answer somewhere in the world, as the common vocabulary is of LAMA's
+    # every form that is an answer somewhere in this graph, like LAMA's common vocabulary
     words = labeled.select("object", "object_label").unique().rows()
     vocabulary = sorted({forms.get(entity, label) for entity, label in words})
     require(sizes(examples), settings.least, NAME, "name other relations")
@@ -71,16 +71,16 @@ def _relation(
     seed: int,
     funnel: Funnel,
 ) -> list[Fact]:
-    """The facts of one relation, in their splits."""
+    """Return the facts of one relation, in their splits."""
     trained_on = [row for row in rows if status.get(row[1])]
     splits = split({row[2] for row in trained_on}, settings.shares, seed, NAME)
     facts = [
         Fact(relation, splits[subject], label, forms.get(entity, name), fact)
         for _, fact, subject, label, entity, name in trained_on
     ]
-    # no subject of the search, and answers that trained-on facts have, too: chance is the same
+    # no subjects of train and dev, and only answers of training facts, so that chance is the same
     answers = {row[4] for row in trained_on}
-    # a hash with another word would draw other facts
+    # the old word in the hash stays, because another one would draw other facts
     apart = [
         (hash_key(seed, NAME, "untaught", fact), fact, label, forms.get(entity, name))
         for _, fact, subject, label, entity, name in rows

@@ -1,9 +1,9 @@
-"""The released BEAR against a fresh pull, instance by instance (docs/papers/bear.md, Drift).
+"""Compare the released BEAR with a fresh pull, instance by instance (docs/papers/bear.md, Drift).
 
-And how near a constructed set comes to the released one, though its rules are kgprobe's own.
+Also measures how similar a constructed set is to the released one, although its rules differ.
 
-Only a pull that does not hold the released data itself says anything. A collection of statements
-that BEAR was merged into agrees with it by construction: all is `same`, and its sets come close.
+The pull must not contain the released data itself: statements that BEAR was merged into agree with
+it by construction, so that all states are `same` and the sets are similar.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from kgprobe.metrics.ranking import auc
 from kgprobe.schema import Contract
 from kgprobe.settings.benchmarks import Bear
 
-#: states in the order in which they are tried; a released instance has the first that holds
+#: states in the order in which they are tested; a released instance gets the first that applies
 STATES = (
     "statement_gone", "answer_changed", "multi_valued", "label_changed", "overlap_now",
     "unpopular_now", "same",
@@ -30,8 +30,8 @@ RELEASED_STATES = Contract(
     dict.fromkeys(("item", "relation", "state", "detail"), pl.String),
     ("item",),
 )
-#: Numbers of answers and instances that released and constructed set share, and have together.
-#: `auc`: chance that a released instance is more popular than another of the same answer.
+#: Numbers of answers and instances shared by the released and constructed set, and in their union.
+#: `auc`: probability that a released instance is more popular than another of the same answer.
 AGREEMENT = Contract(
     "AGREEMENT",
     {
@@ -49,7 +49,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class Fresh:
-    """A fresh pull and the rules by which it is read: those of the construction.
+    """A fresh pull with the settings of the construction.
 
     `statements` is STATEMENTS, `relations` the rows of bear_relations.tsv, `forms` replaces answer
     labels inside sentences (id -> form), `config` is the construction's.
@@ -66,7 +66,7 @@ class Fresh:
         return with_popularity(self.statements, self.config.popularity)
 
     def of(self, relation: str) -> tuple[Mapping[str, str], pl.DataFrame]:
-        """Row of bear_relations.tsv and statements (mapped to ancestors) of a relation."""
+        """Return a relation's row of bear_relations.tsv, and its statements mapped to ancestors."""
         rows = {row["relation"]: row for row in self.relations}
         if relation not in rows:
             raise ValueError(
@@ -88,11 +88,11 @@ class _Value:
 
 
 def states(released: BearFrames, fresh: Fresh) -> pl.DataFrame:
-    """RELEASED_STATES: the one state of every released instance; `detail`: what is there instead.
+    """Return RELEASED_STATES, one state per released instance; `detail`: what is there instead.
 
-    A statement that is gone while the subject has several other values is `statement_gone`, and so
-    is one of a subject that was deleted or merged: a pull does not tell these apart.
-    Raises ValueError for a relation that bear_relations.tsv does not have.
+    If a statement is gone and the subject has several other values, the state is `statement_gone`,
+    also for a subject that was deleted or merged: a pull cannot tell these apart.
+    Raises ValueError for a relation that is not in bear_relations.tsv.
     """
     rows = []
     for relation, group in _gold(released).group_by("relation", maintain_order=True):
@@ -110,11 +110,11 @@ def states(released: BearFrames, fresh: Fresh) -> pl.DataFrame:
 
 
 def agreement(released: BearFrames, constructed: BearFrames, fresh: Fresh) -> pl.DataFrame:
-    """AGREEMENT of a constructed set with the released one, per relation of the released.
+    """Return the AGREEMENT of a constructed set with the released one, per released relation.
 
-    `found`: released instances whose statement is in the pull at all, whatever its rank. `auc`
-    compares the popularity of released instances with that of the others of the same answer which
-    pass all filters, answers weighted by their `pairs`; null where there is nothing to compare.
+    `found`: released instances whose statement is in the pull, whatever its rank. `auc` compares
+    the popularity of released instances with that of other instances of the same answer that pass
+    all filters; answers are weighted by their `pairs`; null if there is nothing to compare.
     """
     ours, rows = _gold(constructed), []
     for relation, group in _gold(released).group_by("relation", maintain_order=True):
@@ -156,7 +156,7 @@ def _words_state(
 
 
 def _values(statements: pl.DataFrame, config: Bear) -> dict[str, dict[str, _Value]]:
-    """subject -> object -> labels and popularity in the pull, under `single_valued`."""
+    """Return subject -> object -> labels and popularity in the pull, under `single_valued`."""
     judged = statements if config.single_valued == "all_ranks" else best_rank(statements)
     least = pl.min_horizontal("subject_popularity", "object_popularity")
     values: dict[str, dict[str, _Value]] = {}
@@ -186,7 +186,7 @@ def _popularity_auc(
 
 
 def _gold(sets: BearFrames) -> pl.DataFrame:
-    """ITEMS with id and label of the answer, sorted by relation and row."""
+    """Return ITEMS with id and label of the answer, sorted by relation and row."""
     items = sets.items.with_columns(index=pl.col("answers").list.first())
     answers = sets.candidates.select(
         pl.col("set").alias("candidates"), "index", answer_id="id", answer_label="label"

@@ -1,7 +1,6 @@
-"""Balanced multiple-choice sets from statements, after BEAR (docs/papers/bear.md, Construction).
-
-The paper publishes no construction code: the rules and parameters here are kgprobe's own, chosen so
-that the invariants of the released data hold. A constructed set is not the paper's.
+"""Build balanced multiple-choice sets from statements, after BEAR (docs/papers/bear.md,
+Construction). The paper publishes no construction code: rules and parameters are kgprobe's own,
+chosen so that the invariants of the released data hold. A constructed set is not the paper's.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +27,7 @@ DROPPED = Contract(
 )
 NEEDED = "templates, needs three"
 RELATIONS = Contract("RELATIONS", {"relation": pl.String, "cardinality": pl.String}, ("relation",))
-#: The reports of a construction by the name of their frame in `NestedSets`.
+#: Contracts of a construction's reports in `NestedSets`.
 REPORTS = {
     "funnel": FUNNEL, "dropped": DROPPED, "choice": choice.CHOICE, "spares": choice.SPARES,
     "reviewed": choice.REVIEWED,
@@ -37,7 +36,7 @@ REPORTS = {
 
 @dataclass(frozen=True)
 class NestedSets:
-    """The two nested sets, and what became of every statement."""
+    """The two nested sets, and reports on every statement and relation."""
 
     big: BearFrames
     lite: BearFrames
@@ -58,14 +57,14 @@ def build(
     review: Review = Review({}),  # noqa: B008  (frozen)
     coverage: pl.DataFrame | None = None,
 ) -> NestedSets:
-    """The big and the lite set of `statements` (STATEMENTS).
+    """Build the big and the lite set from `statements` (STATEMENTS).
 
     `relations` are the rows of bear_relations.tsv, `templates` three (index, text) per relation,
-    `forms` replaces answer labels inside sentences (id -> form) after all filters and orders,
-    `review` rejects instances, which spares replace. `coverage` (COVERAGE) says which relations did
-    not come whole: the funnel then begins with how, and why. Relations without enough answers are
-    dropped and reported. Raises BalanceError should an invariant fail, ValueError when no relation
-    is left.
+    `forms` replaces answer labels inside sentences (id -> form) after filtering and sorting,
+    `review` rejects instances, which spares replace. `coverage` (COVERAGE) says which relations are
+    incomplete: their funnel starts with the method and the reason. Relations without enough answers
+    are dropped and reported. Raises BalanceError if an invariant is violated, ValueError if no
+    relation is left.
     """
     popular = with_popularity(statements, config.popularity)
     parts: dict[str, list[BearFrames]] = {"big": [], "lite": []}
@@ -130,7 +129,7 @@ def build(
 
 
 def relations_of(sets: BearFrames, relations: Sequence[Mapping[str, str]]) -> pl.DataFrame:
-    """RELATIONS of a set: the cardinality that bear_relations.tsv gives to each, else 1:N."""
+    """Return RELATIONS of a set: cardinalities from bear_relations.tsv, by default 1:N."""
     known = {row["relation"]: row["cardinality"] for row in relations}
     names = sets.items["relation"].unique().sort().to_list()
     return pl.DataFrame(
@@ -139,10 +138,10 @@ def relations_of(sets: BearFrames, relations: Sequence[Mapping[str, str]]) -> pl
 
 
 def with_popularity(statements: pl.DataFrame, key: str) -> pl.DataFrame:
-    """Adds subject_popularity and object_popularity.
+    """Add subject_popularity and object_popularity.
 
-    `sitelinks`: as pulled, unknown counts as 0. `statements`: in how many statements of the whole
-    pull the entity stands, for sources that know no sitelinks.
+    `sitelinks`: as pulled, unknown counts as 0. `statements`: the number of statements of the whole
+    pull that contain the entity, for sources without sitelinks.
     """
     if key == "sitelinks":
         return statements.with_columns(
@@ -174,7 +173,7 @@ def _frames(
 
 
 def _count(funnel: Funnel, relation: str, judged: pl.DataFrame) -> None:
-    """One row per filter: rows in and out, distinct subjects and answers left."""
+    """Add a step per filter: rows in and out, distinct subjects and answers left."""
     alive = judged
     for step in ("pulled", *REASONS):
         left = alive.filter(pl.col("reason").is_null() | (pl.col("reason") != step))

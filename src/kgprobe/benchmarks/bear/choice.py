@@ -1,6 +1,6 @@
-"""Which answers and instances a BEAR set takes, and who replaces a rejected one.
+"""Choose the answers and instances of a BEAR set, and replacements for rejected instances.
 
-docs/papers/bear.md, Choice. No random numbers: popularity, then counts, then ids decide.
+docs/papers/bear.md, Choice. Nothing is random: popularity decides, then counts, then ids.
 """
 
 from collections.abc import Collection, Mapping
@@ -12,8 +12,8 @@ from kgprobe.benchmarks.bear.filters import by_id
 from kgprobe.schema import Contract
 from kgprobe.settings.benchmarks import Bear, Size
 
-#: `tried`: numbers of answers that were too many; the bounds are the popularity of the last answer
-#: and instance taken and of the first ones left out (null: nothing was left).
+#: `tried`: how many numbers of answers were too large; the bounds are the popularity of the last
+#: answer and instance taken and of the first ones left out (null: none was left out).
 BOUNDS = ("last_answer", "next_answer", "last_instance", "next_instance")
 CHOICE = Contract(
     "CHOICE",
@@ -44,7 +44,7 @@ REJECT, KEEP = "reject", "keep"
 
 @dataclass(frozen=True)
 class RelationSample:
-    """The instances of one relation: `frame` in final order; `bounds` are those of CHOICE."""
+    """The instances of one relation: `frame` in final order; `bounds` as in CHOICE."""
 
     frame: pl.DataFrame
     answers: int
@@ -57,13 +57,13 @@ class RelationSample:
 
 @dataclass(frozen=True)
 class Review:
-    """Verdicts on instances: (relation, subject) -> note of why it is rejected."""
+    """Verdicts on instances: (relation, subject) -> note on why it is rejected."""
 
     rejected: Mapping[tuple[str, str], str]
 
     @classmethod
     def of(cls, rows: Collection[Mapping[str, str]], where: str = "the review") -> "Review":
-        """From rows with relation, subject, verdict (`reject` or `keep`) and note.
+        """Create a review from rows with relation, subject, verdict (`reject` or `keep`) and note.
 
         Raises ValueError for another verdict or a subject judged twice.
         """
@@ -83,14 +83,14 @@ class Review:
         return cls(rejected)
 
     def subjects(self, relation: str) -> dict[str, str]:
-        """Rejected subjects of a relation with their notes."""
+        """Return the rejected subjects of a relation with their notes."""
         return {s: note for (r, s), note in sorted(self.rejected.items()) if r == relation}
 
 
 def choose(
     rest: pl.DataFrame, relation: Mapping[str, str], config: Bear, size: Size
 ) -> RelationSample | None:
-    """The instances of one relation and size, or None when there are too few answers.
+    """Choose the instances of one relation and size; None if there are too few answers.
 
     `rest` are the statements that passed every filter; `size` has total, max_answers, one_to_one.
     """
@@ -118,8 +118,8 @@ def choose(
 
 
 def _balance(counts: list[int], config: Bear, size: Size) -> tuple[int, int] | None:
-    """(answers, instances of each): the most answers that make up `total`; where none do and
-    `short` is shrink, the largest balanced set, of two that are as large the one of more answers.
+    """Return (answers, instances of each): the most answers that make up `total`; if there are none
+    and `short` is shrink, the largest balanced set, with more answers in case of a tie.
     """
     ordered = sorted(counts, reverse=True)
     for k in range(size.max_answers, config.min_answers - 1, -1):
@@ -135,13 +135,13 @@ def _balance(counts: list[int], config: Bear, size: Size) -> tuple[int, int] | N
 
 
 def _bounds(top: pl.DataFrame, left: pl.DataFrame) -> tuple[int | None, int | None]:
-    """Least popularity of a selected subject, greatest of one left out of the same answers."""
+    """Return the lowest popularity of a chosen subject, and the highest of those left out."""
     least, most = top["subject_popularity"].min(), left["subject_popularity"].max()
     return (None if least is None else int(least), None if most is None else int(most))  # type: ignore[arg-type]
 
 
 def _pairs(rest: pl.DataFrame, least: int, most: int, spares: int) -> RelationSample | None:
-    """The most popular pairs of a one-to-one relation, by the smaller of both popularities."""
+    """Choose the most popular pairs of a 1:1 relation, by the smaller of both popularities."""
     both = [pl.col("subject_popularity"), pl.col("object_popularity")]
     ranked = rest.sort(
         pl.min_horizontal(*both), pl.max_horizontal(*both), *by_id("subject"),
@@ -161,7 +161,7 @@ def _pairs(rest: pl.DataFrame, least: int, most: int, spares: int) -> RelationSa
 
 
 def ordered(chosen: pl.DataFrame) -> pl.DataFrame:
-    """Answers in label order (code points of NFC), instances of an answer by popularity."""
+    """Sort answers by label (code points of NFC), and instances of an answer by popularity."""
     label = pl.col("object_label").str.normalize("NFC")
     return chosen.sort(
         label, *by_id("object"), "subject_popularity", *by_id("subject"),
@@ -176,10 +176,10 @@ def reviewed(
     size: Size,
     rejected: Mapping[str, str],
 ) -> tuple[RelationSample | None, list[tuple[str, str, str, str, str | None]]]:
-    """`choose`, with rejected subjects replaced; the second part are rows of REVIEWED.
+    """Call `choose` and replace rejected subjects; also return rows of REVIEWED.
 
-    A spare of the same answer (in a one-to-one relation the next pair) takes the place. Without
-    one the relation is chosen anew from what is left, which may change its number of answers.
+    Each is replaced by a spare of the same answer (in a 1:1 relation by the next pair). If there is
+    none, the relation is chosen again without that subject, which may change the number of answers.
     """
     chosen = choose(rest, relation, config, size)
     name = relation["relation"]
@@ -202,7 +202,7 @@ def reviewed(
         if without is None:
             chosen = replace(chosen, frame=ordered(frame), spares=spares)
             break
-        # the replacements made so far are none: the whole relation is drawn again
+        # earlier replacements are void, because the whole relation is chosen again
         outcomes = {s: o for s, o in outcomes.items() if o[0] != "replaced"}
         outcomes[without] = ("no spare: relation chosen anew", None)
         rest = rest.filter(pl.col("subject") != without)

@@ -1,6 +1,6 @@
 """The filters of a BEAR construction, in their fixed order (docs/papers/bear.md, Filters).
 
-A statement gets exactly one reason for being dropped: the first that holds.
+A dropped statement gets exactly one reason: the first that applies.
 """
 
 import re
@@ -12,18 +12,18 @@ import polars as pl
 from kgprobe.knowledge.facts import best_rank
 from kgprobe.settings.benchmarks import Bear
 
-#: reasons in the order in which they are tried
+#: reasons in the order in which they are tested
 _FACTS = ("no_label", "not_an_item", "no_ancestor", "multi_valued", "not_inverse_unique")
 _NAMES = ("unpopular", "duplicate_object_label", "duplicate_subject_label", "overlap", "mirror")
 REASONS = (*_FACTS, *_NAMES)
 
 
 def filtered(statements: pl.DataFrame, relation: Mapping[str, str], config: Bear) -> pl.DataFrame:
-    """The statements of one relation with the column `reason`, null for those that stay.
+    """Return the statements of one relation with the column `reason`, null for those that stay.
 
     `relation` is its row of bear_relations.tsv. Popularity is in subject_popularity and
-    object_popularity. Single values and unique inverses are judged on the whole pull, before any
-    popularity filter, or a popular value would hide an unpopular second one.
+    object_popularity. Single values and unique inverses are tested on the whole pull, before any
+    popularity filter; otherwise a popular value would hide an unpopular second one.
     """
     folded = {
         f"{side}_folded": pl.col(f"{side}_label").map_elements(fold, return_dtype=pl.String)
@@ -36,7 +36,7 @@ def filtered(statements: pl.DataFrame, relation: Mapping[str, str], config: Bear
     special |= pl.col("subject") == pl.col("object")
     frame = _drop(frame, "not_an_item", special)
     frame = _drop(frame, "no_ancestor", pl.col("object_kind") == "unmapped")
-    values = statements.filter(pl.col("object_kind") != "special")  # unknown values are no values
+    values = statements.filter(pl.col("object_kind") != "special")  # without unknown values
     judged = values if config.single_valued == "all_ranks" else best_rank(values)
     several = judged.group_by("subject").agg(pl.col("object").n_unique().alias("values"))
     many = several.filter(pl.col("values") > 1)["subject"].to_list()
@@ -64,11 +64,11 @@ def filtered(statements: pl.DataFrame, relation: Mapping[str, str], config: Bear
 def map_to_ancestors(
     statements: pl.DataFrame, parent: str, everything: pl.DataFrame
 ) -> pl.DataFrame:
-    """The statements with their objects mapped to their value of the property `parent`.
+    """Map the objects of statements to their value of the property `parent`.
 
-    A place of birth becomes its country: the one best-rank value of the object. An object that is
-    itself such a value (a country) stays. Where there are none or several, object_kind becomes
-    `unmapped`, and `filtered` drops the statement for it. Without `parent` nothing changes.
+    For example, a place of birth becomes its country: the only best-rank value of the object. An
+    object that is itself such a value (a country) stays. If there are none or several, object_kind
+    becomes `unmapped`, and `filtered` drops the statement. Without `parent` nothing changes.
     """
     if not parent:
         return statements
@@ -92,7 +92,7 @@ def map_to_ancestors(
 
 
 def _drop(frame: pl.DataFrame, reason: str, condition: pl.Expr | pl.Series) -> pl.DataFrame:
-    """Give `reason` to the rows that have none yet and meet the condition."""
+    """Set `reason` in the rows that have none yet and meet the condition."""
     first = pl.col("reason").is_null() & condition
     value = pl.when(first).then(pl.lit(reason)).otherwise(pl.col("reason"))
     return frame.with_columns(reason=value)
@@ -100,19 +100,19 @@ def _drop(frame: pl.DataFrame, reason: str, condition: pl.Expr | pl.Series) -> p
 
 def _unlabeled(side: str) -> pl.Expr:
     label = pl.col(f"{side}_label").str.strip_chars()
-    # where Wikidata has no label, its services give the id; other graphs have names as ids
+    # Wikidata's services return the id if there is no label; ids of other graphs can be names
     is_id = (label == pl.col(side)) & (pl.col("kg") == "wikidata")
     return label.is_null() | (label == "") | is_id
 
 
 def by_id(column: str) -> list[pl.Expr]:
-    """What ties fall to: the number of a Q-id; other ids go by their text."""
+    """Return sort keys to break ties: the number of a Q-id; other ids by their text."""
     number = pl.col(column).str.extract(r"^Q(\d+)$", 1).cast(pl.Int64, strict=False)
     return [number, pl.col(column)]
 
 
 def _drop_duplicate_labels(frame: pl.DataFrame, side: str) -> pl.DataFrame:
-    """Of several entities with one label (NFKC, case folded) the most popular one stays."""
+    """Drop all but the most popular of the entities with one label (NFKC, case-folded)."""
     same = pl.col(f"{side}_label").str.normalize("NFKC").map_elements(str.casefold, pl.String)
     alive = frame.filter(pl.col("reason").is_null()).with_columns(same=same)
     by = ["same", f"{side}_popularity", *by_id(side)]
@@ -123,7 +123,7 @@ def _drop_duplicate_labels(frame: pl.DataFrame, side: str) -> pl.DataFrame:
 
 
 def _drop_mirrors(frame: pl.DataFrame) -> pl.DataFrame:
-    """Of the two directions of a pair, the one with the more popular subject stays."""
+    """Drop the direction of a pair that has the less popular subject."""
     alive = frame.filter(pl.col("reason").is_null())
     turned = alive.select(subject="object", object="subject", other="subject_popularity")
     pairs = alive.join(turned, on=["subject", "object"])
@@ -138,7 +138,7 @@ def _drop_mirrors(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def fold(label: str) -> str:
-    """Label for comparing: NFKD, no combining marks, case folded, punctuation to single spaces.
+    """Normalize a label for comparison: NFKD, no combining marks, case-folded, single spaces.
 
     >>> fold("Côte d'Ivoire")
     'cote d ivoire'
@@ -149,9 +149,9 @@ def fold(label: str) -> str:
 
 
 def overlap(subject: str, answer: str, rule: str) -> bool:
-    """Whether folded labels overlap: one contains the other at word borders, or in 4+ characters.
+    """Return whether folded labels overlap: one contains the other as words, or in 4+ characters.
 
-    `words`: they also share a word of four letters or more; `none`: never.
+    `words`: also if they share a word of four letters or more; `none`: never.
 
     >>> overlap("mexico city", "mexico", "contains"), overlap("oman", "romania", "contains")
     (True, True)

@@ -1,4 +1,4 @@
-"""A BEAR set as frames: items, candidates, prompts, and the invariants they must keep."""
+"""The frames of a BEAR set (items, candidates, prompts), and their invariants."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from kgprobe.templates import sentence
 
 
 class BalanceError(ValueError):
-    """A constructed set breaks an invariant; the message names relation and row."""
+    """A constructed set violates an invariant; the message names relation and row."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class BearFrames:
         relation: str,
         templates: Sequence[tuple[int, str]],
     ) -> "BearFrames":
-        """The frames of one relation: rows of items and candidates, (index, text) of templates."""
+        """Create the frames of one relation from rows and (index, text) of templates."""
         prompts = [(f"{relation}/{i}", relation, i, text, "manual") for i, text in templates]
         tables = ((items, ITEMS), (candidates, CANDIDATES), (prompts, PROMPTS))
         return cls(
@@ -40,13 +40,13 @@ class BearFrames:
 
     @classmethod
     def joined(cls, parts: Sequence["BearFrames"]) -> "BearFrames":
-        """The relations of several parts in one benchmark."""
+        """Concatenate the relations of several parts to one benchmark."""
         names = ("items", "candidates", "prompts")
         return cls(*(pl.concat([getattr(part, name) for part in parts]) for name in names))
 
     def with_popularity(self, statements: pl.DataFrame) -> "BearFrames":
-        """The same, each item's `meta` with how well its subject is known: `sitelinks` where
-        STATEMENTS have them, else in how many `statements`, of all these, the subject stands."""
+        """Add the subject's popularity to each item's `meta`: `sitelinks` if STATEMENTS have them,
+        else `statements`, the number of these that contain the subject."""
         subjects = self.items["subject_id"].unique().implode()
         links = statements.drop_nulls("subject_sitelinks").select("subject", "subject_sitelinks")
         links = links.filter(pl.col("subject").is_in(subjects)).unique().sort(pl.all())
@@ -62,7 +62,7 @@ class BearFrames:
         return replace(self, items=items)
 
     def write(self, paths: Mapping[str, str], meta: Mapping[str, object], size: str = "") -> None:
-        """The three files, at `questions`, `candidates`, `prompts` behind `size`."""
+        """Write the three files to the paths named {size}questions, {size}candidates etc."""
         write(self.items, ITEMS, paths[f"{size}questions"], meta)
         write(self.candidates, CANDIDATES, paths[f"{size}candidates"], meta)
         write(self.prompts, PROMPTS, paths[f"{size}prompts"], meta)
@@ -75,7 +75,7 @@ def relation_frames(
     subjects: Sequence[tuple[str, str, int, Sequence[str]]],
     templates: Sequence[tuple[int, str]],
 ) -> BearFrames:
-    """The frames of one relation.
+    """Create the frames of one relation.
 
     `answers` are (id, label) in the order of the answer space, `subjects` (id, label, index of the
     answer, aliases) in row order, `templates` (index, text).
@@ -93,8 +93,8 @@ def relation_frames(
 def check_balance(sets: BearFrames) -> None:
     """Raise BalanceError unless every relation is balanced, unambiguous and complete.
 
-    Every answer has the same number of instances and is used; no subject id or label, no answer
-    label occurs twice; every item has one answer; every relation has three templates.
+    Every answer has the same number of instances and is used; no subject id, subject label or
+    answer label is repeated; every item has one answer; every relation has three templates.
     """
     gold = sets.items.with_columns(answer=pl.col("answers").list.first())
     wrong = gold.filter(pl.col("answers").list.len() != 1)
@@ -121,7 +121,7 @@ def check_balance(sets: BearFrames) -> None:
 
 
 def check_nested(relation: str, big: pl.DataFrame, lite: pl.DataFrame, rule: str) -> None:
-    """Raise BalanceError unless `lite` is part of `big` and no instance gives its answer away.
+    """Raise BalanceError unless `lite` is a subset of `big` and no subject overlaps its answer.
 
     Both are chosen instances (subject, object, and their labels); `rule` is that of the filter.
     """

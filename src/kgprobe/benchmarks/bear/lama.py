@@ -1,7 +1,7 @@
-"""LAMA's T-REx facts with options (docs/papers/bear.md, LAMA; facts: Petroni et al. 2019).
+"""LAMA's T-REx facts as multiple choice (docs/papers/bear.md, LAMA; facts: Petroni et al. 2019).
 
-LAMA asks which word of a vocabulary comes first. Here a model chooses among objects of the same
-relation, as in BEAR, so that models of every kind answer, whatever pieces their words fall into.
+LAMA ranks the words of a vocabulary. Here a model chooses among objects of the same relation, as in
+BEAR, so that models of every kind can answer, however their tokenizers split words.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,13 +26,13 @@ class LamaError(ValueError):
 def load(
     folder: Path, templates: Path, settings: LamaOptions, seed: int, benchmark: str = "lama"
 ) -> BearFrames:
-    """ITEMS, CANDIDATES and PROMPTS of the test facts in `folder/{relation}/test.jsonl`.
+    """Return ITEMS, CANDIDATES and PROMPTS of the test facts in `folder/{relation}/test.jsonl`.
 
-    A question is a subject's; one of the objects of its test facts is right. Of every relation
-    `settings.facts` subjects are drawn, and for each of them its object and other objects of the
-    relation's test facts, until there are `settings.options`, all by hash of their names. What the
-    facts, of any split, also state of a subject of that name is no option. Ids are names: the files
-    have no others. Raises LamaError, and TableError for a file that is not there.
+    There is one question per subject, with one of the objects of its test facts as the answer.
+    `settings.facts` subjects are drawn per relation, and for each its object and other objects of
+    the relation's test facts, up to `settings.options`, all by hash of their names. Objects that
+    facts of any split state of a subject of that name are not distractors. Ids are names, as the
+    files have no ids. Raises LamaError, and TableError for a missing file.
     """
     if not folder.is_dir():
         raise LamaError(f"{folder}: no such folder; LAMA's facts were expected there")
@@ -52,7 +52,7 @@ def load(
 
 
 def relations(templates: Path, sets: BearFrames) -> pl.DataFrame:
-    """RELATIONS: 1:1 where LAMA says so, else several subjects share an answer."""
+    """Return RELATIONS: 1:1 if LAMA says so, else 1:N (several subjects share an answer)."""
     rows = json_rows(templates, LamaError, texts=("relation", "type"))
     types = {row["relation"]: row["type"] for _, row in rows}
     names = sets.items["relation"].unique(maintain_order=True).to_list()
@@ -68,7 +68,7 @@ def _questions(
     settings: LamaOptions,
     seed: int,
 ) -> BearFrames:
-    """The questions of one relation, in order of the draw, each with options of its own."""
+    """Return the questions of one relation, in the order of the draw, each with its own options."""
     test_facts = stated["test"]
     objects = {value for values in test_facts.values() for value in values}
 
@@ -90,7 +90,7 @@ def _questions(
 
 
 def _facts(path: Path) -> dict[str, list[str]]:
-    """Subject -> its objects, in file order."""
+    """Return subject -> its objects, in file order."""
     objects: dict[str, list[str]] = {}
     for _, row in json_rows(path, LamaError, texts=("sub", "obj")):
         objects.setdefault(row["sub"], []).append(row["obj"])

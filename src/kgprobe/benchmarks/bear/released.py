@@ -1,6 +1,6 @@
-"""The released BEAR and BEAR-big, read from their folders (docs/papers/bear.md, Released data).
+"""Read the released BEAR and BEAR-big from their folders (docs/papers/bear.md, Released data).
 
-Labels and templates are kept byte for byte. What is irregular in them is reported, not mended.
+Labels and templates are kept byte for byte. Irregularities are reported, but not fixed.
 """
 
 import logging
@@ -20,7 +20,7 @@ from kgprobe.templates import sentence
 log = logging.getLogger("kgprobe")
 METADATA = "metadata_relations.json"
 FIELDS = ("sub_id", "sub_label", "obj_id", "obj_label")
-#: What is known of the relations of a released set.
+#: Metadata of the relations of a released set.
 RELATIONS = Contract(
     "RELATIONS",
     {"relation": pl.String, "cardinality": pl.String, "domains": pl.List(pl.String)},
@@ -39,11 +39,11 @@ def load(
     benchmark: str = "bear_released",
     seed: int = 0,
 ) -> BearFrames:
-    """ITEMS, CANDIDATES and PROMPTS of a released set.
+    """Return ITEMS, CANDIDATES and PROMPTS of a released set.
 
-    `instances` keeps n rows of every relation, drawn by hash of subject and answer, in the order of
-    the file; `templates` keeps the named ones of those that each relation has (BEAR: three).
-    BEAR-big has no answer space of its own: it is the order in which its answers first appear.
+    `instances` keeps n rows of every relation, sampled by hash of subject and answer, in file
+    order; `templates` keeps these indices of the templates of each relation (BEAR: three).
+    BEAR-big lists no answer space: its answers are ordered by their first occurrence.
     Raises ReleasedError.
     """
     metadata = _metadata(folder)
@@ -64,9 +64,9 @@ def load(
 
 
 def relations(folder: Path, sets: BearFrames) -> pl.DataFrame:
-    """Cardinality (1:1 when every answer belongs to one instance of the whole file) and domains.
+    """Return RELATIONS: cardinality (1:1 if no two instances of the file share an answer), domains.
 
-    Domains come from relation_info.json beside the folder, where it is there.
+    Domains come from relation_info.json next to the folder, if it exists.
     """
     path = folder.parent / "relation_info.json"
     info = _entries(path) if path.is_file() else {}
@@ -98,7 +98,7 @@ def _relation(
         for name in ("templates", "answer_space_ids", "answer_space_labels")
     )
     by_id = {row["obj_id"]: row["obj_label"] for row in reversed(rows)}
-    if not ids:  # labels alone do not tell whose they are
+    if not ids:  # labels without ids cannot be assigned to answers
         ids, labels = list(dict.fromkeys(row["obj_id"] for row in rows)), []
     labels = labels or [by_id[i] for i in ids if i in by_id]
     if len(labels) != len(ids):
@@ -143,7 +143,7 @@ def _relation(
 def _sample_rows(
     rows: list[dict[str, Any]], n: int, seed: int, relation: str
 ) -> list[dict[str, Any]]:
-    """At most n of the rows, by hash, in their order."""
+    """Sample at most n rows by hash, in file order."""
     keys = [hash_key(seed, "released", relation, row["sub_id"], row["obj_id"]) for row in rows]
     rows_kept = sorted(range(len(rows)), key=lambda index_of: (keys[index_of], index_of))[:n]
     return [rows[index_of] for index_of in sorted(rows_kept)]
@@ -160,7 +160,7 @@ def _check_templates(relation: str, texts: list[str], folder: Path) -> None:
 
 
 def _texts(metadata: object, name: str, where: str, entry: str) -> list[str]:
-    """A list of texts of a relation's entry, empty where there is none."""
+    """Return a list of strings from a relation's entry, empty if it has none."""
     value = (metadata.get(name) or []) if isinstance(metadata, dict) else metadata
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
         return value
@@ -177,7 +177,7 @@ def _metadata(folder: Path) -> dict[str, Any]:
 
 
 def _entries(path: Path) -> dict[str, Any]:
-    """Relation -> what a file of JSON says of it."""
+    """Return relation -> its entry in a JSON file."""
     entries = read_json(path, ReleasedError)
     if not isinstance(entries, dict):
         raise ReleasedError(f"{path}: {str(entries)[:80]!r}; expected an entry per relation")
@@ -185,11 +185,11 @@ def _entries(path: Path) -> dict[str, Any]:
 
 
 def _rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
-    """(line, instance) of a relation's file."""
+    """Return (line, instance) of a relation's file."""
     rows = json_rows(path, ReleasedError)
     lines: dict[str, int] = {}
     for number, row in rows:
-        # one subject of BEAR-big (P291) has an empty label: kept, like everything irregular
+        # one subject of BEAR-big (P291) has an empty label; it is kept like other irregularities
         if missing := [
             n for n in FIELDS if row.get(n) is None or (n != "sub_label" and not row[n])
         ]:

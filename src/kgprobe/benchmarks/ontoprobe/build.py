@@ -1,6 +1,6 @@
-"""The five memorizing tasks of OntoProbe as items, candidate sets and prompts (sec. 3.1).
+"""Build the five memorizing tasks of OntoProbe: items, candidate sets and prompts (sec. 3.1).
 
-What is wrong with an ontology and its questions is gathered task by task and raised at the end.
+Errors in an ontology and its questions are collected per task and raised together at the end.
 """
 
 import json
@@ -18,13 +18,13 @@ from kgprobe.sampling import hash_key
 from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS
 from kgprobe.settings.benchmarks import Rows
 
-#: rows with one of these keys in `meta` are not in the lite sets
+#: keys in `meta` that exclude rows from the lite sets
 LEFT_OUT = ("repeat", "soft_only")
 
 
 @dataclass(frozen=True)
 class OntoProbeFrames:
-    """The frames of a benchmark, in their contracts."""
+    """The frames of a benchmark, under their contracts."""
 
     items: pl.DataFrame
     candidates: pl.DataFrame
@@ -33,11 +33,11 @@ class OntoProbeFrames:
 
 
 def build(concept_rows: ConceptRows, switches: Switches, name: str) -> OntoProbeFrames:
-    """Items, candidates, prompts and funnel of the five tasks of the benchmark `name`. Raises one
-    ValueError that names every gold that is no candidate and every property without pattern."""
+    """Build the frames of the five tasks of the benchmark `name`. Raises one ValueError that names
+    every gold that is not a candidate and every property without a pattern."""
     labels = candidate_labels(concept_rows)
     index = {s: {label: n for n, label in enumerate(names)} for s, names in labels.items()}
-    # in the case of the candidates ("legal case" is "Legal Case")
+    # spelled like the candidates ("legal case" is "Legal Case")
     by_casefold = {label.casefold(): label for label in labels.get("class", ())}
     ends = {
         p.label: (by_casefold.get(concepts.norm(p.domain or "").casefold(), p.domain), p.range)
@@ -57,9 +57,9 @@ def build(concept_rows: ConceptRows, switches: Switches, name: str) -> OntoProbe
 
 
 def candidate_labels(concept_rows: ConceptRows) -> dict[str, list[str]]:
-    """The candidate sets: class, property, pattern. A premise asks for properties and patterns that
-    may not be candidates of their task (released: two labels, one pattern); `property+` and
-    `pattern+` have them at the end."""
+    """Return the candidate sets: class, property, pattern. Premises also ask for properties and
+    patterns that may not be candidates of their task (released: two labels, one pattern);
+    `property+` and `pattern+` append these."""
     known, patterns = concept_rows.concepts, concept_rows.concepts.patterns
     classes = [n for c in known.classes for n in (c.label, *c.chain)]
     properties = [n for p in known.properties for n in (p.label, *p.above)]
@@ -78,8 +78,8 @@ def candidate_labels(concept_rows: ConceptRows) -> dict[str, list[str]]:
 
 
 def beyond(rows: Sequence[TaskRow], switches: Switches) -> set[tuple[str, int]]:
-    """(task, row) of the test rows of TP and SCO after the first `item_limit` (released: 500): the
-    released code asks them of soft prompts alone, so that they are `soft_only` in `meta`."""
+    """Return (task, row) of the test rows of TP and SCO after the first `item_limit` (released:
+    500): the released code uses them only with soft prompts, so `meta` marks them `soft_only`."""
     if switches.item_limit == "none":
         return set()
     tested = {t: [r.row for r in rows if (r.task, r.role) == (t, "test")] for t in ("TP", "SCO")}
@@ -87,7 +87,7 @@ def beyond(rows: Sequence[TaskRow], switches: Switches) -> set[tuple[str, int]]:
 
 
 def prompts(switches: Switches) -> pl.DataFrame:
-    """PROMPTS: manual templates m1, m2, m3 as index 1, 2, 3."""
+    """Return PROMPTS: the manual templates m1, m2, m3 with index 1, 2, 3."""
     rows = []
     for task, texts in concepts.TEMPLATES.items():
         for number, text in enumerate(texts, 1):
@@ -98,7 +98,7 @@ def prompts(switches: Switches) -> pl.DataFrame:
 
 
 def funnel(concept_rows: ConceptRows, items: pl.DataFrame, name: str) -> pl.DataFrame:
-    """FUNNEL: what every step of the choice kept, then train, dev, test and distinct test rows."""
+    """Return FUNNEL: rows kept by each step, then train, dev, test and distinct test rows."""
     steps = list(concept_rows.steps)
     for task in TASKS:
         rows = items.filter(pl.col("relation") == task)
@@ -119,8 +119,8 @@ def funnel(concept_rows: ConceptRows, items: pl.DataFrame, name: str) -> pl.Data
 def lite(
     sets: OntoProbeFrames, sizes: Rows, options: int, seed: int, templates: int | None = None
 ) -> OntoProbeFrames:
-    """A subset of every task, for scoring options as sentences: `sizes` rows of each split, the
-    first `templates` prompts, and, where `options` > 0, the golds of the kept rows and so many
+    """Return a subset of every task, to score options as sentences: `sizes` rows of each split, the
+    first `templates` prompts, and, if `options` > 0, the golds of the kept rows and that many
     other candidates of each set, by seeded hash."""
     parts = [
         _few(sets.items.filter(relation=task, role=role), most, seed)
@@ -152,8 +152,8 @@ def lite(
 
 
 def _few(items: pl.DataFrame, n: int, seed: int) -> pl.DataFrame:
-    """At most `n` rows by seeded hash, spread over finest golds: the n-th of every one before the
-    n+1-th. Repeats and rows that no written template asks are not among them."""
+    """Sample at most `n` rows by seeded hash, spread over finest golds: one row of each, then a
+    second of each, and so on. Repeats and soft-prompt-only rows are excluded."""
     keys = pl.Series([hash_key(seed, "lite", i) for i in items["item"]], dtype=pl.UInt64)
     usable = (pl.col("meta").str.json_path_match(f"$.{key}").is_null() for key in LEFT_OUT)
     ordered = items.with_columns(_key=keys).filter(*usable).sort("_key")
@@ -162,7 +162,7 @@ def _few(items: pl.DataFrame, n: int, seed: int) -> pl.DataFrame:
 
 
 def index_of_gold(known: Mapping[str, int], label: str, name: str, row: TaskRow) -> int:
-    """Where a gold of a row stands among the candidates of a set."""
+    """Return the index of a row's gold in its candidate set. Raises ValueError if it is missing."""
     if label not in known:
         raise ValueError(
             f"{row.title}: its gold {label!r} is not among the {len(known)} {name} candidates; "
@@ -178,7 +178,7 @@ def _item(
     ends: tuple[str | None, str | None],
     is_soft_only: bool,
 ) -> tuple[object, ...]:
-    """One row of ITEMS; `ends`: domain and range of the property that it is about."""
+    """Return one row of ITEMS; `ends`: domain and range of the property that it is about."""
     set_name, about_end = SET_OF[row.task], row.task in ("DM", "RG")
     answers = [index_of_gold(index, concepts.norm(gold), set_name, row) for gold in row.golds]
     label = row.subject if switches.labels == "unicode" else concepts.ascii_drop(row.subject)
@@ -209,7 +209,7 @@ def _item(
 
 
 def _link_repeats(items: pl.DataFrame) -> pl.DataFrame:
-    """Adds to `meta` the first equal row (repeat) and the row of train or dev with its subject."""
+    """Add to `meta`: the first identical row (repeat), and the train or dev row of the subject."""
     first: dict[tuple[object, ...], str] = {}
     early: dict[tuple[str, str], str] = {}
     metas = []
@@ -228,31 +228,31 @@ def _link_repeats(items: pl.DataFrame) -> pl.DataFrame:
     return items.with_columns(meta=pl.Series(metas, dtype=pl.String))
 
 
-#: problems of one task that are listed in full
+#: how many problems of a task are listed
 SHOWN = 5
 
 
 class TaskProblems:
-    """Problems by task (or "ontology"): one bad task hides none of another."""
+    """Problems by task (or "ontology"), collected so that no task hides those of another."""
 
     def __init__(self, what: str) -> None:
         self.what = what
         self.messages: dict[str, list[str]] = {}
 
     def add(self, task: str, message: str) -> None:
-        """Note one problem; the message names file, row and remedy."""
+        """Add a problem; the message names file, row and remedy."""
         self.messages.setdefault(task, []).append(message)
 
     @contextmanager
     def of(self, task: str) -> Iterator[None]:
-        """A ValueError inside becomes a problem of the task."""
+        """Record a ValueError in the body as a problem of the task."""
         try:
             yield
         except ValueError as error:
             self.add(task, str(error))
 
     def check(self) -> None:
-        """Raise one ValueError that lists all problems; do nothing when there are none."""
+        """Raise one ValueError that lists all problems, if there are any."""
         if not self.messages:
             return
         lines = [f"{self.what}: {', '.join(self.messages)} cannot be built"]
@@ -264,7 +264,7 @@ class TaskProblems:
 
 
 def distinct(rows: Sequence[TaskRow], problems: TaskProblems) -> None:
-    """Note every question of the test that is asked in train or dev already."""
+    """Record every test question that also is in train or dev."""
     seen = {(r.task, r.subject, frozenset(r.golds)): r for r in rows if r.role != "test"}
     for row in rows:
         other = seen.get((row.task, row.subject, frozenset(row.golds)))
@@ -276,8 +276,8 @@ def distinct(rows: Sequence[TaskRow], problems: TaskProblems) -> None:
 def check_known_concepts(
     rows: Sequence[TaskRow], known: Concepts, files: str, problems: TaskProblems
 ) -> None:
-    """Note rows about a class without instances (TP), a property without domain or range (DM, RG);
-    `files` says where the ontology stands."""
+    """Record rows about a class without instances (TP) or a property without domain or range (DM,
+    RG); `files` names the ontology's location in messages."""
     instances = {c.label: c.instances for c in known.classes}
     ends = {(p.label, task): end for p in known.properties
             for task, end in (("DM", p.domain), ("RG", p.range))}  # fmt: skip

@@ -5,7 +5,7 @@ Wu et al. 2023, section 5.2, and the released prompts (docs/papers/ontoprobe.md,
     What is the type of Dante? (a) lake, (b) writer, ... (t) ship
     Writer is a person. X is a writer. Therefore, What is the type of X? (a) lake, ...
 
-The options of a question are its finest gold and other candidates, drawn and shuffled by seeded
+The options of a question are its finest gold and other candidates, sampled and shuffled by seeded
 hash, so that a candidate added to the set changes at most one of them.
 """
 
@@ -21,7 +21,7 @@ from kgprobe.sampling import by_hand, hash_key
 from kgprobe.schema import CHOICES
 from kgprobe.templates import ANSWER, MASK_SLOT, SUBJECT, fill, parse
 
-#: Questions of the memorizing tasks; the subject of DM and RG is their clause.
+#: Questions of the memorizing tasks; for DM and RG {} is a clause.
 QUESTIONS = {
     "TP": "What is the type of {}?",
     "SCO": "What is the superclass of {}?",
@@ -38,7 +38,7 @@ RULES = {
     "rdfs9": "What is the type of X?",
     "rdfs11": "What is the superclass of X?",
 }
-#: Test rows of the large tasks, in file order; all of the others.
+#: Maximum number of test rows, the first of the file; other tasks use all.
 MOST = {"TP": 500, "SCO": 500}
 
 
@@ -53,13 +53,13 @@ def options(
     size: int,
     negatives: str = "clean",
 ) -> tuple[list[str], int]:
-    """(labels in the order of their letters, place of the gold). Negatives are uniform among the
-    candidates without query, gold and, unless `negatives` is released, `others`, the further golds,
-    in any case. Raises ValueError when none is left."""
+    """Return (labels in the order of their letters, index of the gold). Distractors are uniform
+    among the candidates except query, gold and, unless `negatives` is released, `others` (further
+    golds), compared without case. Raises ValueError if there is none."""
     further = [] if negatives == "released" else others
-    # the query as candidates are written, which have no hyphens and brackets
+    # candidates are written without hyphens and brackets
     barred = {label.casefold() for label in (gold, norm(query), *further)}
-    # of labels that differ in case alone the first
+    # keep the first of labels that differ only in case
     pool = {c.casefold(): c for c in reversed(candidates) if c.casefold() not in barred}
     drawn = sorted(pool.values(), key=lambda c: (hash_key(seed, "choice", item, c), c))[: size - 1]
     if not drawn:
@@ -78,14 +78,14 @@ def memorizing(
     negatives: str = "clean",
     most: int | None = None,
 ) -> pl.DataFrame:
-    """CHOICES of the test rows of TP, SCO, SPO, DM and RG, at most `most` (MOST) of each. `stem` is
-    the manual prompt of the highest index, in which masked models are compared."""
+    """Return CHOICES of the test rows of TP, SCO, SPO, DM and RG, at most `most` (MOST) of each.
+    `stem` is the manual prompt of the highest index, on which masked models are compared."""
     sets: dict[str, dict[int, str]] = {}
     for name, index, label in candidates.select("set", "index", "label").rows():
         sets.setdefault(name, {})[index] = label
     templates = dict(prompts.sort("relation", "index").select("relation", "text").rows())
     rows = []
-    # written questions, as the manual prompts are
+    # without soft-prompt-only rows, like the manual prompts
     tested = by_hand(items).filter(role="test").sort("relation", "row")
     for (task,), part in tested.group_by("relation", maintain_order=True):
         name = str(task)
@@ -113,9 +113,9 @@ def memorizing(
 def reasoning(
     rules: pl.DataFrame, questions: pl.DataFrame, items: pl.DataFrame, *, phrasing: str = "default"
 ) -> pl.DataFrame:
-    """CHOICES of the six rules, each with the first premise left out and written (+p1). Options and
-    gold are those of the memorizing CHOICES of the same row; rows without any are left out.
-    `phrasing` released keeps the slips of the released prompts (article, space before the stop)."""
+    """Return CHOICES of the six rules, each without the first premise and with it (+p1). Options
+    and gold are those of the memorizing CHOICES of the same row; other rows are dropped. `phrasing`
+    released keeps the errors of the released prompts (article, space before the stop)."""
     known = {row["item"]: row for row in questions.rows(named=True)}
     subjects = dict(items.select("item", "subject").rows())
     rows = []
@@ -128,7 +128,7 @@ def reasoning(
         first, second = premises(rule, subject, choice["options"][choice["gold"]], meta, phrasing)
         for premise, text in (("out", second), ("EX", f"{first} {second}")):
             is_written = premise == "EX"
-            # rdfs7 ranks patterns in the manual prompt: no stem for labels
+            # rdfs7's manual prompt ranks patterns, so there is no stem for labels
             stem = "" if rule == "rdfs7" else _lettered(manual(meta, is_written, True))
             rows.append(
                 {
@@ -141,7 +141,7 @@ def reasoning(
 
 
 def question(task: str, subject: str) -> str:
-    """The question of a memorizing task; clauses of RG ask for `it` instead of `that`."""
+    """Return the question of a memorizing task; clauses of RG end in `it` instead of `that`."""
     if task in ("DM", "RG"):
         subject = subject.rstrip(" .")
     if task == "RG" and subject.endswith(" that"):
@@ -152,8 +152,8 @@ def question(task: str, subject: str) -> str:
 def premises(
     rule: str, subject: str, gold: str, meta: Mapping[str, Any], phrasing: str = "default"
 ) -> tuple[str, str]:
-    """(P1, P2) with the letters X and Y; `meta` holds `p1` and `p2`, the manual premises with [X]
-    and [Y] (for rdfs2, rdfs3, rdfs7)."""
+    """Return (P1, P2) with the letters X and Y; `meta` holds `p1` and `p2`, the manual premises
+    with [X] and [Y] (for rdfs2, rdfs3, rdfs7)."""
     is_released = phrasing == "released"
     if rule in ("rdfs2", "rdfs3", "rdfs7"):
         second = _lettered(meta["p2"])
@@ -170,7 +170,7 @@ def premises(
 
 
 def _close_sentence(text: str) -> str:
-    """One full stop, without a space before it."""
+    """End a text in exactly one full stop, without a space before it."""
     return text.rstrip(" .") + "."
 
 
@@ -179,7 +179,7 @@ def _lettered(text: str) -> str:
 
 
 def _golds(row: Mapping[str, Any], sets: Mapping[str, Mapping[int, str]]) -> tuple[list[str], str]:
-    """Labels of the golds of an item, and what it asks about."""
+    """Return the gold labels of an item, and its query."""
     labels, golds = sets[row["candidates"]], []
     for answer in row["answers"]:
         if answer not in labels:

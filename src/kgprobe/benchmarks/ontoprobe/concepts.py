@@ -1,5 +1,5 @@
-"""An ontology in words: labels, clauses of domain and range, premises (sec. 3; appendix), and the
-rows of the memorizing tasks, which both origins are brought to.
+"""Verbalize an ontology: labels, clauses of domain and range, premises (sec. 3; appendix). Also
+defines the rows of the memorizing tasks, common to the released and our own data.
 """
 
 import re
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from kgprobe.templates import ANSWER, SUBJECT, parse
 
-#: Sentence patterns that the release has wrong: employer is inverted, a word misspelt.
+#: Corrections of errors in released patterns: employer is inverted, one word is misspelled.
 CORRECTED = {
     "[X] is an employer of [Y] .": "[X] is employed by [Y] .",
     "[X]'s offical language is [Y] .": "[X]'s official language is [Y] .",
@@ -16,7 +16,7 @@ CORRECTED = {
 
 
 def corrected(text: str, switch: str) -> str:
-    """A sentence pattern of the release under the switch `patterns`.
+    """Return a released sentence pattern under the switch `patterns`.
 
     >>> corrected("[X] is an employer of [Y] .", "corrected")
     '[X] is employed by [Y] .'
@@ -24,9 +24,9 @@ def corrected(text: str, switch: str) -> str:
     return CORRECTED.get(text, text) if switch == "corrected" else text
 
 
-#: The paper prints its own clauses for the pattern of "member of sports team" (Table 3).
+#: The paper prints special clauses for the pattern of "member of sports team" (Table 3).
 PLAYED = "[X] played for [Y] ."
-#: (task, switch sco_m2) -> manual templates m1, m2, m3
+#: task -> manual templates m1, m2, m3
 TEMPLATES: dict[str, tuple[str, ...]] = {
     "TP": ("[X] is a [Y] .", "[X] has class [Y] .", "[X] is a particular [Y] ."),
     "SCO": ("[X] is a [Y] .", "[X] has superclass [Y] .", "[X] is a particular [Y] ."),
@@ -37,7 +37,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
 
 
 def norm(label: str) -> str:
-    """The label with `-`, `(`, `)` and `/` as spaces, white space collapsed.
+    """Return the label with `-`, `(`, `)` and `/` as spaces, and whitespace collapsed.
 
     >>> norm("director / manager")
     'director manager'
@@ -46,8 +46,8 @@ def norm(label: str) -> str:
 
 
 def name_of(label: str) -> str:
-    """What labels that read alike have in common: they may differ in case, symbols, and in how
-    Unicode composes a letter.
+    """Return a key that is equal for labels that differ only in case, symbols, and in how Unicode
+    composes letters.
 
     >>> name_of("Film-maker") == name_of("film maker")
     True
@@ -56,7 +56,7 @@ def name_of(label: str) -> str:
 
 
 def ascii_drop(label: str) -> str:
-    """The label without its letters beyond ASCII, as the release writes names: spaces stay.
+    """Remove non-ASCII characters from a label, as the release does: spaces stay.
 
     >>> ascii_drop("Château de Frønsbourg"), ascii_drop("Dáire Ó Baoill")
     ('Chteau de Frnsbourg', 'Dire  Baoill')
@@ -66,9 +66,9 @@ def ascii_drop(label: str) -> str:
 
 
 def subject(label: str, upper_first: str, symbols: bool) -> str:
-    """The subject as it stands in a sentence, which upper-cases its first letter. `upper_first`
-    lower_rest: all other letters become lower, and with `symbols` (task TP) the four symbols become
-    spaces: what the released code does, and what destroys names in cased models."""
+    """Return a subject for a sentence, which then upper-cases its first letter. With `upper_first`
+    lower_rest, all other letters become lower case, and with `symbols` (task TP) the four symbols
+    become spaces, like in the released code; this destroys names for cased models."""
     if upper_first == "keep_rest":
         return label
     shown = re.sub(r"[-()/]", " ", label) if symbols else label
@@ -76,7 +76,7 @@ def subject(label: str, upper_first: str, symbols: bool) -> str:
 
 
 def article(label: str, rule: str = "by_letter") -> str:
-    """The label after "a" or "an"; `always_a` is what the released code gives in rdfs2 and rdfs3.
+    """Return the label after "a" or "an"; `always_a` as in the released code for rdfs2 and rdfs3.
 
     >>> article("athlete"), article("athlete", "always_a")
     ('an athlete', 'a athlete')
@@ -86,7 +86,7 @@ def article(label: str, rule: str = "by_letter") -> str:
 
 
 def bare(pattern: str) -> str:
-    """A sentence pattern as a candidate between two names.
+    """Return a sentence pattern as a candidate, the text between its two slots.
 
     >>> bare("[X]'s child is [Y] .")
     "'s child is"
@@ -95,15 +95,15 @@ def bare(pattern: str) -> str:
 
 
 def noun(pattern: str) -> str | None:
-    """What X has, of a pattern "[X]'s ... is [Y]" (or contain); None for other patterns."""
+    """Return the noun of a pattern "[X]'s ... is [Y]" (or contain); None for other patterns."""
     match = re.match(r"\[X\]'s (.*?) ?(?:\bis|contain) ", pattern)
     return match[1] if match else None
 
 
 def domain_clause(pattern: str, range_label: str | None, phrasing: str) -> str:
-    """What one has or does whose class is asked for: "if one has composer ." (`phrasing` paper: "to
-    have composer ."). `phrasing` released: a range label that begins with a vowel is first deleted
-    from the pattern, which leaves architect without its word; repaired: it is not."""
+    """Return the clause of task DM: "if one has composer ." (`phrasing` paper: "to have composer
+    ."). With `phrasing` released, a range label that starts with a vowel is first deleted from the
+    pattern, so that architect's pattern loses its noun; with repaired it is not."""
     if phrasing == "paper" and pattern == PLAYED:
         return "to be a player at a sports team ."
     if phrasing == "released" and range_label and range_label[0].lower() in set("aeiou"):
@@ -116,7 +116,7 @@ def domain_clause(pattern: str, range_label: str | None, phrasing: str) -> str:
 
 
 def range_clause(pattern: str, domain_label: str | None, phrasing: str) -> str:
-    """What somebody has or does with the one whose class is asked for."""
+    """Return the clause of task RG, about the object of a property."""
     if phrasing == "paper" and pattern == PLAYED:
         return "to have a player at that ."
     owner = article(domain_label) if domain_label else "something"
@@ -127,13 +127,13 @@ def range_clause(pattern: str, domain_label: str | None, phrasing: str) -> str:
 
 
 TASKS = ("TP", "SCO", "SPO", "DM", "RG")
-#: what a task's candidates are
+#: the candidate set of each task
 SET_OF = {"TP": "class", "SCO": "class", "SPO": "property", "DM": "class", "RG": "class"}
 
 
 @dataclass(frozen=True)
 class Class:
-    """A class: superclass labels finest first, labels of its sampled instances."""
+    """A class: superclass labels from the finest, and labels of its sampled instances."""
 
     id: str
     label: str
@@ -143,7 +143,7 @@ class Class:
 
 @dataclass(frozen=True)
 class Property:
-    """A property: pattern with [X] and [Y], domain, range, superproperties finest first."""
+    """A property: pattern with [X] and [Y], domain, range, superproperties from the finest."""
 
     id: str
     label: str
@@ -155,7 +155,7 @@ class Property:
 
 @dataclass(frozen=True)
 class Concepts:
-    """Classes and properties in order; `patterns`: labels, of superproperties too, -> pattern."""
+    """Classes and properties in order; `patterns`: label (also of superproperties) -> pattern."""
 
     classes: tuple[Class, ...]
     properties: tuple[Property, ...]
@@ -164,7 +164,7 @@ class Concepts:
 
 @dataclass(frozen=True)
 class TaskRow:
-    """One row of a memorizing task. `where` names file and line for errors."""
+    """One row of a memorizing task. `where` gives file and line, for errors."""
 
     task: str
     row: int
@@ -179,13 +179,13 @@ class TaskRow:
 
     @property
     def title(self) -> str:
-        """Where the row stands, and what it is."""
+        """The row's location, task, number and subject, for messages."""
         return f"{self.where}: {self.task} row {self.row} ({self.subject!r})"
 
 
 @dataclass
 class ConceptRows:
-    """Rows of all tasks, the ontology they come from, and (task, step, kept) of their choice."""
+    """Rows of all tasks, their ontology, and (task, step, kept) of their selection."""
 
     concepts: Concepts
     rows: list[TaskRow]
@@ -193,8 +193,8 @@ class ConceptRows:
 
 
 def roles(count: int, task: str, where: str, train: int = 10, dev: int = 10) -> list[str]:
-    """The part of each of `count` rows in order: `train` rows, `dev` rows, the rest, of which at
-    least ten are wanted."""
+    """Return the split of each of `count` rows: `train` rows, then `dev` rows, then test. Raises
+    ValueError if fewer than ten test rows are left."""
     if count < train + dev + 10:
         raise ValueError(
             f"{where}: task {task} has {count} rows; {train} for training, {dev} for "

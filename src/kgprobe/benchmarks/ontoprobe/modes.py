@@ -1,4 +1,4 @@
-"""Where paper and released code of OntoProbe disagree: named switches, three modes that set all.
+"""Switches for all points where OntoProbe's paper and code disagree, and three modes of them.
 
 Source: Wu et al. 2023, the released code at cc95300; docs/papers/ontoprobe.md, Decisions.
 """
@@ -17,9 +17,9 @@ Test = Callable[[str], bool]
 
 @dataclass(frozen=True)
 class Switch:
-    """One point: its value in each mode, all legal values, its number in the list of points (0:
-    outside of it). `stage` says what it changes: the questions, the models' answers, or how tables
-    read them; `assumed` that the paper is silent, so that its value is our reading."""
+    """One point of disagreement: its value in each mode, all legal values, and its number in the
+    list of points (0: not listed). `stage` says what it affects: the questions, the models'
+    answers, or the tables; `assumed` that the paper is silent, so its value is our assumption."""
 
     point: int
     paper: str
@@ -31,7 +31,7 @@ class Switch:
     numbers: Test | None = None
 
     def takes(self, value: object) -> bool:
-        """Whether a value is valid: one of `legal`, or one of `numbers`."""
+        """Return whether a value is valid: one of `legal`, or accepted by `numbers`."""
         known = isinstance(value, str) and self.numbers is not None and self.numbers(value)
         return known or value in self.legal
 
@@ -57,8 +57,8 @@ def _stated(
     numbers: Test | None = None,
     assumed: bool = False,
 ) -> Value:
-    """A field of `Switches`; `default` where ours is not the paper's value, `numbers` that are
-    legal, too."""
+    """Declare a field of `Switches`; `default` if ours differs from the paper's value, `numbers`
+    tests further legal values."""
     ours = default or paper
     modes = {"paper": paper, "released": released, "default": ours}
     notes = {"stage": stage, "point": point, "numbers": numbers, "assumed": assumed}
@@ -71,7 +71,7 @@ _silent = partial(_stated, assumed=True)
 
 @dataclass(frozen=True)
 class Switches:
-    """The value of every switch, by itself that of mode `default`."""
+    """The value of every switch, by default that of mode `default`."""
 
     tp_rows: Literal["all", "distinct"] = _silent("tables", 1, "all", "all", "distinct")
     properties: str = _stated("questions", 2, "50", "52", "as_they_are", numbers=str.isdigit)
@@ -131,18 +131,18 @@ class Switches:
 
     @property
     def parts(self) -> tuple[int, int]:
-        """(rows of train, rows of dev) of every task."""
+        """Numbers of (train rows, dev rows) of every task."""
         train, dev = self.split.split("/")
         return int(train), int(dev)
 
     @property
     def first_seed(self) -> int:
-        """The seed, or the first of several; 0 where the released code sets none."""
+        """The seed; 0 if the released code sets none."""
         return int(self.seed) if self.seed.isdigit() else 0
 
 
 def _legal(meta: Mapping[str, Any], hint: Any) -> tuple[str, ...]:
-    """The values of a switch in the modes, then others of its type."""
+    """Return the values of a switch in the modes, then the other values of its type."""
     return tuple(dict.fromkeys([meta["paper"], meta["released"], meta["default"], *get_args(hint)]))
 
 
@@ -152,7 +152,7 @@ SWITCHES = {
 
 
 def resolve(mode: str, overrides: Mapping[str, str] | None = None) -> Switches:
-    """The value of every switch in `mode`, single ones replaced by `overrides`."""
+    """Return the value of every switch in `mode`, with single values replaced by `overrides`."""
     if mode not in MODES:
         raise ValueError(f"ontoprobe.mode: {mode!r}; valid: {', '.join(MODES)}")
     values = {key: getattr(switch, mode) for key, switch in SWITCHES.items()}
@@ -168,5 +168,5 @@ def resolve(mode: str, overrides: Mapping[str, str] | None = None) -> Switches:
 
 
 def changed(values: Switches) -> dict[str, str]:
-    """The switches that are not at their default, for captions."""
+    """Return the switches that are not at their default, for captions."""
     return {k: v for k, v in asdict(values).items() if v != SWITCHES[k].default}

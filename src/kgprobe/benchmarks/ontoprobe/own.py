@@ -1,4 +1,4 @@
-"""The five tasks from our own ontology: classes, chains, instances and properties as pulled."""
+"""Build the five tasks from pulled ontology tables: classes, chains, instances, properties."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,8 +18,8 @@ ABOVE = "with a superproperty that has a pattern"
 
 @dataclass(frozen=True)
 class OwnOntology:
-    """The ontology's frames (contracts of knowledge.ontology), with the statements' labels;
-    `popularity` maps an instance's label to what is known of its use."""
+    """The ontology's frames (contracts of knowledge.ontology), and `popularity`: the number of
+    statements for the label of an entity."""
 
     classes: pl.DataFrame
     class_chains: pl.DataFrame
@@ -37,12 +37,12 @@ def take(
     properties: int = 50,
     partly: bool = False,
 ) -> ConceptRows:
-    """Rows by seeded hash of their subjects: train and dev (switch `split`), the rest for testing.
+    """Select rows by seeded hash of their subjects: train and dev (switch `split`), rest for test.
 
-    Of properties with a pattern, a superproperty with a pattern, domain and range those with the
-    most statements are taken: `properties`, or as many as the switch says. `partly`, for own
-    graphs: a property needs one of superproperty, domain and range, and a task with too few rows is
-    left out, as the funnel says, as long as one is left.
+    Properties must have a pattern, domain, range and a superproperty with a pattern; those with the
+    most statements are taken: `properties`, or as many as the switch says. With `partly`, for
+    user-supplied graphs, a property needs one of superproperty, domain and range, and tasks with
+    too few rows are dropped and reported in the funnel; at least one task must be left.
     """
     problems, lacking = TaskProblems("own ontology"), TaskProblems("own ontology")
     if switches.properties.isdigit():
@@ -72,13 +72,13 @@ def take(
 
 
 def popularity(facts: pl.DataFrame) -> dict[str, int]:
-    """In how many statements an entity of each label stands, as subject or object."""
+    """Return label -> number of statements in which it is the label of subject or object."""
     ends = pl.concat([facts["subject_label"], facts["object_label"]]).drop_nulls()
     return dict(ends.value_counts().rows())
 
 
 def _classes(tables: OwnOntology) -> dict[str, Class]:
-    """IRI -> class; of one name the first class says how it is spelled."""
+    """Return IRI -> class; the first of several classes with one name decides the spelling."""
     chains = _by_first(tables.class_chains.sort("id", "position").select("id", "ancestor"))
     members = _by_first(tables.instances.sort("class", "instance").select("class", "label"))
     names: dict[str, str] = {}
@@ -104,7 +104,7 @@ def _concepts(
     labels = {iri: kind.label for iri, kind in classes.items()}
     kinds: dict[str, Class] = {}
     for kind in classes.values():
-        # the first class of a name stands for all of them
+        # the first class of a name represents all of them
         kinds.setdefault(kind.label, kind)
     mode = switches.patterns
     texts = {row["property"]: concepts.corrected(row["pattern"], mode) for row in patterns}
@@ -116,11 +116,11 @@ def _concepts(
     chosen: list[Property] = []
     named: dict[str, str] = {}
     counts = dict.fromkeys((ABOVE, "with domain and range", "with a pattern"), 0)
-    # the first of a name says how it is spelled
+    # the first property of a name decides the spelling
     names: dict[str, str] = {}
     for label in tables.properties.sort("property")["label"]:
         names.setdefault(concepts.name_of(label), label)
-    # those that every task can ask of come first
+    # properties that all tasks can use come first
     orders = ["chosen", "statements", "property"] if partly else ["statements", "property"]
     ordered = tables.properties.sort(orders, descending=[*[True] * (len(orders) - 1), False])
     for row in ordered.iter_rows(named=True):
@@ -135,7 +135,7 @@ def _concepts(
             continue
         counts["with domain and range"] += both_ends
         own_key = _key(row["property"], texts)
-        # of one name the first stands for all of them, as of classes
+        # the first property of a name represents all of them, like for classes
         if not own_key or any(one.label == own_name for one in chosen):
             continue
         counts["with a pattern"] += 1
@@ -157,13 +157,13 @@ def _concepts(
 
 
 def _by_first(rows: pl.DataFrame) -> dict[str, list[Any]]:
-    """First column -> the values of the second, in order."""
+    """Return first column -> values of the second, in order."""
     first, second = rows.columns
     return dict(rows.group_by(first, maintain_order=True).agg(second).rows())
 
 
 def _check(classes: pl.DataFrame, texts: Mapping[str, str], problems: TaskProblems) -> None:
-    """Note classes without a label and patterns without both places."""
+    """Record classes without a label and patterns without both slots."""
     for number, (iri, label) in enumerate(classes.select("class", "label").rows()):
         if not (label or "").strip():
             problems.add("ontology", f"classes, row {number} ({iri}): no label; add rdfs:label")
@@ -173,7 +173,7 @@ def _check(classes: pl.DataFrame, texts: Mapping[str, str], problems: TaskProble
 
 
 def _types(tables: OwnOntology, of: Mapping[str, Class], switches: Switches) -> list[TaskRow]:
-    """One row per instance: class and chain; at most `instances_per_class` of each class."""
+    """Return a TP row per instance label (golds: class and chain), limited per class."""
     most = switches.instances_per_class
     rows = tables.instances.sort("class", "instance").filter(pl.col("class").is_in(list(of)))
     if most.isdigit():
@@ -183,7 +183,7 @@ def _types(tables: OwnOntology, of: Mapping[str, Class], switches: Switches) -> 
         kind = of[iri]
         golds, depth = _golds((kind.label, *kind.chain)), len(kind.chain)
         use = tables.popularity.get(label)
-        # two entities of one name would be one question with two answers: the deeper class stays
+        # entities with the same name would be one question with two answers: keep the deeper class
         if label not in by_label or by_label[label].depth < depth:
             row = TaskRow("TP", 0, "", instance, label, golds, None, depth, use, "instances")
             by_label[label] = row
@@ -191,7 +191,7 @@ def _types(tables: OwnOntology, of: Mapping[str, Class], switches: Switches) -> 
 
 
 def _stated(known: Concepts) -> list[TaskRow]:
-    """A row for every class with a superclass, and for all that is stated of a property."""
+    """Return a row for every class with a superclass, and for each axiom of a property."""
     rows = [
         TaskRow("SCO", 0, "", c.id, c.label, _golds(c.chain), None, len(c.chain),
                 where="class_chains")
@@ -206,7 +206,7 @@ def _stated(known: Concepts) -> list[TaskRow]:
 
 
 def _golds(labels: Sequence[str]) -> tuple[str, ...]:
-    """Labels that differ once they are normalized, in order; of equal ones the first."""
+    """Return the labels that differ after normalization, in order; the first of equal ones."""
     first: dict[str, str] = {}
     for label in labels:
         first.setdefault(concepts.norm(label), label)
@@ -214,5 +214,5 @@ def _golds(labels: Sequence[str]) -> tuple[str, ...]:
 
 
 def _key(iri: str, texts: Mapping[str, str]) -> str:
-    """The name that a property's pattern stands under, its IRI or the end of it; else nothing."""
+    """Return the key of a property's pattern in `texts`, its IRI or local name; else ""."""
     return next((name for name in (iri, iri.rsplit("/", 1)[-1]) if name in texts), "")

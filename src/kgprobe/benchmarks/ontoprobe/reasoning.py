@@ -1,4 +1,4 @@
-"""The six entailment rules of OntoProbe as items with written premises (sec. 3.2, Table 2).
+"""Build the six entailment rules of OntoProbe as items with premises (sec. 3.2, Table 2).
 
 A rule's rows are the rows of the memorizing task whose statement is its first premise. [X] and [Y]
 stand for pseudowords, [MASK] for the mask slot.
@@ -19,19 +19,19 @@ from kgprobe.schema import ITEMS
 #: rule -> memorizing task of its first premise
 RULES = {"rdfs2": "DM", "rdfs3": "RG", "rdfs5": "SPO", "rdfs7": "SPO", "rdfs9": "SCO",
          "rdfs11": "SCO"}  # fmt: skip
-#: candidate sets of rules that do not ask for a class
+#: candidate sets of rules whose answers are not classes
 SETS = {"rdfs5": "property", "rdfs7": "pattern"}
 THEREFORE = "Therefore, "
-#: a test whether a model knows P2: a text with [MASK], (task, subject) in trained vectors, the
-#: candidates, and the label of what is right, or None for the golds of the rule
+#: tests whether a model knows P2: a text with [MASK], (task, subject) for soft prompts, the
+#: candidate set, and the label of the correct answer, or None for the golds of the rule
 Test = tuple[str, list[str] | None, str, str | None]
 
 
 def build(
     concept_rows: ConceptRows, items: pl.DataFrame, candidates: pl.DataFrame, switches: Switches
 ) -> pl.DataFrame:
-    """ITEMS of the six rules from those of the memorizing tasks; `meta` holds the texts, the
-    premises' tests and the soft forms. Raises one ValueError that names every property without
+    """Build ITEMS of the six rules from those of the memorizing tasks; `meta` holds the texts, the
+    premises' tests and the soft forms. Raises one ValueError that names every property without a
     pattern and every gold that is not among its rule's candidates."""
     index: dict[str, dict[str, int]] = {}
     for name, place, label in candidates.select("set", "index", "label").rows():
@@ -61,8 +61,8 @@ def _item(
     index: Mapping[str, Mapping[str, int]],
     switches: Switches,
 ) -> tuple[object, ...]:
-    """One row of ITEMS; `clause`: the memorizing item's subject, `inherited`: what its `meta` says
-    of other rows. `missing`: the row's own concept is no candidate of the task."""
+    """Return one row of ITEMS; `clause`: the memorizing item's subject, `inherited`: keys copied
+    from its `meta`. `missing` in meta: the row's own concept is not a candidate of the task."""
     if rule in ("rdfs9", "rdfs11"):
         texts, tests = _of_classes(rule, row, switches)
     else:
@@ -89,7 +89,7 @@ def _item(
 
 
 def manual(meta: Mapping[str, str], p1: bool, p2: bool) -> str:
-    """The manual prompt with the premises that are written; the conjunction always stands."""
+    """Return the manual prompt with the chosen premises; the conjunction is always included."""
     return " ".join([*[meta["p1"]] * p1, *[meta["p2"]] * p2, THEREFORE + meta["h"]])
 
 
@@ -97,8 +97,8 @@ def _texts(
     p1: str, p2: str, h: str,
     soft_p1: list[str], soft_p2: list[str] | None, soft_h: list[str] | None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Premises and hypothesis in words, P1 with the finest gold, and in soft form: (task, subject,
-    text after the vectors), of the hypothesis (task, subject)."""
+    """Collect premises and hypothesis as text, P1 with the finest gold, and in soft form: (task,
+    subject, text after the vectors), for the hypothesis (task, subject)."""
     soft = {"p1": soft_p1, "p2": soft_p2, "h": soft_h}
     return {"p1": p1, "p2": p2, "h": h, "soft": soft}
 
@@ -106,8 +106,8 @@ def _texts(
 def _of_properties(
     rule: str, row: TaskRow, patterns: Mapping[str, str], clause: str, switches: Switches
 ) -> tuple[dict[str, Any], dict[str, Test]]:
-    """The texts of one row under rdfs2, rdfs3, rdfs5 or rdfs7, and the tests of its P2 by kind of
-    template."""
+    """Return the texts of one row under rdfs2, rdfs3, rdfs5 or rdfs7, and the tests of its P2 by
+    kind of template."""
     first, subject, task = row.golds[0], row.subject, RULES[rule]
     begun = _capitalize(subject, switches)
     implied, soft_p1 = f"{begun} implies {first} .", [task, begun, f"{first} ."]
@@ -137,10 +137,10 @@ def _of_properties(
 def _of_classes(
     rule: str, row: TaskRow, switches: Switches
 ) -> tuple[dict[str, Any], dict[str, Test]]:
-    """rdfs9 and rdfs11. The release writes both alike in words and rdfs11 with the vectors of SCO.
-    The article follows the letter in every mode: the released code does so in these rules, and the
-    paper's example has "an animal". Under `premise_test: p1` soft templates ask the test of P1
-    again: so does the released code, whose few-shot mode knows no other."""
+    """Return texts and tests for rdfs9 and rdfs11. The release verbalizes both alike, but uses the
+    vectors of SCO for rdfs11. The article follows the letter in every mode: the released code does
+    so in these rules, and the paper's example has "an animal". With `premise_test: p1` soft
+    templates repeat the test of P1, like the released code, whose few-shot mode has no other."""
     first, subject, begun = row.golds[0], row.subject, _capitalize(row.subject, switches)
     if rule == "rdfs9" or switches.rdfs11_text == "rdfs9":
         p1 = f"{begun} is {concepts.article(first)} ."
@@ -159,13 +159,13 @@ def _of_classes(
 
 
 def _capitalize(label: str, switches: Switches) -> str:
-    """The label at the beginning of a sentence, as the memorizing tasks write it."""
+    """Return the label at the start of a sentence, as in the memorizing tasks."""
     text_of_meta = concepts.subject(label, switches.upper_first, False)
     return text_of_meta[:1].upper() + text_of_meta[1:]
 
 
 def _label(set_name: str, row: TaskRow, patterns: Mapping[str, str], gold: str) -> str:
-    """The candidate of a gold; of rdfs7 the superproperty's pattern."""
+    """Return the candidate for a gold; for rdfs7 the superproperty's pattern."""
     if set_name != "pattern":
         return concepts.norm(gold)
     if gold not in patterns:

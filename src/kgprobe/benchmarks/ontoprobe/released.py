@@ -1,4 +1,4 @@
-"""The released OntoProbe: its ontology (class.json, property.json) and its five tasks."""
+"""Read the released OntoProbe: its ontology (class.json, property.json) and its five tasks."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -32,12 +32,12 @@ PROPERTIES: dict[str, Any] = {
 #: keys that every entry of property.json has
 OF_PROPERTY = ("rdf:Property", "rdfs:label")
 WIKIDATA = "http://www.wikidata.org/entity/"
-#: task -> its file of questions
+#: task -> stem of its file of questions
 FILES = {"TP": "type", "SCO": "subClassOf", "SPO": "subPropertyOf", "DM": "domain", "RG": "range"}
 
 
 def classes(folder: Path) -> pl.DataFrame:
-    """One row per class: IRI, label, superclass labels (as released, finest first), instances."""
+    """Return a row per class: IRI, label, superclass labels (from the finest), instances."""
     names = ("rdfs:Class", "rdfs:label", "rdfs:subClassOf", "is rdf:type of")
     entries = _entries(folder / "class.json", names[:2])
     rows = [(e[names[0]], e[names[1]], *(e.get(name) or [] for name in names[2:])) for e in entries]
@@ -45,8 +45,8 @@ def classes(folder: Path) -> pl.DataFrame:
 
 
 def properties(folder: Path) -> pl.DataFrame:
-    """One row per property. The file spells the key of the range `rdf:range`, and some of DBpedia's
-    IRIs with https, which name nothing: they are read as what DBpedia calls them."""
+    """Return a row per property. In the file the key of the range is `rdf:range`, and some DBpedia
+    IRIs start with https and so denote nothing: they are replaced by the http IRIs."""
     rows = []
     for entry in _entries(folder / "property.json", ("id", *OF_PROPERTY)):
         iris = _iris(entry)
@@ -60,7 +60,7 @@ def properties(folder: Path) -> pl.DataFrame:
 
 
 def _iris(entry: Mapping[str, Any]) -> list[str]:
-    """The names of a property, those of Wikidata as its entities and first."""
+    """Return the IRIs of a property; Wikidata's come first, as entity IRIs."""
     iris = entry["rdf:Property"]
     iris = [iris] if isinstance(iris, str) else iris
     wikidata = [WIKIDATA + i.rsplit(":", 1)[-1] for i in iris if "wikidata.org" in i]
@@ -68,7 +68,7 @@ def _iris(entry: Mapping[str, Any]) -> list[str]:
 
 
 def _entries(path: Path, needed: Sequence[str]) -> list[dict[str, Any]]:
-    """The entries of a file, each with the keys that are needed."""
+    """Return the entries of a file. Raises ValueError for entries without the needed keys."""
     if not path.is_file():
         raise FileNotFoundError(f"{path}: the released ontology is not there; set KGPROBE_DATA")
     entries = read_json(path, ValueError)
@@ -81,9 +81,9 @@ def _entries(path: Path, needed: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def take(folder: Path, switches: Switches) -> ConceptRows:
-    """The five released tasks in file order (10 train, 10 dev, rest test), and their ontology;
-    `folder` holds `ontology` and `memorizing`. Raises one ValueError that names file and row of all
-    that is wrong."""
+    """Return the five released tasks in file order (10 train, 10 dev, rest test), and their
+    ontology; `folder` holds `ontology` and `memorizing`. Raises one ValueError that names file and
+    row of every error."""
     problems = TaskProblems(str(folder))
     known = concepts(folder / "ontology", switches, problems)
     depths = {c.label: len(c.chain) for c in known.classes}
@@ -117,8 +117,8 @@ def take(folder: Path, switches: Switches) -> ConceptRows:
 
 
 def concepts(folder: Path, switches: Switches, problems: TaskProblems) -> Concepts:
-    """The released class.json and property.json as an ontology in words; wrong entries are left out
-    and noted in `problems`."""
+    """Convert the released class.json and property.json to concepts; invalid entries are dropped
+    and added to `problems`."""
     kinds = []
     for number, row in enumerate(classes(folder).iter_rows(named=True)):
         if not (row["label"] or "").strip():
@@ -139,13 +139,13 @@ def concepts(folder: Path, switches: Switches, problems: TaskProblems) -> Concep
             for name, pattern in above.items():
                 patterns.setdefault(name, corrected(pattern, switches.patterns))
             properties.append(Property(_iris(entry)[0], label, text, *ends, tuple(above)))
-    # a property's own pattern wins over the one beside its name as a superproperty
+    # a property's own pattern overrides the one given with its name as a superproperty
     patterns |= {p.label: p.pattern for p in properties if p.pattern}
     return Concepts(tuple(kinds), tuple(properties), patterns)
 
 
 def _questions(path: Path, task: str, problems: TaskProblems) -> list[tuple[int, dict[str, Any]]]:
-    """(line, question) of a file; wrong lines are noted and left out."""
+    """Return (line, question) of a file; invalid lines are recorded and dropped."""
     if not path.is_file():
         raise FileNotFoundError(f"{path}: the released questions are not there; set KGPROBE_DATA")
     questions = []
@@ -165,7 +165,7 @@ def _questions(path: Path, task: str, problems: TaskProblems) -> list[tuple[int,
 def _subject(
     entry: str | Mapping[str, str], where: str, switches: Switches
 ) -> tuple[str, str | None]:
-    """The subject of a question and, of a property, its pattern."""
+    """Return the subject of a question and, if it is a property, its pattern."""
     if isinstance(entry, str):
         return entry, None
     ((subject, pattern),) = entry.items()

@@ -1,11 +1,11 @@
-"""Zip archives: checked before anything of them is written, and each file against its pin.
+"""Unpack zip archives: check them before writing anything, and compare files with the lock file.
 
-    with open_archive(archive) as zipped:          # names and number of all members are legal
-        data = read(archive, zipped, name)         # so are kind, size and packing of this one
+    with open_archive(archive) as zipped:          # checks names and number of all members
+        data = read(archive, zipped, name)         # checks type, size and compression of this one
     unpack(archive, Path("data/bear/ace91fd"), {"BEAR": "BEAR/"}, tree)
 
-`parts` is name in the folder -> path in the archive, of a folder with / at its end. GitHub,
-figshare and T-REx give zip archives; nothing else is unpacked (dumps are streams: stream.py).
+`parts` maps names in the folder to paths in the archive; folders end with /. GitHub, figshare and
+T-REx provide zip archives; no other kind is unpacked (dumps are read as streams: stream.py).
 """
 
 import shutil
@@ -19,40 +19,40 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from kgprobe.sources.dumps.lock_file import LockError, Tree, blob
 
-#: Names that an error or a note shows of many.
+#: How many names an error shows.
 SHOWN = 5
-#: What is unpacked of an archive at most: members, folders counted (of the full configuration up to
-#: 772), bytes of one (T-REx's files have 21 MB, packed 15 fold) and of all that are unpacked
-#: together (of the released sets up to 8 * 10^6).
+#: Upper limits of an archive: members including folders (up to 772 in the full configuration),
+#: bytes of one member (T-REx's files have 21 MB, compressed 15 fold) and bytes of all members to
+#: unpack (up to 8 * 10^6 in the released sets).
 MEMBERS, MEMBER, TOTAL = 100_000, 2 << 30, 4 << 30
-#: Unpacked bytes per packed byte, of members of more than SMALL bytes. Released archives pack at
-#: most 5 fold, T-REx 15, Wikidata's dumps about 20; archives that attack 1,032 fold or more.
+#: Maximum compression ratio of members above SMALL bytes. Released archives have at most 5 fold,
+#: T-REx 15, Wikidata's dumps about 20; zip bombs 1,032 fold or more.
 RATIO, SMALL = 100, 1 << 20
-#: What the archives named above use; others have no bound on what one block unpacks to.
+#: Compression methods of the archives above; others can expand one block without limit.
 PACKINGS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 ENCRYPTED = 0x1
 
 
 class ArchiveError(ValueError):
-    """An archive is damaged, unsafe or lacks a part; the message names archive, member and why."""
+    """An archive is damaged, unsafe or lacks a part; the message names archive, member, cause."""
 
 
 class DamagedError(ArchiveError):
-    """The bytes are no whole archive: another download may cure it."""
+    """The bytes are not a complete archive; downloading it again may help."""
 
 
 def read(archive: Path, zipped: zipfile.ZipFile, name: str) -> bytes:
-    """The bytes of one member of an archive that is open; ArchiveError when it is unsafe."""
+    """Return the bytes of one member of an open archive. Raises ArchiveError if it is unsafe."""
     check(archive, zipped, [name])
     return zipped.read(name)
 
 
 @contextmanager
 def open_archive(archive: Path) -> Iterator[zipfile.ZipFile]:
-    """The zip archive, its table of contents checked.
+    """Open a zip archive after checking its table of contents.
 
-    Raises ArchiveError where members are too many, have names that lead out of a folder or that
-    overwrite each other, or where the archive proves to be damaged while it is used.
+    Raises ArchiveError if there are too many members, if names lead out of the folder or overwrite
+    each other, or if the archive turns out to be damaged while it is used.
     """
     try:
         with zipfile.ZipFile(archive) as zipped:
@@ -65,9 +65,9 @@ def open_archive(archive: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def check(archive: Path, zipped: zipfile.ZipFile, names: Sequence[str]) -> None:
-    """Whether these members may be unpacked: plain files, legible, and no bomb; else ArchiveError.
+    """Raise ArchiveError unless these members are plain, readable files and not a zip bomb.
 
-    Sizes are those that the archive declares; zipfile gives no byte more than that.
+    Sizes are those that the archive declares; zipfile never returns more bytes than that.
     """
     infos = [zipped.getinfo(name) for name in names]
     for info in infos:
@@ -83,7 +83,7 @@ def check(archive: Path, zipped: zipfile.ZipFile, names: Sequence[str]) -> None:
             f"{archive}: {total:,} bytes in {len(infos):,} members, more than the {TOTAL:,} that "
             "are unpacked from one archive"
         )
-    # members that lie over each other have small packed sizes each; the file has but one
+    # overlapping members have small compressed sizes each, so compare with the size of the file
     name = f"{names[0]} to {names[-1]}" if names else ""
     _check_ratio(archive, name, total, archive.stat().st_size)
 
@@ -96,7 +96,7 @@ def _check_names(archive: Path, names: Sequence[str]) -> None:
         path, windows = PurePosixPath(name), PureWindowsPath(name)
         wrong = {
             "an absolute path": name.startswith("/") or windows.drive or windows.root,
-            # either slash separates there
+            # Windows accepts both slashes as separators
             "leads out of its folder with ..": ".." in windows.parts,
             "no name": not path.parts,
             f"there twice ({places.get(path)!r} before)": path in places,
@@ -112,8 +112,8 @@ def _check_names(archive: Path, names: Sequence[str]) -> None:
 
 
 def _kind(info: zipfile.ZipInfo) -> str:
-    """What a member is that is no plain, legible file; nothing where it is one."""
-    mode = stat.S_IFMT(info.external_attr >> 16)  # 0 where the packing system has no modes
+    """Describe why a member is not a plain, readable file; "" if it is one."""
+    mode = stat.S_IFMT(info.external_attr >> 16)  # 0 if the packing system has no file modes
     if mode == stat.S_IFLNK:
         return "a link"
     if mode not in (0, stat.S_IFREG):
@@ -136,7 +136,7 @@ def _refused(archive: Path, name: str, wrong: str) -> ArchiveError:
 
 
 def write(archive: Path, zipped: zipfile.ZipFile, name: str, path: Path) -> None:
-    """Write one checked member to `path`. Raises ArchiveError where it is shorter than declared."""
+    """Write one checked member to `path`. Raises ArchiveError if it is shorter than declared."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with zipped.open(name) as packed, open(path, "wb") as stream:
         shutil.copyfileobj(packed, stream)
@@ -146,12 +146,12 @@ def write(archive: Path, zipped: zipfile.ZipFile, name: str, path: Path) -> None
 
 
 def below(names: Iterable[str], wanted: str) -> dict[str, str]:
-    """Those of the paths `names` that lie below (or at) the folder or file `wanted`: path -> its
-    rest below it, empty for the file itself.
+    """Return the paths of `names` that are in (or equal to) the folder or file `wanted`, each with
+    its remaining path below it, empty for the file itself.
 
-    `wanted` is the end of a path, with / behind it for a folder. Where several places fit, the one
-    nearest to the top is taken. Raises ArchiveError where there is none, where two are equally
-    near, and where what is there is a folder and not a file, or the other way round.
+    `wanted` is the end of a path; a folder ends with /. If it matches at several locations, the one
+    nearest to the top is used. Raises ArchiveError if there is no match, if two are equally near
+    the top, and if the match is a folder instead of a file or vice versa.
     """
     ends = PurePosixPath(wanted).parts
     by_depth: dict[int, dict[tuple[str, ...], dict[str, str]]] = {}
@@ -177,14 +177,14 @@ def below(names: Iterable[str], wanted: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class ArchiveContents:
-    """What was read of an archive, by its paths in the tree."""
+    """The outcome of reading an archive, by paths in the tree."""
 
-    checked: tuple[str, ...] = ()  #: as in the lock file
-    unpinned: tuple[str, ...] = ()  #: all files, where it lacks the address
-    missing: tuple[str, ...] = ()  #: pinned, and not in the archive
+    checked: tuple[str, ...] = ()  #: files that match the lock file
+    unpinned: tuple[str, ...] = ()  #: all files, if the lock file lacks the URL
+    missing: tuple[str, ...] = ()  #: pinned, but not in the archive
 
     def describe(self, tree: Tree | None) -> str:
-        """In one line, what was checked and what was not."""
+        """Describe in one line which files were checked and which were not."""
         if tree is None:
             names = some(self.unpinned)
             return f"{len(self.unpinned)} files unpinned, not in the lock file: {names}"
@@ -194,7 +194,7 @@ class ArchiveContents:
 
 
 def some(names: Sequence[str]) -> str:
-    """The first of many names."""
+    """Format the first of many names."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more
 
@@ -209,9 +209,9 @@ def fetch(
     *,
     cut: bool = False,
 ) -> ArchiveContents:
-    """Take the parts out of the archive that `get` puts there, into `folder`.
+    """Call `get`, which downloads the archive, and unpack its parts into `folder`.
 
-    `cut`: pinned files may be missing. Raises what `get` raises, LockError, and ArchiveError.
+    `cut`: pinned files may be missing. Raises the errors of `get`, LockError, and ArchiveError.
     """
     get()
     try:
@@ -232,12 +232,12 @@ def unpack(
     url: str = "",
     cut: bool = False,
 ) -> ArchiveContents:
-    """Put `parts` of the zip `archive` into `folder`, each whole, all of them or none.
+    """Unpack `parts` of the zip `archive` into `folder`, either all of them or none.
 
-    Raises ArchiveError when one is missing, the archive is damaged, or it is not safe to unpack,
-    and LockError when a file is not the one that is pinned.
+    Raises ArchiveError if one is missing, or the archive is damaged or unsafe to unpack, and
+    LockError if a file differs from its pinned version.
     """
-    # other archives may be unpacked into the folder at the same time, and have other parts
+    # other parts, of other archives, may be unpacked into the folder at the same time
     staged = folder / f".{next(iter(parts)).replace('/', '-')}.part"
     source = f"{archive} ({url})" if url else str(archive)
     try:
@@ -273,7 +273,7 @@ def unpack(
 
 
 def _files(source: str, names: list[str], tree: Tree | None) -> dict[str, str]:
-    """Path -> member; of a commit's tree without the top folder of repository and commit."""
+    """Return path -> member; without the top folder (repository and commit) for a pinned tree."""
     members = [name for name in names if not name.endswith("/")]
     if tree is None:
         return {name: name for name in members}
@@ -293,7 +293,7 @@ def _select_files(
     tree: Tree | None,
     cut: bool,
 ) -> ArchiveContents:
-    """What will be read. Raises LockError for what is not pinned and for what is missing."""
+    """Select the files to read. Raises LockError for unpinned and missing files."""
     paths = sorted({path for part in by_target.values() for path in part})
     if tree is None:
         return ArchiveContents(unpinned=tuple(paths))
@@ -321,7 +321,7 @@ def _select_files(
 
 
 def _remove(path: Path) -> None:
-    """Take away a file or a folder, if it is there."""
+    """Remove a file or folder if it exists."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:

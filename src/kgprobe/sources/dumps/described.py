@@ -1,7 +1,7 @@
-"""Property entities of a dump as the query service has them: a few lines of N-Triples each.
+"""Describe the properties in a dump in N-Triples, as the query service does.
 
-The queries in resources/queries/wikidata are then asked of these lines as of any other endpoint, so
-that a property means the same wherever it came from.
+The queries in resources/queries/wikidata are then run on these lines like on any endpoint, so that
+property data have the same meaning whatever their source.
 """
 
 import re
@@ -18,12 +18,12 @@ WD, PROP = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/"
 WIKIBASE = "http://wikiba.se/ontology#"
 RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
-#: errors of reading JSON of another shape
+#: errors when reading JSON of an unexpected structure
 BROKEN = (msgspec.MsgspecError, LookupError, TypeError, AttributeError, ValueError)
-#: superproperty, equivalent elsewhere, constraint; class, relation and status of a constraint
+#: superproperty, equivalent property, constraint; class, relation and status of a constraint
 DIRECT, CONSTRAINT = ("P1647", "P1628"), "P2302"
 QUALIFIERS = ("P2308", "P2309", "P2316")
-#: predicates of the triples above, for dumps that are triples already
+#: predicates of the triples above, to select them from dumps in N-Triples
 PREDICATES = {
     RDF_TYPE, LABEL, f"{WIKIBASE}propertyType", f"{WIKIBASE}rank", f"{PROP}{CONSTRAINT}",
     f"{PROP}statement/{CONSTRAINT}",
@@ -31,7 +31,7 @@ PREDICATES = {
     *(f"{PROP}qualifier/{relation}" for relation in QUALIFIERS),
 }  # fmt: skip
 _OF_PROPERTY = re.compile(r"https?://www\.wikidata\.org/entity/(?:statement/)?[Pp]\d", re.A)
-#: What the tables of properties need that a form may lack, by its name in the dump.
+#: Table of properties -> predicate it needs, which some dump formats lack.
 NEEDED = {
     "properties": f"<{WIKIBASE}propertyType>",
     "constraints": f"<{PROP}{CONSTRAINT}>",
@@ -40,18 +40,18 @@ NEEDED = {
 
 
 def identifier(value: dict[str, Any]) -> str:
-    """The id of an entity that is a value; dumps before 2017 have the number alone."""
+    """Return the id of an entity value; dumps before 2017 have only its number."""
     letter = {"item": "Q", "property": "P", "lexeme": "L"}
     return str(value.get("id") or f"{letter[value['entity-type']]}{value['numeric-id']}")
 
 
 def lines(entity: dict[str, Any], languages: Sequence[str], broken: list[str]) -> Iterator[str]:
-    """The triples of a property of a JSON dump: type, datatype, labels, superproperties,
+    """Yield the triples of a property in a JSON dump: type, datatype, labels, superproperties,
     equivalents and constraints with their qualifiers. Statements that cannot be read are left out
     and added to `broken`."""
     iri = f"<{WD}{entity['id']}>"
     yield f"{iri} <{RDF_TYPE}> <{WIKIBASE}Property> ."
-    # Wikibase's name of a datatype: wikibase-item is WikibaseItem, commonsMedia CommonsMedia
+    # Wikibase's IRIs of datatypes: WikibaseItem for wikibase-item, CommonsMedia for commonsMedia
     kind = "".join(part[0].upper() + part[1:] for part in entity["datatype"].split("-"))
     yield f"{iri} <{WIKIBASE}propertyType> <{WIKIBASE}{kind}> ."
     labels = entity.get("labels") or {}
@@ -73,7 +73,7 @@ def _ranked(statement: dict[str, Any]) -> tuple[str, str]:
 
 
 def _constraint(iri: str, statement: dict[str, Any]) -> list[str]:
-    """The triples of a constraint of a property."""
+    """Return the triples of one constraint of a property."""
     node = f"<{WD}statement/{statement['id'].replace('$', '-', 1)}>"
     rank = statement["rank"].capitalize()
     texts = [f"{iri} <{PROP}{CONSTRAINT}> {node} .",
@@ -90,8 +90,8 @@ def _constraint(iri: str, statement: dict[str, Any]) -> list[str]:
 def _readable(
     entity: dict[str, Any], relation: str, read: Callable[[dict[str, Any]], Any], broken: list[str]
 ) -> Iterator[Any]:
-    """What `read` makes of each statement of a relation; those that it cannot read go to
-    `broken`."""
+    """Yield the result of `read` for each statement of a relation; those it cannot read are added
+    to `broken`."""
     for one in (entity.get("claims") or {}).get(relation, []):
         try:
             yield read(one)
@@ -100,7 +100,7 @@ def _readable(
 
 
 def select_line(triple: Triple) -> Iterator[str]:
-    """The line of a triple about a property that one of the queries needs; not a blank label's."""
+    """Yield the line of a triple about a property if a query needs it and its text is not blank."""
     predicate = triple.predicate.replace("https://www.wikidata.org/", "http://www.wikidata.org/")
     blank = triple.text is not None and not triple.text.strip()
     if predicate in PREDICATES and _OF_PROPERTY.match(triple.subject) and not blank:
@@ -109,12 +109,12 @@ def select_line(triple: Triple) -> Iterator[str]:
 
 
 def label(entity: str, text: str, language: str) -> str:
-    """The line of an entity's label."""
+    """Return the line of an entity's label."""
     return f"<{WD}{entity}> <{LABEL}> {Literal(text)}@{language} ."
 
 
 def _term(snak: dict[str, Any]) -> str:
-    """An entity or an address as an IRI; nothing for other values."""
+    """Return an entity or URL as an IRI; "" for other values."""
     if snak["snaktype"] != "value":
         return ""
     value = snak["datavalue"]["value"]

@@ -1,9 +1,9 @@
-"""Files from elsewhere: a polite, resumable, bounded, checked download.
+"""Download files politely, with resume, limits and checks.
 
-A file appears under its name only when it is whole, of the kind that its name says (a page of a
-firewall is no archive) and has the published sums. Until then `NAME.part` and `NAME.part.json`
-(URL, validators, expected size) lie beside it, and the next call goes on there. `NAME.sha256` keeps
-what the file was when it came. What is wrong is removed, so that it cannot fail again.
+A file gets its final name only when it is complete, of the format that its name says (a firewall's
+web page is not an archive) and matches the published checksums. Until then `NAME.part` and
+`NAME.part.json` (URL, validators, expected size) are next to it, and the next call resumes there.
+`NAME.sha256` keeps the checksum at download. Wrong files are removed, so as not to fail again.
 """
 
 import contextlib
@@ -33,29 +33,29 @@ BLOCK = 1 << 20
 ATTEMPTS = 6
 CONNECT = 10.0
 BY_HAND = "look at the address in a browser, then correct it in the config or put the file at"
-#: By the end of a name: what the file is, and what it begins with.
+#: By file suffix: name of the format, and its magic numbers.
 KINDS = {
     ".zip": ("a zip archive", (b"PK\x03\x04", b"PK\x05\x06")),
     ".gz": ("gzip", (b"\x1f\x8b",)),
     ".bz2": ("bzip2", (b"BZh",)),
     ".zst": ("zstd", (b"\x28\xb5\x2f\xfd",)),
 }
-#: Bytes of a body that tell what it is, and characters of it that an error shows.
+#: Bytes of a body that are inspected, and characters of it that an error shows.
 BEGINNING, SHOWN = 2048, 120
 PAGE = re.compile(rb"\s*(<!--.*?-->\s*)*<(!doctype html|html|head|body)\b", re.I | re.S)
 
 
 class DownloadError(RuntimeError):
-    """A download failed for good; the message names URL, file, what came and what to do."""
+    """A download failed for good; the message names URL, file, what was received and what to do."""
 
 
 class ChecksumMismatchError(DownloadError):
-    """The complete file has another form or sum than published; it has been removed."""
+    """The complete file has another format or checksum than expected; it has been removed."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a file may take: bytes, seconds in all, and seconds without a byte."""
+    """Limits of a download: bytes, total seconds, and seconds without a byte."""
 
     max_bytes: int = 1 << 40
     seconds: float = 86_400.0
@@ -63,7 +63,7 @@ class Bounds:
 
     @classmethod
     def of(cls, downloads: Mapping[str, float], max_bytes: int) -> "Bounds":
-        """The bounds of the configuration: sources.downloads, and `max_bytes` of the file."""
+        """Return the limits of the config: sources.downloads, and `max_bytes` of the file."""
         return cls(max_bytes, downloads["hours"] * 3600, downloads["stall"])
 
 
@@ -79,10 +79,10 @@ def download(
     bounds: Bounds = DEFAULT,
     sleep: Callable[[float], None] = time.sleep,
 ) -> str:
-    """Download `url` to `path` and return its sha256; a valid file that is there is only checked.
+    """Download `url` to `path` and return its sha256; an existing valid file is only checked.
 
-    `agent` is the User-Agent. `sums` (md5, sha1, sha256) are checked where given. Two processes may
-    ask for the same file: the second waits for the first. Raises DownloadError.
+    `agent` is the User-Agent. `sums` (md5, sha1, sha256) are checked if given. Two processes may
+    request the same file: the second waits for the first. Raises DownloadError.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     transfer = Transfer(url, path, agent, bounds)
@@ -127,12 +127,12 @@ class Transfer:
         self.state: dict[str, Any] = {}
 
     def attempt(self) -> None:
-        """One request that adds to the part, which is complete then. Raises http.PassingError."""
+        """Complete the part with one request. Raises http.PassingError if it must be repeated."""
         left = self.until - time.monotonic()
         if left <= 0:
             raise self._late()
         self.state = {}
-        with contextlib.suppress(OSError, ValueError):  # none is there, or it is no JSON
+        with contextlib.suppress(OSError, ValueError):  # it is missing, or it is not JSON
             self.state = dict(json.loads(self.side.read_text(encoding="utf-8")))
         if self.state.get("url") != self.url:
             self.part.unlink(missing_ok=True)
@@ -158,8 +158,8 @@ class Transfer:
             raise http.PassingError(str(error)) from error
 
     def _refuse(self, answer: requests.Response, have: int) -> None:
-        """An answer that is no file: begin again, come again, or stop. 416 may mean that all is
-        there. What arrived before it stays: the host may do better at another time."""
+        """Handle a response that is not a file: start over, retry or raise. Status 416 may mean
+        that the file is complete. The bytes so far are kept: the host may do better later."""
         status, now = answer.status_code, time.time()
         if status == 416:
             total = answer.headers.get("Content-Range", "").rpartition("/")[2]
@@ -188,10 +188,10 @@ class Transfer:
         raise http.PassingError(f"status {status}", wait, status)
 
     def _receive(self, answer: requests.Response, have: int) -> None:
-        """Write the body behind what is there; the answer decides whether that may stay."""
+        """Append the body to the part, or start over if the response does not continue it."""
         etag = answer.headers.get("ETag", "")
         known = {
-            # a weak validator does not vouch for the bytes
+            # a weak validator does not guarantee identical bytes
             "etag": "" if etag.startswith("W/") else etag,
             "modified": answer.headers.get("Last-Modified", ""),
         }
@@ -238,7 +238,7 @@ class Transfer:
             raise http.PassingError(f"{got} bytes arrived, a zip archive without its end")
 
     def _require_same(self, place: str, known: Mapping[str, str], have: int) -> None:
-        """Raise http.PassingError where a part is of another file, or begins at another byte."""
+        """Raise http.PassingError if the range is of another file or starts at another byte."""
         first, _, total = place.removeprefix("bytes ").partition("/")
         start = first.split("-")[0]
         if start != str(have):
@@ -256,7 +256,7 @@ class Transfer:
             )
 
     def accept(self, published: Mapping[str, str]) -> str:
-        """Give the complete part its name, or remove it when its form or sums are wrong."""
+        """Rename the complete part, or remove it if its format or checksums are wrong."""
         digests = sums_of(self.part, [*published, "sha256"])
         if wrong := wrong_form(self.part, self.path) or wrong_sums(digests, published):
             self._drop()
@@ -278,7 +278,7 @@ class Transfer:
         self.side.unlink(missing_ok=True)
 
     def _refused(self, came: str, advice: str = "", about: bool = False) -> DownloadError:
-        """The error for an answer that is no such file; `about`: it speaks of the User-Agent."""
+        """Return the error for a bad response; `about`: whether it mentions the User-Agent."""
         by_hand = f"{BY_HAND} {self.path}"
         advice = f"{http.CONTACT_ADVICE}; otherwise {by_hand}" if about else advice or by_hand
         return DownloadError(
@@ -305,12 +305,12 @@ def _type(answer: requests.Response) -> str:
 
 
 def place(data: Path, url: str, name: str = "") -> Path:
-    """Where what an address gives is kept below the data folder, once for all who read it.
+    """Return where the file of a URL is kept in the data folder, once for all users of it.
 
-    An archive is called after its address, another file `name`.
+    An archive is named after its URL, another file `name`.
     """
     parts = urlsplit(url)
-    # no part of an address leads upwards in ours
+    # no part of a URL may lead out of the data folder
     path = [part for part in PurePosixPath(parts.path.lstrip("/")).parts if part != ".."]
     named = [quote(part, safe="") for part in path] or ["archive"]
     query = f"-{quote(parts.query, safe='')}" if parts.query else ""
@@ -321,10 +321,10 @@ def place(data: Path, url: str, name: str = "") -> Path:
 
 
 def link(kept: Path, path: Path) -> None:
-    """Let a kept file appear at `path`, too.
+    """Make a kept file available at `path`, too, as a hard link or symlink.
 
-    Snakemake takes away the output of a job that is to run again: of a transfer of hours that is a
-    name only.
+    Snakemake deletes the output of a job before rerunning it: then only the link is lost, and not a
+    download of hours.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
@@ -335,12 +335,12 @@ def link(kept: Path, path: Path) -> None:
 
 
 def kind(path: Path) -> str:
-    """In words, what a file of that name is."""
+    """Describe the format that a file's name implies."""
     return KINDS[path.suffix][0] if path.suffix in KINDS else "a file that is no web page"
 
 
 def wrong_start(path: Path, first: bytes) -> str:
-    """Why a file of that name cannot begin like this; nothing where it can."""
+    """Describe why a file of that name cannot start with these bytes; "" if it can."""
     if path.suffix in KINDS:
         right = any(first.startswith(start[: len(first)]) for start in KINDS[path.suffix][1])
         return "" if first and right else f"begins with {format_beginning(first)}"
@@ -348,7 +348,7 @@ def wrong_start(path: Path, first: bytes) -> str:
 
 
 def wrong_form(path: Path, name: Path | None = None) -> str:
-    """The reason why a file is not of the kind of its name (or of `name`); empty where it is."""
+    """Describe why a file has not the format of its name (or of `name`); "" if it has."""
     name, size = name or path, path.stat().st_size
     if not size:
         return "is empty"
@@ -360,7 +360,7 @@ def wrong_form(path: Path, name: Path | None = None) -> str:
 
 
 def wrong_sums(digests: Mapping[str, str], known: Mapping[str, str]) -> str:
-    """Which sums differ from those that are known."""
+    """Describe which checksums differ from the known ones."""
     return "; ".join(
         f"{name} is {digests[name]}, expected {one}"
         for name, one in known.items()
@@ -369,7 +369,7 @@ def wrong_sums(digests: Mapping[str, str], known: Mapping[str, str]) -> str:
 
 
 def sums_of(path: Path, names: Iterable[str]) -> dict[str, str]:
-    """The sums of a file by name (md5, sha1, sha256), in one pass."""
+    """Return the checksums of a file by name (md5, sha1, sha256), in one pass."""
     digests = {name: hashlib.new(name, usedforsecurity=False) for name in names}
     with open(path, "rb") as stream:
         while block := stream.read(BLOCK):
@@ -379,13 +379,13 @@ def sums_of(path: Path, names: Iterable[str]) -> dict[str, str]:
 
 
 def record(path: Path, url: str, sha256: str) -> None:
-    """Write beside a file where it came from and what it was then, as sha256sum reads it."""
+    """Write the URL and sha256 of a downloaded file next to it, in the format of sha256sum."""
     with atomic(_record(path)) as temporary:
         temporary.write_text(f"# {url}\n{sha256}  {path.name}\n", encoding="utf-8")
 
 
 def recorded(path: Path) -> tuple[str, str]:
-    """(address, sha256) of a file when it came; empty where it was put there by hand."""
+    """Return (URL, sha256) recorded at download; empty strings if it was not downloaded."""
     text = _record(path).read_text(encoding="utf-8") if _record(path).is_file() else ""
     match = re.match(r"# (\S+)\n([0-9a-f]{64})\b", text)
     return (match[1], match[2]) if match else ("", "")
@@ -396,6 +396,6 @@ def _record(path: Path) -> Path:
 
 
 def format_beginning(first: bytes) -> str:
-    """The beginning of what came, in one line."""
+    """Format the beginning of a body as one line."""
     text = " ".join(first.decode("utf-8", "replace").split())
     return repr(text[:SHOWN] + ("..." if len(text) > SHOWN else ""))

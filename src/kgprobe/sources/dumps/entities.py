@@ -1,7 +1,7 @@
-"""Statements, names, aliases and properties of one block of a dump.
+"""Extract statements, names, aliases and properties from one block of a dump.
 
-Wikidata's ids are integers: a Q, P or L number, four times as great, and its letter's place in
-`LETTERS`. IRIs of other dumps, such as DBpedia's, stay text: parquet keeps each once a part.
+Wikidata's ids become integers: four times the number of a Q, P or L id, plus the index of its
+letter in `LETTERS`. IRIs of other dumps, such as DBpedia's, stay text.
 """
 
 import re
@@ -19,15 +19,15 @@ from kgprobe.sources.dumps.triples import TripleTables, prefilter, triples
 LETTERS = "QPL"
 ALIAS = "http://www.w3.org/2004/02/skos/core#altLabel"
 SITELINKS = "http://wikiba.se/ontology#sitelinks"
-#: Between the id that an entity had and that of the one that it was merged into.
+#: Predicate from the old id of a merged entity to the entity it was merged into.
 MERGED = "http://www.w3.org/2002/07/owl#sameAs"
-#: Values that are IRIs in RDF, though plain text in JSON.
+#: Datatypes whose values are IRIs in RDF, but plain text in JSON.
 LINKED = frozenset({"url", "commonsMedia", "geo-shape", "tabular-data"})
 
 _ID = {"id": pl.UInt64}
 _NAME = {"place": pl.Int64, "label": pl.String, "sitelinks": pl.Int64}
-#: Tables of a part. `counted` has a row a statement's kind and rank; `place`: which of the
-#: languages a label is in; `line`: a triple about a property, as the query service has it;
+#: Tables of a part. `counted` has a row per relation, kind and rank of statements; `place`: index
+#: of the label's language; `line`: a triple about a property, as in the query service;
 #: `redirects`: entities that were merged into another.
 TABLES: dict[str, dict[str, Any]] = {
     "statements": {
@@ -39,7 +39,7 @@ TABLES: dict[str, dict[str, Any]] = {
     "redirects": {**_ID, "target": pl.UInt64},
     "properties": {"line": pl.String},
 }  # fmt: skip
-#: The same of a dump whose ids are IRIs.
+#: Tables of a dump whose ids are IRIs.
 IRI_TABLES: dict[str, dict[str, Any]] = {
     "statements": dict.fromkeys(
         ("subject", "relation", "object", "object_kind", "rank"), pl.String
@@ -48,12 +48,12 @@ IRI_TABLES: dict[str, dict[str, Any]] = {
 }
 Frames = dict[str, pl.DataFrame]
 Counts = Counter[tuple[int, str, str]]
-#: Of an entity's members, as the dump has them; what is empty may be written as an empty list.
+#: Members of an entity as in the dump; empty mappings may be written as empty lists.
 Members = dict[str, msgspec.Raw] | list[msgspec.Raw] | None
 
 
 class Entity(msgspec.Struct):
-    """What is wanted of an entity, in a dump's words; the rest of its line is passed over."""
+    """The fields that are read of an entity, under their JSON names; others are skipped."""
 
     id: str
     labels: Members = None
@@ -62,14 +62,14 @@ class Entity(msgspec.Struct):
     sitelinks: Members = None
 
 
-#: Rank -> itself: others are broken.
+#: Valid ranks; others are broken.
 RANKS = {rank: rank for rank in ("preferred", "normal", "deprecated")}
 _ENTITY_OF = msgspec.json.Decoder(Entity).decode
 _parsed = msgspec.json.decode
 
 
 def number(name: str) -> int | None:
-    """The integer of an id such as Q42; None for what is no item, property or lexeme."""
+    """Return the integer of an id such as Q42; None if it is not an item, property or lexeme."""
     letter, digits = name[:1], name[1:]
     if letter and letter in LETTERS and digits.isascii() and digits.isdigit() and len(digits) < 19:
         return int(digits) * 4 + LETTERS.index(letter)
@@ -77,23 +77,23 @@ def number(name: str) -> int | None:
 
 
 def name_of(column: str) -> pl.Expr:
-    """The id of an integer column."""
+    """Return an expression for the ids of an integer column."""
     letter = (pl.col(column) % 4).replace_strict(dict(enumerate(LETTERS)), return_dtype=pl.String)
     return pl.concat_str(letter, (pl.col(column) // 4).cast(pl.String))
 
 
 def of_json(block: LineBlock, relations: Sequence[str], languages: Sequence[str]) -> Frames:
-    """TABLES of lines of a JSON dump, one entity each.
+    """Return TABLES of the lines of a JSON dump, one entity each.
 
-    Lines that are none are `unread`; so is a statement that is broken, alone: its entity's label
-    and other statements stay.
+    Lines that are not entities are `unread`. A broken statement is `unread` alone: the label and
+    other statements of its entity are kept.
     """
     tables, counts = TripleTables(TABLES), Counts()
     wanted = {relation: int(relation[1:]) for relation in relations}
     start = 0
     while start < len(block.data):
         end = block.data.index(b"\n", start)
-        # the array's brackets and commas stand around the entities
+        # entities are surrounded by the array's brackets and commas
         line = block.data[start:end].strip(b" \t\r,").lstrip(b"[").rstrip(b"]").strip()
         if line:
             try:
@@ -113,7 +113,7 @@ def _entity(
     tables: TripleTables,
     counts: Counts,
 ) -> list[str]:
-    """Add the rows of an entity to `tables`; returns the statements that are broken, as JSON."""
+    """Add the rows of an entity to `tables`; return its broken statements as JSON."""
     entity = _ENTITY_OF(line)
     subject = number(entity.id)
     if subject is None:
@@ -121,11 +121,11 @@ def _entity(
     members = entity.labels, entity.claims, entity.aliases
     labels, claims, aliases = map(_as_mapping, members)
     known = ((i, _parsed(labels[tag])["value"]) for i, tag in enumerate(languages) if tag in labels)
-    # a blank label is none
+    # a blank label does not count
     place, label = next((pair for pair in known if (pair[1] or "").strip()), (None, None))
     links = entity.sitelinks
-    # everything is read before anything is kept: an entity that is broken otherwise than in single
-    # statements is counted as unread, and nothing of it is there
+    # read everything before keeping anything: an entity that is broken beyond single statements is
+    # counted as unread, and none of it is kept
     rows, keys, broken = [], [], []
     for relation in wanted.keys() & claims.keys():
         for claim in _parsed(claims[relation]):
@@ -140,7 +140,7 @@ def _entity(
     given = [_parsed(aliases[tag]) for tag in languages if tag in aliases]
     others = [(subject, one["value"]) for some in given for one in some]
     if entity.id.startswith("P"):
-        # read to its end before anything of it is kept
+        # read completely before any of it is kept
         texts = list(described.lines(_parsed(line), languages, broken))
         tables["properties"] += [(text,) for text in texts]
     tables["statements"] += rows
@@ -158,7 +158,7 @@ def _as_mapping(members: Members) -> dict[str, msgspec.Raw]:
 
 
 def _value(snak: dict[str, Any]) -> tuple[str, int | None]:
-    """(kind of value as left_out.rq names it, the item's integer)."""
+    """Return (kind of value as in left_out.rq, integer of the item or None)."""
     if snak["snaktype"] != "value":
         return ("no value" if snak["snaktype"] == "novalue" else "unknown"), None
     if snak["datavalue"]["type"] != "wikibase-entityid":
@@ -174,9 +174,9 @@ _DIRECT = re.compile(r"https?://www\.wikidata\.org/prop/direct/P(\d+)", re.A)
 
 
 def of_truthy(block: LineBlock, relations: Sequence[str], languages: Sequence[str]) -> Frames:
-    """TABLES of lines of a truthy N-Triples dump, or of one with labels or sitelinks alone.
+    """Return TABLES of lines of a truthy N-Triples dump, or of a file of labels or sitelinks.
 
-    It has best ranks only, which count as normal, and does not say where there is no value.
+    It has only best-rank statements, counted as normal, and none that say there is no value.
     """
     tables, counts = TripleTables(TABLES), Counts()
     numbers = "|".join(relation[1:] for relation in relations).encode()
@@ -197,7 +197,7 @@ def of_truthy(block: LineBlock, relations: Sequence[str], languages: Sequence[st
                 continue
             unknown = triple.node or "/.well-known/genid/" in (triple.iri or "")
             kind = "unknown" if unknown else "literal" if triple.iri is None else "other"
-            # a form or sense of a lexeme is an entity, too
+            # forms and senses of lexemes are entities, too
             is_entity = _ENTITY.match(triple.iri or "")
             counts[relation, "item" if is_entity else kind, "normal"] += 1
             if item is not None and LETTERS[item % 4] == "Q":
@@ -221,7 +221,7 @@ def _number_of(iri: str) -> int | None:
 
 
 def of_iris(block: LineBlock, predicates: Sequence[str], languages: Sequence[str]) -> Frames:
-    """IRI_TABLES of N-Triples: statements of the wanted predicate IRIs, labels in `languages`."""
+    """Return IRI_TABLES of N-Triples: statements of these predicates, labels in `languages`."""
     tables = TripleTables(IRI_TABLES)
     wanted = {*predicates, described.LABEL}
     passed = prefilter(re.escape(f"<{predicate}>".encode()) for predicate in sorted(wanted))

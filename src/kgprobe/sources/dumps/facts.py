@@ -1,10 +1,10 @@
-"""Facts of a dump as the tables of a pull: statements with labels, and instances of classes.
+"""Convert a dump to the tables of a pull: statements with labels, and instances of classes.
 
     facts = read([path], "json", ["P36"], folder)
     facts.statements, facts.coverage
 
-A dump is read once. What it says of any entity lies in its parts, by integers; labels and numbers
-of sitelinks are joined to the statements at the end.
+A dump is read once. Its data are stored in parts, with integer ids; labels and sitelink counts are
+joined to the statements at the end.
 """
 
 import re
@@ -25,19 +25,19 @@ from kgprobe.sources.labels import one_line_of
 from kgprobe.sources.sparql.paging import PARTS, key
 from kgprobe.sources.sparql.relations import KINDS
 
-#: Form of a dump -> what it does not have, by name.
+#: Dump format -> what it lacks, as text.
 LACKS = {
     "json": "",
     "truthy": "ranks, deprecated statements, statements that there is no value",
     "ntriples": "ranks, sitelinks",
 }
-#: Passes over the merges, each of which doubles the chain that is followed: up to 256 of them.
+#: Passes over merged entities, each of which doubles the chain length: up to 256 merges.
 MERGES = 8
 _ITEM_VALUED = (
     rf"(?m)^<{described.WD}(P\d+)>\s*<{described.WIKIBASE}propertyType>\s*"
     rf"<{described.WIKIBASE}WikibaseItem>"
 )
-#: Lines that passed a filter and are not what they should be.
+#: Lines that passed the prefilter but could not be read.
 _PLACE = ("file", "line")
 _UNREAD = {"file": pl.String, "line": pl.Int64, "first": pl.String}
 UNREAD = Contract("UNREAD", _UNREAD, _PLACE, may_be_empty=True)
@@ -49,7 +49,7 @@ ALIASES = Contract(
 
 @dataclass(frozen=True)
 class DumpFacts:
-    """What was read; `aliases` has id (integer) and alias, `properties` are N-Triples."""
+    """The content of a dump; `aliases` has id (integer) and alias, `properties` are N-Triples."""
 
     statements: pl.DataFrame
     coverage: pl.DataFrame
@@ -67,13 +67,13 @@ def read(
     size: int = BLOCK,
     threads: int = 1,
 ) -> DumpFacts:
-    """The facts of a dump in the wanted relations between items; its parts lie in `folder`.
+    """Read a dump's facts of the wanted relations between items; its parts are in `folder`.
 
-    The first of the `paths` is the dump, of form json or truthy (Wikidata) or ntriples (relations
-    as full IRIs, literals too); others are N-Triples with the labels and numbers of sitelinks that
-    it lacks. A label is in the first of the `languages` that an entity has one in. `size`: bytes of
-    text of a part. Raises DumpError for a cut or damaged dump (finished parts stay), and ValueError
-    when `folder` holds parts of another dump or other relations.
+    The first of `paths` is the dump, in format json or truthy (Wikidata) or ntriples (relations as
+    full IRIs, literals too); others are N-Triples with the labels and sitelink counts that it
+    lacks. A label is in the first of `languages` for which the entity has one. `size`: bytes of
+    text per part. Raises DumpError for a truncated or damaged dump (finished parts stay), and
+    ValueError if `folder` holds parts of another dump or other relations.
     """
     if form not in LACKS:
         raise ValueError(f"{paths[0]}: form {form!r}; valid: {', '.join(LACKS)}")
@@ -106,7 +106,7 @@ def read(
 
 
 def _redirects(redirects: pl.LazyFrame) -> pl.DataFrame:
-    """Merged entities by id, each with the one that stands for it: a target has none itself."""
+    """Return merged entities by id, each with its final target, which is not merged itself."""
     known = redirects.collect().sort("id", "target").unique("id", keep="first", maintain_order=True)
     for _ in range(MERGES):
         onward = known.rename({"id": "target", "target": "last"})
@@ -114,12 +114,12 @@ def _redirects(redirects: pl.LazyFrame) -> pl.DataFrame:
         if followed["last"].null_count() == followed.height:
             break
         known = followed.select("id", pl.coalesce("last", "target").alias("target"))
-    # of a cycle none stands for the others
+    # drop cycles, which have no final target
     return known.join(known, left_on="target", right_on="id", how="anti")
 
 
 def _of_wikidata(tables: dict[str, pl.LazyFrame], redirects: pl.DataFrame) -> pl.DataFrame:
-    """STATEMENTS from integers; merged entities are the ones that stand for them."""
+    """Return STATEMENTS from integer tables; merged entities are replaced by their targets."""
     stated = tables["statements"]
     for side in ("subject", "object"):
         merged = redirects.lazy().rename({"id": side})
@@ -133,14 +133,14 @@ def _of_wikidata(tables: dict[str, pl.LazyFrame], redirects: pl.DataFrame) -> pl
 
 
 def _collected(rows: pl.LazyFrame, kg: str) -> pl.DataFrame:
-    """STATEMENTS of a graph, in the order of their key."""
+    """Return the STATEMENTS of a graph, sorted by their key."""
     statements = rows.with_columns(kg=pl.lit(kg)).select(list(STATEMENTS.columns))
     return statements.collect(engine="streaming").sort(list(STATEMENTS.key))
 
 
 def _joined(statements: pl.LazyFrame, names: pl.LazyFrame) -> pl.LazyFrame:
-    """Statements with label and sitelinks of both ends: the label in the best language, the first
-    by code point where there are several, and the greatest number of sitelinks."""
+    """Join label and sitelinks of both ends to statements: the label in the best language, the
+    first by code point if there are several, and the largest sitelink count."""
     statements, names = statements.unique(), names.with_columns(one_line_of("label"))
     ends = pl.concat([statements.select(id=side) for side in ("subject", "object")]).unique()
     best = pl.col("label").sort_by("place", "label", nulls_last=True).first()
@@ -152,7 +152,7 @@ def _joined(statements: pl.LazyFrame, names: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def unread(readings: Sequence[Reading], folder: Path) -> pl.DataFrame:
-    """UNREAD of all parts, which is shown, too."""
+    """Return UNREAD of all parts, and log the first rows."""
     frames = [
         pl.read_parquet(path).select(pl.lit(one.path.name).alias("file"), "line", "first")
         for number, one in enumerate(readings)
@@ -167,7 +167,7 @@ def unread(readings: Sequence[Reading], folder: Path) -> pl.DataFrame:
 
 
 def _properties(tables: dict[str, pl.LazyFrame], languages: Sequence[str]) -> str:
-    """N-Triples of the properties, with the labels of the classes that constraints name."""
+    """Return the N-Triples of the properties, with labels of the classes that constraints use."""
     lines = set(tables["properties"].collect()["line"])
     pattern = rf"<{described.PROP}qualifier/P2308>\s*<{described.WD}Q(\d+)>"
     classes = pl.DataFrame({"line": sorted(lines)}, schema={"line": pl.String}).select(
@@ -181,7 +181,7 @@ def _properties(tables: dict[str, pl.LazyFrame], languages: Sequence[str]) -> st
 
 
 def _missing(form: str, properties: str, names: pl.LazyFrame, redirects: pl.DataFrame) -> str:
-    """By name, what neither the dump nor the files beside it have."""
+    """Describe and log what neither the dump nor the additional files contain."""
     lacks = [LACKS[form]] if LACKS[form] else []
     if redirects.is_empty():
         lacks.append("redirects of merged entities (owl:sameAs)")
@@ -203,7 +203,7 @@ def _coverage(
     form: str,
     properties: str,
 ) -> pl.DataFrame:
-    """COVERAGE: every relation whose values are items came whole; what the dump lacks is named."""
+    """Return COVERAGE: all item-valued relations are complete; reasons name what the dump lacks."""
     lacks = _missing(form, properties, tables["names"], redirects)
     is_deprecated = pl.col("rank") == "deprecated"
     counted = tables["counted"].group_by("relation", is_deprecated, "kind").agg(pl.col("n").sum())
@@ -222,7 +222,7 @@ def _coverage(
         cells: list[int | None] = [numbers.get((relation, False, kind), 0) for kind in KINDS]
         cells.append(sum(n for (r, late, _), n in numbers.items() if r == relation and late))
         if form == "truthy":
-            # no value and deprecated ones are not in the form: not counted, which is not none
+            # the format has no statements of these kinds: null, not 0
             cells[2] = cells[-1] = None
         redirected = None if redirects.is_empty() else merged.get(int(relation[1:]), 0)
         rows.append((relation, "read", kept.get(relation, 0), reason, *cells, redirected))
@@ -230,7 +230,7 @@ def _coverage(
 
 
 def aliases(table: pl.LazyFrame, wanted: Collection[str]) -> pl.DataFrame:
-    """ALIASES of the wanted entities, out of the table that `read` gave."""
+    """Return the ALIASES of the wanted entities from the table that `read` returned."""
     numbers = [number for name in wanted if (number := entities.number(name)) is not None]
     ids = pl.LazyFrame({"id": numbers}, schema={"id": pl.UInt64})
     rows = table.join(ids, on="id", how="semi").select(
@@ -240,13 +240,13 @@ def aliases(table: pl.LazyFrame, wanted: Collection[str]) -> pl.DataFrame:
 
 
 def tidy_aliases(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """ALIASES of rows with entity and alias, each name in one line and once."""
+    """Return ALIASES of rows with entity and alias; each name on one line and once."""
     return rows.select("entity", one_line_of("alias")).drop_nulls().unique().sort("entity", "alias")
 
 
 @dataclass(frozen=True)
 class Types:
-    """TYPES, the classes that came in part, and UNREAD."""
+    """TYPES, the classes of which only a part was taken, and UNREAD."""
 
     types: pl.DataFrame
     in_part: dict[str, float]
@@ -261,10 +261,10 @@ def read_types(
     languages: Sequence[str] = LANGUAGES,
     threads: int = 1,
 ) -> Types:
-    """Instances of the `classes`, about `most` of each at most; parts lie in `folder`.
+    """Read instances of the `classes`, at most about `most` of each; parts are in `folder`.
 
-    `paths`: N-Triples with types and labels of instances. Of large classes it is the part of
-    instances.rq: the instances whose IRI has the lowest hash. Raises like `read`.
+    `paths`: N-Triples with types and labels of instances. Large classes are sampled as by
+    instances.rq: the instances whose IRIs have the lowest hashes. Raises like `read`.
     """
     readings = [
         Reading(path, entities.of_iris, ([described.RDF_TYPE], list(languages))) for path in paths
@@ -291,7 +291,7 @@ def read_types(
 
 
 def _labeled(instances: pl.DataFrame, names: pl.LazyFrame) -> pl.DataFrame:
-    """TYPES of instances (class, id): each label in the best language that there is one in."""
+    """Return TYPES of instances (class, id): each label is in the best language available."""
     named = names.join(instances.lazy(), on="id", how="semi").select("id", "place", "label")
     best = named.unique().filter(pl.col("place") == pl.col("place").min().over("id"))
     joined = instances.join(best.collect(engine="streaming"), on="id", how="left")

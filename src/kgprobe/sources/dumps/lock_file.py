@@ -1,11 +1,11 @@
-"""The lock file (resources/lock.tsv): the git blob id of every file that is read of a commit.
+"""The lock file (resources/lock.tsv): the git blob id of every file that is used from a commit.
 
-Bytes of an archive are never pinned, as hosts pack the same commit anew; the id of a file in the
-commit's tree is part of what the commit is. A tree is named owner/name@commit.
+Hashes of archives are never pinned, because hosts repack the same commit; the id of a file in the
+commit's tree is part of the commit. A tree is named owner/name@commit.
 
     lm-pub-quiz/BEAR@ace91fd2c568...   BEAR/P36.jsonl   7d3c5a...
 
-`python -m tools.lock_file` makes the table.
+`python -m tools.lock_file` generates the table.
 """
 
 import csv
@@ -20,7 +20,7 @@ COLUMNS = ["tree", "path", "blob"]
 
 
 class LockError(ValueError):
-    """A file is not the pinned one, or the lock file cannot be read; the message says which."""
+    """A file is not the pinned one, or the lock file is invalid; the message says which."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Tree:
 
 
 def read_lock_file(path: str | Path) -> dict[str, Tree]:
-    """The trees of a table by name. Raises LockError for a line that is none, or no file."""
+    """Read the trees by name. Raises LockError for an invalid line or a missing file."""
     trees: dict[str, Tree] = {}
     if not Path(path).is_file():
         raise LockError(f"{path}: no such file; sources.lock_file names the table of pinned files")
@@ -55,17 +55,17 @@ def read_lock_file(path: str | Path) -> dict[str, Tree]:
 
 
 def tree_of(url: str) -> str:
-    """owner/name@commit of an archive's address at GitHub; nothing for other addresses."""
+    """Return owner/name@commit for the URL of a GitHub archive; "" for other URLs."""
     parts = urlsplit(url)
     match = re.fullmatch(r"/([^/]+/[^/]+)/archive/([0-9a-f]{7,40})\.zip", parts.path)
     return f"{match[1]}@{match[2]}" if match and parts.netloc == "github.com" else ""
 
 
 def find_tree(trees: Mapping[str, Tree], tree: str, url: str = "") -> Tree | None:
-    """The tree of that name, or of that address where there is no name; its commit may be short.
+    """Find the tree with that name, or without a name the tree of `url`; commits may be short.
 
-    None for an address that it lacks. Raises LockError for a name that it lacks, and where a short
-    commit stands for several.
+    Returns None for an unknown URL. Raises LockError for an unknown name, and if a short commit is
+    ambiguous.
     """
     name = tree or tree_of(url)
     matches = [name for name in trees if name == (tree or tree_of(url))] or [
@@ -79,7 +79,7 @@ def find_tree(trees: Mapping[str, Tree], tree: str, url: str = "") -> Tree | Non
 
 
 def blob(path: Path) -> str:
-    """The id that git gives a file: sha1 of its length and its bytes."""
+    """Return the git blob id of a file: sha1 of its length and its bytes."""
     begun = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
     with open(path, "rb") as stream:
         return hashlib.file_digest(stream, lambda: begun).hexdigest()

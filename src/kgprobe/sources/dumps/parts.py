@@ -1,12 +1,12 @@
-"""Dumps in parts: each block of text is read by a job of its own, and kept.
+"""Read dumps in parts: each block of text is read by a job of its own, and its tables are kept.
 
     folder/question.json             the files and what is read from them
-    folder/0-latest-all/part-00001/  the tables of one block, there whole or not at all
-    folder/0-latest-all/complete     how many parts there are: the file was read to its end
+    folder/0-latest-all/part-00001/  the tables of one block, written atomically
+    folder/0-latest-all/complete     number of parts, written when the file was read to its end
 
-One process unpacks, on as many cores as there are threads, and as many others read what it gives.
-A stop loses the parts that were under way; a later run unpacks what was read before, parses none of
-it, and goes on.
+One process decompresses, with as many threads as `threads`, and as many others parse its blocks.
+A stop loses only the unfinished parts; a later run decompresses the file again, but parses only
+the parts that are missing.
 """
 
 import concurrent.futures as futures
@@ -29,15 +29,15 @@ from kgprobe.job import log, progress
 from kgprobe.sources.dumps.download import BEGINNING, KINDS, recorded, wrong_start
 from kgprobe.sources.dumps.stream import BLOCK, DumpError, LineBlock, blocks
 
-#: Bytes at each end of a file that it is known by.
+#: Bytes at each end of a file that are part of its fingerprint.
 ENDS = 1 << 20
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How a file is read: `reader` is a function of a module that gives tables by name, the same
-    ones for every block, called with it and `arguments`. `closed`: an array whose end must be
-    there, where it has a beginning."""
+    """How to read a file: `reader` is a module-level function that is called with a block and
+    `arguments`, and returns tables by name, the same for every block. `closed`: the file is an
+    array; if it has a beginning it must have an end."""
 
     path: Path
     reader: Callable[..., Mapping[str, pl.DataFrame]]
@@ -52,10 +52,10 @@ def read(
     size: int = BLOCK,
     threads: int = 1,
 ) -> dict[str, pl.LazyFrame]:
-    """The tables of all parts of all files, by name; parts lie in `folder`.
+    """Return the tables of all parts of all files, by name; parts are in `folder`.
 
-    `question`: what is read, as JSON. Raises DumpError for a cut or damaged dump (finished parts
-    stay), and ValueError when `folder` holds parts of other files or another question.
+    `question`: what is read, as JSON. Raises DumpError for a truncated or damaged dump (finished
+    parts stay), and ValueError if `folder` holds parts of other files or another question.
     """
     files = {one.path.name: _identity(one.path) for one in readings if one.path.exists()}
     _require_same_question({"files": files, "bytes of a part": size, **question}, folder)
@@ -67,8 +67,8 @@ def read(
 
 
 def _identity(path: Path) -> dict[str, int | str]:
-    """Fingerprint of a file: size, checksum of the download, first and last bytes. The sum of a
-    whole dump would take as long as unpacking it."""
+    """Return a fingerprint of a file: size, checksum at download, first and last bytes. Hashing a
+    whole dump would take as long as decompressing it."""
     size = path.stat().st_size
     digest = hashlib.sha256()
     with open(path, "rb") as stream:
@@ -79,7 +79,7 @@ def _identity(path: Path) -> dict[str, int | str]:
 
 
 def _require_same_question(question: Mapping[str, object], folder: Path) -> None:
-    """Parts may only be continued for the files and the question that they were begun for."""
+    """Raise ValueError if the parts in `folder` are of other files or another question."""
     note = folder / "question.json"
     if note.exists():
         before = json.loads(note.read_text())
@@ -130,7 +130,7 @@ def _read(one: Reading, folder: Path, size: int, threads: int) -> None:
 
 
 def _part(block: LineBlock, one: Reading, part: Path) -> None:
-    """Read a block and write its tables; they appear together."""
+    """Read a block and write its tables, all of which appear at once."""
     begun = part.with_name(f"{part.name}.begun")
     begun.mkdir(parents=True)
     for name, frame in one.reader(block, *one.arguments).items():
@@ -139,7 +139,7 @@ def _part(block: LineBlock, one: Reading, part: Path) -> None:
 
 
 def _read_from_file(text: Path, before: int, one: Reading, part: Path) -> None:
-    """Read the block that another process left in a file, which goes."""
+    """Read the block that another process wrote to a file, and delete the file."""
     block = LineBlock(before, text.read_bytes())
     text.unlink()
     _part(block, one, part)
@@ -147,13 +147,13 @@ def _read_from_file(text: Path, before: int, one: Reading, part: Path) -> None:
 
 @contextlib.contextmanager
 def _workers(threads: int) -> Iterator[Callable[[LineBlock, Reading, Path], None]]:
-    """A function that has a part read, in `threads` processes where there are more than one. It
-    waits while each process has one block to read and one to come: memory stays bounded. A block's
-    text is handed over in a file: through a pipe it would be copied six times."""
+    """Yield a function that has a part read by `threads` processes, or by this one if `threads` is
+    1. It blocks while one more block than processes is pending, so memory stays bounded. A block is
+    handed over in a file, because a pipe would copy it six times."""
     if threads == 1:
         yield _part
         return
-    # threads unpack while processes start: a fork would copy locks that they hold
+    # spawn, because decompressing threads may hold locks, which a fork would copy
     spawned = multiprocessing.get_context("spawn")
     with (
         _no_script(),
@@ -179,7 +179,7 @@ def _workers(threads: int) -> Iterator[Callable[[LineBlock, Reading, Path], None
 
 @contextlib.contextmanager
 def _no_script() -> Iterator[None]:
-    """New processes run the script that started them from its top, which a rule's must not be."""
+    """Keep new processes from running the main script, which is a rule's script here."""
     script = sys.modules["__main__"].__dict__
     file = script.pop("__file__", None)
     try:

@@ -1,10 +1,10 @@
-"""The text of a packed file, block by block: whole lines, so many bytes at a time.
+"""Read the text of a compressed file in blocks of whole lines.
 
     with blocks(path) as found:
         for block in found:
             block.data            # whole lines, about `size` bytes of them
 
-gzip and bzip2 are unpacked by rapidgzip on several cores, zstd by Arrow. Memory is bounded in
+gzip and bzip2 are decompressed by rapidgzip on several cores, zstd by Arrow. Memory is bounded in
 bytes, however long the lines are.
 """
 
@@ -24,24 +24,24 @@ from kgprobe.sources.rdf_forms import BOM
 
 #: Bytes of text in a block.
 BLOCK = 1 << 26
-#: Bytes of a line; the longest of Wikidata's JSON dump, one entity each, have several 10^6.
+#: Maximum bytes of a line; the longest of Wikidata's JSON dump, one entity each, have several 10^6.
 LONGEST = 1 << 28
-#: Unpacked bytes below which a ratio says nothing.
+#: Decompressed bytes below which the compression ratio is not checked.
 SMALL = 1 << 26
-#: Bytes that are asked for at once.
+#: Bytes per read.
 STEP = 1 << 20
-#: How a gzip member begins.
+#: The first bytes of a gzip member.
 MEMBER = b"\x1f\x8b\x08"
 
 
 class DumpError(ValueError):
-    """A dump is cut or is not what its name says; the message names file and byte offset."""
+    """A dump is truncated or has the wrong format; the message names file and byte offset."""
 
 
 @dataclass(frozen=True)
 class LineBlock:
-    """Whole lines of a file: how many lines come before them, their bytes, and how many bytes of
-    the packed file were read until then."""
+    """Whole lines of a file: the number of lines before them, their bytes, and how many bytes of
+    the compressed file were read so far."""
 
     before: int
     data: bytes
@@ -49,23 +49,23 @@ class LineBlock:
 
     @property
     def lines(self) -> int:
-        """The number of lines up to the end of the block."""
+        """The number of lines up to and including the block."""
         return self.before + self.data.count(b"\n")
 
 
 @contextmanager
 def lines(path: Path) -> Iterator[Iterator[bytes]]:
-    """The lines of a .gz, .bz2, .zst or plain file, without their ends. Raises DumpError."""
+    """Yield the lines of a .gz, .bz2, .zst or plain file, without line ends. Raises DumpError."""
     with blocks(path, STEP) as stream:
         yield (line.rstrip(b"\r") for block in stream for line in block.data[:-1].split(b"\n"))
 
 
 @contextmanager
 def blocks(path: Path, size: int = BLOCK, threads: int = 1) -> Iterator[Iterator[LineBlock]]:
-    """Blocks of whole lines, each of `size` bytes or of one longer line; all end with a line end.
+    """Yield blocks of whole lines, each about `size` bytes or one longer line; all end in \\n.
 
-    A cut archive raises DumpError with its byte offset, after most of the lines before the cut were
-    given: what is unpacked together (4 MiB of gzip, a block of bzip2) is given together.
+    A truncated file raises DumpError with its byte offset, after most of the lines before it were
+    yielded: data that are decompressed together (4 MiB of gzip, a block of bzip2) stay together.
     """
     if not path.is_file():
         raise DumpError(f"{path}: no such file")
@@ -105,7 +105,7 @@ def _blocks(path: Path, stream: Any, at: At, size: int) -> Iterator[LineBlock]:
         problem = _cut(path, at(), unpacked)
     except DumpError:
         raise
-    # rapidgzip and Arrow have no errors of their own
+    # rapidgzip and Arrow raise built-in errors
     except (EOFError, OSError, RuntimeError, ValueError) as error:
         problem = str(error) or type(error).__name__
     if problem:
@@ -116,11 +116,11 @@ def _blocks(path: Path, stream: Any, at: At, size: int) -> Iterator[LineBlock]:
 
 
 def _cut(path: Path, end: int, unpacked: int) -> str:
-    """What is wrong with the end of a packed file, which rapidgzip takes as it is. It gives what it
-    has of a cut gzip file as if that were all (0.16.1), and passes over what follows a bzip2
-    stream. The place that it came to tells, except where a block happens to end there; then the
-    last member must prove to be whole. What is cut between two members cannot be told from what is
-    whole."""
+    """Describe an error at the end of a compressed file, or return "". rapidgzip (0.16.1) accepts a
+    truncated gzip file as if it were complete, and skips data after a bzip2 stream. The position
+    where it stopped shows that, except if a block happens to end there; then the last member is
+    checked to be complete. A file that is truncated between two members cannot be told from a
+    complete one."""
     if path.suffix not in (".gz", ".bz2") or not path.stat().st_size:
         return ""
     with open(path, "rb") as raw, mmap.mmap(raw.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -136,7 +136,7 @@ def _cut(path: Path, end: int, unpacked: int) -> str:
 
 
 def _is_member(data: mmap.mmap, start: int) -> bool:
-    """Whether a gzip member begins at `start` that ends, sums and all, where the file ends."""
+    """Return whether a valid gzip member starts at `start` and ends at the end of the file."""
     member = zlib.decompressobj(zlib.MAX_WBITS | 16)
     try:
         for place in range(start, len(data), 1 << 16):
@@ -151,7 +151,7 @@ def _is_member(data: mmap.mmap, start: int) -> bool:
 
 @contextmanager
 def _open_packed(path: Path, threads: int) -> Iterator[tuple[Any, At]]:
-    """(what is read from, the place in the packed file in bytes)."""
+    """Yield (stream of decompressed bytes, function that returns the compressed position)."""
     if path.suffix in (".gz", ".bz2") and path.stat().st_size:
         kind = rapidgzip.RapidgzipFile if path.suffix == ".gz" else rapidgzip.IndexedBzip2File
         try:

@@ -1,9 +1,8 @@
-"""T-REx: one dump file in, five small tables out.
+"""Convert one T-REx dump file to four small tables.
 
-A file is one JSON array of up to 10,000 documents (docs/papers/attributes.md, Graph). Reading is
-one pass of msgspec and one loop that only collects columns; everything else happens on columns.
-Each file is a unit of its own: what is wrong in it is counted and located, and leaves the other
-files alone.
+A file is one JSON array of up to 10,000 documents (docs/papers/attributes.md, Graph). It is read
+in one msgspec pass and one loop that only collects columns; everything else works on columns.
+Files are independent: errors in one are counted and located, and do not affect the others.
 """
 
 import json
@@ -34,7 +33,7 @@ _TRIPLE = {
 }  # fmt: skip
 _LITERALS = {"object", "literal", "datatype"}
 _COUNTS = {"mentions": pl.UInt32, "documents": pl.UInt32}
-#: One row is a distinct triple, with how often and by whom it was aligned.
+#: One row is a distinct triple, with the number of its alignments and the aligners that found it.
 TRIPLES = Contract(
     "TREX_TRIPLES",
     {**_TRIPLE, "alignments": pl.UInt32, "documents": pl.UInt32, "aligners": pl.UInt8},
@@ -42,19 +41,19 @@ TRIPLES = Contract(
     frozenset(_LITERALS),
     may_be_empty=True,
 )
-#: One row is one way in which an entity is mentioned.
+#: One row is one surface form of an entity, as found by one annotator.
 _MENTION = dict.fromkeys(("uri", "surface", "annotator"), pl.String)
 MENTIONS = Contract("TREX_MENTIONS", {**_MENTION, **_COUNTS}, tuple(_MENTION), may_be_empty=True)
 _DOCUMENT = {"document": pl.Int32, "docid": pl.String, "title": pl.String}
 _DOCUMENT |= dict.fromkeys(("sentences", "alignments"), pl.Int32)
 DOCUMENTS = Contract("TREX_DOCUMENTS", _DOCUMENT, ("document",), may_be_empty=True)
-#: What was counted or refused, per file; `first` says where it was met first.
+#: Counts and errors per file; `first` describes the first occurrence.
 PROBLEMS = Contract(
     "TREX_PROBLEMS",
     {"file": pl.String, "kind": pl.String, "count": pl.Int64, "first": pl.String},
     ("file", "kind"),
 )
-#: The label of every entity and where it comes from, `title` or `surface`.
+#: The label of every entity and its source, `title` or `surface`.
 LABELS = Contract(
     "TREX_LABELS", {"uri": pl.String, "label": pl.String, "source": pl.String}, ("uri",)
 )
@@ -66,7 +65,7 @@ Int32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)]
 
 
 class Mention(msgspec.Struct):
-    """An entity where it stands in the text."""
+    """A mention of an entity in the text."""
 
     uri: str
     boundaries: tuple[Int32, Int32] | None = None
@@ -75,7 +74,7 @@ class Mention(msgspec.Struct):
 
 
 class Alignment(msgspec.Struct):
-    """A triple in a sentence."""
+    """A triple aligned with a sentence."""
 
     sentence_id: Int32
     subject: Mention
@@ -85,7 +84,7 @@ class Alignment(msgspec.Struct):
 
 
 class Document(msgspec.Struct):
-    """What is read of a document, and all fields that one is known to have."""
+    """The fields that are read of a document, and all other known fields."""
 
     docid: str
     title: str
@@ -98,11 +97,11 @@ class Document(msgspec.Struct):
 
 
 class _Known(Document, forbid_unknown_fields=True):
-    """A document without other fields."""
+    """A document without unknown fields."""
 
 
 class BrokenFileError(ValueError):
-    """A dump file from which nothing can be read; the message names file and reason."""
+    """A dump file that cannot be read; the message names file and reason."""
 
 
 class Problems(dict[str, int]):
@@ -114,7 +113,7 @@ class Problems(dict[str, int]):
         self.first: dict[str, str] = {}
 
     def note(self, kind: str, count: int = 1, first: str = "") -> None:
-        """Add `count` cases of `kind`; the first description `first` that is not empty is kept."""
+        """Add `count` cases of `kind`; keep the first non-empty description `first`."""
         if count:
             self[kind] = self.get(kind, 0) + count
         if count and first:
@@ -131,12 +130,12 @@ class FileTables:
     problems: pl.DataFrame
 
 
-#: names of the published files, without their ending: for plans made before the download
+#: names of the published files without suffix, to plan jobs before the download
 PUBLISHED = [f"re-nlg_{start}-{start + 10_000}" for start in range(0, 4_650_000, 10_000)]
 
 
 def members(source: Path) -> list[str]:
-    """Names of the dump files in a folder or zip archive, in the order of their first number."""
+    """Return the names of the dump files in a folder or zip archive, by their first number."""
     if source.is_dir():
         names = [p.name for p in source.iterdir()]
     elif zipfile.is_zipfile(source):
@@ -154,7 +153,7 @@ def members(source: Path) -> list[str]:
 
 
 def read_member(source: Path, name: str) -> bytes:
-    """The bytes of one dump file; BrokenFileError for a bad archive member."""
+    """Return the bytes of one dump file. Raises BrokenFileError for a bad archive member."""
     if source.is_dir():
         return (source / name).read_bytes()
     try:
@@ -166,10 +165,10 @@ def read_member(source: Path, name: str) -> bytes:
 
 
 def ingest(data: bytes, file: str) -> FileTables:
-    """The tables of one dump file.
+    """Return the tables of one dump file.
 
-    Documents that break the schema are left out and counted; a truncated file gives its complete
-    documents; BrokenFileError is raised when the file holds no array of documents at all.
+    Documents that violate the schema are left out and counted; a truncated file gives its complete
+    documents. Raises BrokenFileError if the file holds no array of documents at all.
     """
     problems = Problems(file)
     documents = list(_documents(_parse(data, problems), problems))
@@ -181,7 +180,7 @@ def ingest(data: bytes, file: str) -> FileTables:
 
 
 def require_few_problems(tables: FileTables, most: float) -> None:
-    """Raise BrokenFileError when the file is cut or more than a share `most` of it was rejected."""
+    """Raise BrokenFileError if the file is truncated or more than `most` of it was rejected."""
     counts = dict(tables.problems.select("kind", "count").rows())
     first = dict(tables.problems.select("kind", "first").rows())
     rejected, documents = counts.get("rejected document", 0), counts.get("documents", 0)
@@ -197,9 +196,9 @@ def require_few_problems(tables: FileTables, most: float) -> None:
 
 
 def _parse(data: bytes, problems: Problems) -> list[msgspec.Raw]:
-    """The documents of a file as JSON, complete ones only, and what had to be repaired. Byte-order
-    marks and bytes that are not UTF-8 are repaired and counted; of a truncated file every complete
-    document is kept. Raises BrokenFileError when there is no array of documents."""
+    """Return the complete documents of a file as JSON, and count repairs. Byte order marks and
+    bytes that are not UTF-8 are repaired; from a truncated file every complete document is kept.
+    Raises BrokenFileError if there is no array of documents."""
     if data.startswith(b"\xef\xbb\xbf"):
         data = data[3:]
         problems.note("byte order mark")
@@ -215,7 +214,7 @@ def _parse(data: bytes, problems: Problems) -> list[msgspec.Raw]:
 
 
 def _recover(data: bytes, problems: Problems) -> list[msgspec.Raw]:
-    """Documents of a file that msgspec refuses, in one pass from the front."""
+    """Return the documents of a file that msgspec rejects, in one pass from the start."""
     text = _decoded(data, problems)
     start = len(text) - len(text.lstrip())
     if text[start : start + 1] != "[":
@@ -249,7 +248,7 @@ def _decoded(data: bytes, problems: Problems) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        # A cut inside a character is a truncated file, not an encoding error.
+        # A truncation inside a character is not an encoding error.
         if error.end == len(data) and error.reason == "unexpected end of data":
             return data[: error.start].decode()
         first = f"byte {error.start} (0x{data[error.start]:02x}): read as U+FFFD"
@@ -258,7 +257,7 @@ def _decoded(data: bytes, problems: Problems) -> str:
 
 
 def _documents(documents: Iterable[msgspec.Raw], problems: Problems) -> Iterable[Document]:
-    """The documents that obey the schema; of the others the reason is counted with its place."""
+    """Yield documents that obey the schema; count errors of the others, with their position."""
     known, any_fields = (msgspec.json.Decoder(kind).decode for kind in (_Known, Document))
     for index, raw in enumerate(documents):
         try:
@@ -283,7 +282,7 @@ Rows = list[tuple[Any, ...]]
 
 
 def _collect(documents: list[Document], problems: Problems) -> tuple[Rows, Rows, Rows]:
-    """Rows of alignments, of entity mentions and of documents: the one loop over Python objects."""
+    """Return rows of alignments, mentions and documents: the only loop over Python objects."""
     alignments: Rows = []
     mentions: Rows = []
     table: Rows = []
@@ -323,7 +322,7 @@ _ALIGNMENT |= dict.fromkeys(("docid", *"spo", "aligner"), pl.String)
 def _frames(
     alignments: Rows, mentions: Rows, table: Rows, problems: Problems
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """Typed and checked frames: triples, mentions, documents."""
+    """Return typed and checked frames: triples, mentions, documents."""
     rows = _columns(alignments, _ALIGNMENT).with_columns(
         subject=_number("s", ENTITY + "Q"),
         predicate=_number("p", DIRECT + "P"),
@@ -348,14 +347,14 @@ _LITERAL = r"(?s)^(.*)\^\^(http://www\.w3\.org/2001/XMLSchema#\w+)$"
 
 
 def _number(column: str, prefix: str) -> pl.Expr:
-    """The number of an IRI `prefix<number>`, null for anything else."""
+    """Return the number of an IRI `prefix<number>`, null for anything else."""
     digits = pl.col(column).str.strip_prefix(prefix)
     legal = pl.col(column).str.starts_with(prefix) & digits.str.contains(r"^[1-9]\d{0,8}$")
     return pl.when(legal).then(digits).otherwise(None).cast(pl.UInt32)
 
 
 def _triples(alignments: pl.DataFrame) -> pl.DataFrame:
-    """Distinct triples of alignments, with their counts and the bits of their aligners."""
+    """Return the distinct triples of alignments, with counts and the bits of their aligners."""
     bits = pl.col("aligner").replace_strict(ALIGNERS, default=0, return_dtype=pl.UInt8)
     return alignments.group_by(list(_TRIPLE)).agg(
         pl.len().cast(pl.UInt32).alias("alignments"), _in_documents(), aligners=bits.bitwise_or()
@@ -375,14 +374,14 @@ def _in_documents() -> pl.Expr:
 
 
 def _columns(rows: Rows, schema: Mapping[str, Any]) -> pl.DataFrame:
-    """A frame from row tuples by way of columns, several times faster than row by row."""
+    """Build a frame from row tuples through columns, several times faster than row by row."""
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     typed = zip(schema.items(), columns, strict=True)
     return pl.DataFrame([pl.Series(name, list(v), kind, strict=True) for (name, kind), v in typed])
 
 
 def merge(paths: list[Path], contract: Contract) -> pl.DataFrame:
-    """TRIPLES or MENTIONS of all files: counts are added, as no document stands in two files."""
+    """Merge TRIPLES or MENTIONS of all files by adding counts: no document is in two files."""
     counts = [name for name in contract.columns if name not in contract.key]
     return (
         pl.scan_parquet(paths)
@@ -394,10 +393,10 @@ def merge(paths: list[Path], contract: Contract) -> pl.DataFrame:
 
 
 def labels(mentions: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
-    """Label of every entity: columns uri, label, source (`title` or `surface`).
+    """Return a label for every entity: columns uri, label, source (`title` or `surface`).
 
-    The title of the document about the entity; else the surface form that the entity linker met
-    most often (ties: in more documents, then by code point). Pronouns of coreference never count.
+    The label is the title of the document about the entity; else its most frequent surface form by
+    the entity linker (ties: in more documents, then by code point), never a coreferent pronoun.
     """
     titles = (
         documents.select(uri="docid", label="title")
@@ -406,7 +405,7 @@ def labels(mentions: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
         .unique("uri", keep="first", maintain_order=True)
     )
     spotted = mentions.filter(annotator=SPOTLIGHT).with_columns(one_line_of("surface"))
-    # surface forms that differ in blanks alone are one
+    # surface forms that differ only in whitespace are one
     spotted = spotted.drop_nulls("surface").group_by("uri", "surface").agg(pl.col(_COUNTS).sum())
     order = {"uri": False, "mentions": True, "documents": True, "surface": False}
     rest = (

@@ -1,7 +1,7 @@
-"""N-Triples by their grammar (RDF 1.1 N-Triples, section 7), out of blocks of lines.
+"""Parse N-Triples (RDF 1.1 N-Triples, section 7) from blocks of lines.
 
-A prefilter looks for bytes that a wanted line must have; it may pass too much, never too little. A
-line that passes it is read by the grammar, or counted as unread: none vanishes.
+A prefilter looks for bytes that every wanted line has; it may pass too many lines, but never too
+few. A line that passes it is parsed by the grammar or counted as unread, so that none is lost.
 """
 
 import re
@@ -12,7 +12,7 @@ import polars as pl
 
 from kgprobe.sources.dumps.stream import LineBlock
 
-#: A character, which halves of pairs of surrogates and numbers beyond the last one are not.
+#: An escaped character; surrogates and code points beyond the last one are excluded.
 _UCHAR = (
     rb"\\u(?![Dd][89A-Fa-f])[0-9A-Fa-f]{4}|"
     rb"\\U(?!0000[Dd][89A-Fa-f])00(?:0[0-9A-Fa-f]|10)[0-9A-Fa-f]{4}"
@@ -25,14 +25,14 @@ _TRIPLE = re.compile(
     rb"[ \t]*(?:%s|%s)[ \t]*%s[ \t]*(?:%s|%s|%s%s)[ \t]*\.[ \t\r]*(?:#.*)?"
     % (_IRI, _NODE, _IRI, _IRI, _NODE, _TEXT, _TYPE)
 )
-#: An escape inside of an IRI: it may stand for any letter of what a prefilter looks for.
+#: An escape inside an IRI, which may hide any character that a prefilter looks for.
 _ESCAPED = rb'\\[uU][0-9A-Fa-f]{4}[^"<>\s]*+>'
 
 
 class Triple(NamedTuple):
-    """One triple with its escapes undone: the object is an IRI, a blank node or a literal's text.
+    """One unescaped triple: the object is an IRI, a blank node or the text of a literal.
 
-    `node` tells whether the object is blank; a blank subject is `_:name`.
+    `node` says whether the object is a blank node; a blank subject is `_:name`.
     """
 
     subject: str
@@ -45,32 +45,32 @@ class Triple(NamedTuple):
 
 
 class TripleTables(dict[str, list[tuple[Any, ...]]]):
-    """Rows of a block by table, under `schemas`; `unread` are the lines that passed a filter and
-    are not what they should be: number, first bytes."""
+    """Rows of a block by table, under `schemas`; `unread` are the lines that passed a prefilter but
+    could not be read: line number, first bytes."""
 
     def __init__(self, schemas: Mapping[str, Mapping[str, Any]]) -> None:
         self.schemas = {**schemas, "unread": {"line": pl.Int64, "first": pl.String}}
         super().__init__((name, []) for name in self.schemas)
 
     def note_unread(self, block: LineBlock, start: int, end: int, text: str = "") -> None:
-        """Keep where such a line of a block stands, and how it (or `text`, a part) begins."""
+        """Record the number and beginning of an unread line, or of `text`, a part of it."""
         number = block.before + block.data.count(b"\n", 0, start) + 1
         line = block.data[start : min(end, start + 200)].decode(errors="replace")
         self["unread"].append((number, text[:200] or line))
 
     def frames(self) -> dict[str, pl.DataFrame]:
-        """Each table, rows once and in order, so that the same block gives the same bytes."""
+        """Return each table with sorted, distinct rows, so that output bytes are deterministic."""
         frames = {n: pl.DataFrame(r, self.schemas[n], orient="row") for n, r in self.items()}
         return {name: frame.unique().sort(frame.columns) for name, frame in frames.items()}
 
 
 def prefilter(needles: Iterable[bytes]) -> re.Pattern[bytes]:
-    """One pattern for lines that have any of these (regular expressions), or an escaped IRI."""
+    """Combine regular expressions into one pattern, which also matches escaped IRIs."""
     return re.compile(b"|".join((*needles, _ESCAPED)))
 
 
 def triples(block: LineBlock, wanted: re.Pattern[bytes], tables: TripleTables) -> Iterator[Triple]:
-    """The triples of the lines that the prefilter `wanted` passes; bad ones go to `tables`."""
+    """Yield the triples of the lines that match `wanted`; unreadable lines go to `tables`."""
     data, place = block.data, 0
     while hit := wanted.search(data, place):
         start = data.rfind(b"\n", 0, hit.start()) + 1
@@ -79,7 +79,7 @@ def triples(block: LineBlock, wanted: re.Pattern[bytes], tables: TripleTables) -
         if read is not None:
             yield _triple(read)
             continue
-        # a carriage return alone ends a line, too
+        # a carriage return alone also ends a line
         for line in data[start : place - 1].split(b"\r"):
             if read := _TRIPLE.fullmatch(line):
                 yield _triple(read)
@@ -105,7 +105,7 @@ _PLAIN = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def unescaped(data: bytes) -> str:
-    """The text of a term with its escapes undone; bytes that are not UTF-8 become U+FFFD."""
+    """Return the unescaped text of a term; bytes that are not UTF-8 become U+FFFD."""
     plain = data.decode(errors="replace")
     if "\\" not in plain:
         return plain

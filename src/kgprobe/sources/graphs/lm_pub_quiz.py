@@ -1,4 +1,4 @@
-"""A folder in lm-pub-quiz's form: metadata_relations.json and one table of lines per relation."""
+"""Read lm-pub-quiz folders: metadata_relations.json and one JSON-lines file per relation."""
 
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,10 @@ METADATA = "metadata_relations.json"
 
 
 def read(section: OwnGraph, problems: GraphProblems) -> Raw:
-    """Statements, labels and templates of the folders of a section.
+    """Read statements, labels and templates from the folders of a section.
 
-    An answer without id (`obj_id`) has its label as id, a subject likewise. What cannot be read is
-    kept in `problems` as unread.
+    An answer without id (`obj_id`) gets its label as id; likewise for subjects. Rows and files that
+    cannot be read are recorded in `problems` as unread.
     """
     statements, label_rows, templates = [], [], []
     for folder in map(Path, section.files):
@@ -59,7 +59,7 @@ def _templates(
 
 
 def _end(row: dict[str, Any], side: str, path: Path, line: int) -> tuple[str, str]:
-    """(id, label) of the subject or object of a row."""
+    """Return (id, label) of the subject or object of a row. Raises GraphFileError if both lack."""
     texts = {name: row.get(f"{side}_{name}") for name in ("id", "label")}
     for name, value in texts.items():
         check_text(path, line, f"{side}_{name}", value)

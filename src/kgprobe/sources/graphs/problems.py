@@ -1,6 +1,6 @@
-"""What may be wrong with a graph that is given: how often, where first, and what would be right.
+"""Problems of a user-supplied graph: how often they occur, where first, and how to fix them.
 
-A problem ends the reading with an error that names all of them, unless the section leaves it out.
+They end the reading with one error that lists them all, unless the section leaves them out.
 """
 
 import contextlib
@@ -16,11 +16,11 @@ from kgprobe.experiments import TableError
 from kgprobe.schema import Contract
 from kgprobe.settings.sources import ProblemKind
 
-#: characters of the longest id; IRIs in use are far below
+#: maximum number of characters of an id; real IRIs are far below it
 LONGEST = 1000
-#: places of a problem, and rows that cannot be read, that a message names
+#: how many examples of a problem, and how many unreadable rows, a message shows
 SHOWN = 20
-#: problem -> what would be right
+#: problem -> how to fix it
 RIGHT: dict[str, str] = {
     "missing_label": "give it a label: a column, a row in `labels`, or in RDF a label predicate, "
     "without a language tag or with one of `languages` (en-US is not en)",
@@ -34,7 +34,7 @@ RIGHT: dict[str, str] = {
 }
 assert set(RIGHT) == set(get_args(ProblemKind))
 
-#: A problem that was left out: how often, and where first.
+#: A problem whose statements were left out: how often it occurs, and where first.
 PROBLEMS = Contract(
     "PROBLEMS",
     {"problem": pl.String, "n": pl.Int64, "first": pl.String},
@@ -44,30 +44,30 @@ PROBLEMS = Contract(
 
 
 class GraphFileError(ValueError):
-    """A graph cannot be read; the message names file, line or id, and what would be right."""
+    """A graph cannot be read; the message names file, line or id, and what is expected."""
 
 
 @dataclass
 class GraphProblems:
-    """The problems of one graph: `left_out` are counted, all others end in an error.
+    """The problems of one graph: those in `left_out` are counted, all others raise an error.
 
-    `cases`: how often, and what the first ones are; `unread`: rows and files that cannot be read.
+    `cases`: count and first examples per problem; `unread`: rows and files that cannot be read.
     """
 
     name: str
     left_out: Collection[str] = ()
     cases: dict[str, tuple[int, list[str]]] = field(default_factory=dict)
     unread: list[str] = field(default_factory=list)
-    #: whether a whole file is unread: what lacks then may stand there
+    #: whether a whole file is unread: missing labels, for example, may be in it
     lost: bool = False
 
     def note(self, problem: str, *texts: str, n: int = 0) -> None:
-        """Count more cases of a problem: `n`, or one per text, which names place and problem."""
+        """Count more cases of a problem: `n`, or one per text (its location and description)."""
         count, examples = self.cases.get(problem, (0, []))
         self.cases[problem] = (count + (n or len(texts)), [*examples, *texts][:SHOWN])
 
     def drop(self, problem: str, rows: pl.DataFrame, is_wrong: pl.Expr, text: str) -> pl.DataFrame:
-        """Statements (columns file, line) without those that have a problem; `text` formats one."""
+        """Drop and count statements (columns file, line) with a problem; `text` formats one."""
         wrong, texts = rows.filter(is_wrong), []
         for row in wrong.head(SHOWN).iter_rows(named=True):
             shown = {k: short(v) if isinstance(v, str) else v for k, v in row.items()}
@@ -78,7 +78,7 @@ class GraphProblems:
 
     @contextlib.contextmanager
     def going_on(self, whole: bool = True) -> Iterator[None]:
-        """Keep why a file, or a row of it, cannot be read, and go on with the next one."""
+        """Record why a file, or a row of it, cannot be read, so that reading continues."""
         try:
             yield
         except (GraphFileError, TableError) as problem:
@@ -86,7 +86,7 @@ class GraphProblems:
             self.lost |= whole
 
     def check(self) -> None:
-        """Raise GraphFileError, with all problems that are not left out and all that is unread."""
+        """Raise GraphFileError with all problems that are not left out and everything unread."""
         wrong = [name for name in RIGHT if name in self.cases and name not in self.left_out]
         lines = []
         if self.unread:
@@ -110,24 +110,24 @@ class GraphProblems:
             raise GraphFileError("\n".join(lines))
 
     def frame(self) -> pl.DataFrame:
-        """PROBLEMS."""
+        """Return the counted problems as PROBLEMS."""
         problems = [(name, *self.cases[name]) for name in RIGHT if name in self.cases]
         rows = [(name, n, texts[0]) for name, n, texts in problems]
         return pl.DataFrame(rows, schema=dict(PROBLEMS.columns), orient="row")
 
 
 def short(text: str) -> str:
-    """A text as a message shows it."""
+    """Shorten a text for a message."""
     return text if len(text) <= 80 else f"{text[:60]}... ({len(text):,} characters)"
 
 
 def place(file: str, line: int | None) -> str:
-    """Where something stands."""
+    """Format a location: the file, and the line if it is known."""
     return file if line is None else f"{file}, line {line}"
 
 
 def check_text(path: str | Path, line: int, name: str, value: object) -> None:
-    """Raise GraphFileError for an id or label that is no text, whole number or null."""
+    """Raise GraphFileError for an id or label that is not a string, an integer or null."""
     if value is not None and type(value) not in (str, int):
         raise GraphFileError(
             f"{path}, line {line}: {name} is {short(repr(value))}; ids and labels are texts or "
@@ -136,7 +136,7 @@ def check_text(path: str | Path, line: int, name: str, value: object) -> None:
 
 
 def json_object(path: str | Path, text: str, line: int | None) -> dict[str, Any]:
-    """An object of JSON: a whole file, or a line of one. Raises GraphFileError."""
+    """Parse a JSON object, from a whole file or one line of it. Raises GraphFileError."""
     try:
         entry = orjson.loads(text)
     except orjson.JSONDecodeError as problem:

@@ -1,4 +1,4 @@
-"""What a reader of any form gives: statements and labels as they stand in files, with places."""
+"""The output of all graph readers: statements and labels as in the files, with file and line."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -7,15 +7,15 @@ import polars as pl
 
 PLACE = {"file": pl.String, "line": pl.Int64}
 STATEMENTS = {"subject": pl.String, "relation": pl.String, "object": pl.String, **PLACE}
-#: `order`: labels of a lower number are better; of an id only the best count
+#: `order`: priority of a label, lower is better; only the best labels of an id are used
 LABELS = {"id": pl.String, "label": pl.String, "order": pl.Int64, **PLACE}
 
 
 class Raw:
-    """The frames `statements` and `labels` of rows with the columns above.
+    """The frames `statements` and `labels`, with the columns above.
 
-    `literals`: relation -> number of its statements whose object is a text. `templates`: rows as in
-    templates.tsv. `named`: ids are labels where nothing else is.
+    `literals`: relation -> number of its statements whose object is a literal. `templates`: rows as
+    in templates.tsv. `named`: whether ids are used as labels because the graph has no labels.
     """
 
     def __init__(

@@ -16,16 +16,16 @@ from kgprobe.sources.labels import one_line
 
 OWL = "http://www.w3.org/2002/07/owl#"
 TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
-#: What the parser says of an IRI that is none, and not of what stands in the place of one.
+#: pyoxigraph's messages about invalid IRIs, as opposed to other syntax errors.
 BAD_IRI = re.compile(r"Invalid (?:IRI|host|character)|absolute IRI|An IRI path")
 IMPORTS, ONTOLOGY = f"{OWL}imports", f"{OWL}Ontology"
 
 
 def read(section: OwnGraph, languages: Sequence[str], problems: GraphProblems) -> Raw:
-    """Statements between IRIs, and labels in the best of `languages`, those without a tag last.
+    """Read statements between IRIs, and labels in the best of `languages`, untagged labels last.
 
-    Blank nodes, bad IRIs and imports are noted as problems; what cannot be parsed, and triples
-    whose object is a triple (RDF 1.2), as unread.
+    Blank nodes, bad IRIs and imports are noted as problems; text that cannot be parsed, and triples
+    whose object is a triple (RDF 1.2), are recorded as unread.
     """
     tags = [*(one.lower() for one in languages), ""]
     order = {pair: rank for rank, pair in enumerate(product(section.roles.label, tags))}
@@ -71,9 +71,9 @@ def read(section: OwnGraph, languages: Sequence[str], problems: GraphProblems) -
 
 
 def _triples(path: str, problems: GraphProblems) -> Iterator[Triple]:
-    """The triples of a file. A bad IRI takes its statement along. The parser goes
-    on behind a statement that it cannot read. Of N-Triples that is a line; what follows a mistake
-    in Turtle or RDF/XML would be noted for nothing."""
+    """Yield the triples of a file; errors are recorded in `problems`. Statements with a bad IRI are
+    skipped. After a syntax error parsing continues only in N-Triples, where an error affects one
+    line; in Turtle or RDF/XML it would report many follow-up errors."""
     with problems.going_on():
         try:
             form = RdfFormat.from_extension(rdf_forms.form(path))
@@ -93,7 +93,7 @@ def _triples(path: str, problems: GraphProblems) -> Iterator[Triple]:
 
 
 def _parse(path: str, form: RdfFormat, problems: GraphProblems) -> Iterator[Triple]:
-    """The triples; what is no bad IRI, and no line of N-Triples, is a SyntaxError."""
+    """Yield triples; note bad IRIs and bad lines of N-Triples, raise SyntaxError for the rest."""
     plain = Path(path.removesuffix(".gz").removesuffix(".bz2"))
     with rdf_forms.open_unpacked(path) as file:
         quads = parse(input=file, format=form, base_iri=f"file:///{plain.name}")

@@ -1,6 +1,6 @@
-"""An own graph as the tables that a pull gives: statements, classes, relations, hierarchies.
+"""Convert a user-supplied graph to the tables that a pull gives: statements, classes, hierarchies.
 
-The same for every form: readers give statements and labels, the section's roles say what they mean.
+Independent of the format: readers return statements and labels, and roles define their meaning.
 """
 
 import itertools
@@ -36,14 +36,14 @@ def _contract(name: str, columns: str, key: str, nullable: str = "") -> Contract
 
 
 CLASSES = _contract("OWN_CLASSES", "class label", "class", "label")
-#: A relation; `domain` and `range` are classes, the first by code point where there are several.
+#: A relation; `domain` and `range` are classes, the first by code point if there are several.
 PROPERTIES = _contract(
     "OWN_PROPERTIES", "property label domain range", "property", "label domain range"
 )
 EDGES = _contract("OWN_EDGES", "child parent", "child parent")
 TEMPLATES = _contract("OWN_TEMPLATES", "relation index kind text note", "relation index")
 
-#: The tables by the name of their frame in `GraphTables`.
+#: Contracts of the frames in `GraphTables`.
 CONTRACTS = {
     "facts": STATEMENTS,
     "coverage": COVERAGE,
@@ -55,7 +55,7 @@ CONTRACTS = {
     "templates": TEMPLATES,
     "problems": PROBLEMS,
 }
-#: vocabularies that describe a graph: what they state is no fact, but for the roles
+#: vocabularies that describe a graph: their statements are not facts, except for those of roles
 DESCRIBING = re.compile(
     r"^http://www\.w3\.org/(1999/02/22-rdf-syntax-ns|2000/01/rdf-schema|2002/07/owl)#"
 )
@@ -63,7 +63,7 @@ DESCRIBING = re.compile(
 
 @dataclass(frozen=True)
 class GraphTables:
-    """The frames of a graph, in CONTRACTS."""
+    """The frames of a graph, under CONTRACTS."""
 
     facts: pl.DataFrame
     coverage: pl.DataFrame
@@ -77,7 +77,7 @@ class GraphTables:
 
 
 def read(name: str, section: OwnGraph, languages: Sequence[str]) -> GraphTables:
-    """The tables of a graph. Raises GraphFileError for what is wrong, all of it in one message."""
+    """Read the tables of a graph. Raises GraphFileError with all of its problems in one message."""
     problems = GraphProblems(name, section.leave_out)
     given = {
         "table": lambda: tables.read(section, problems),
@@ -115,11 +115,11 @@ def _tables(name: str, section: OwnGraph, given: Raw, problems: GraphProblems) -
     types = types.filter(pl.col("object").is_in(classes.implode()))
     types = types.filter(~pl.col("subject").is_in(classes.implode()))
     schema = (*roles.label, *roles.subproperty, *roles.domain, *roles.range)
-    # of a vocabulary's statements only types and superclasses between its classes are facts
+    # from vocabularies, only types and superclasses between the graph's classes are facts
     described = [*roles.type, *roles.subclass] if section.form == "rdf" else []
     hidden = of.is_in([*schema, *described]) | of.str.contains(DESCRIBING.pattern)
     facts = pl.concat([stated.filter(~hidden), *((types, above) if described else ())])
-    # what describes a declared relation is none
+    # statements about a declared relation are not facts
     known = relations.implode()
     facts = facts.filter(*(~pl.col(end).is_in(known) for end in ("subject", "object")))
     facts = _apart(facts, problems)
@@ -134,7 +134,7 @@ def _tables(name: str, section: OwnGraph, given: Raw, problems: GraphProblems) -
     if section.ids == "own" and section.form != "rdf":
         # relations without a label are named by their id
         labels = {name: _spaced(name) for name in relations.to_list()} | labels
-    items = facts.filter(_object_kind(section) == "item")["object"]  # a literal is its own text
+    items = facts.filter(_object_kind(section) == "item")["object"]  # literals need no labels
     needed = pl.concat([facts["subject"], items, classes])
     if section.form == "rdf":
         labels = _of_roles(section, relations) | labels
@@ -162,7 +162,7 @@ _NAMES = {"id": pl.String, "label": pl.String}
 
 
 def _of_roles(section: OwnGraph, relations: pl.Series) -> dict[str, str]:
-    """Names of the relations that are known by what they say."""
+    """Return labels for relations that have a known meaning (`known`) or a role."""
     known = {name: _spaced(name) for name in section.known}
     types = dict.fromkeys(section.roles.type, "instance of")
     above = dict.fromkeys(section.roles.subclass, "subclass of")
@@ -170,7 +170,7 @@ def _of_roles(section: OwnGraph, relations: pl.Series) -> dict[str, str]:
 
 
 def _short_ids(given: Raw, problems: GraphProblems) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Statements and labels without ids that are too long."""
+    """Drop statements and labels whose ids are too long; count the statements."""
     stated = given.statements
     for column in ("subject", "relation", "object"):
         long = pl.col(column).str.len_chars() > LONGEST
@@ -179,7 +179,7 @@ def _short_ids(given: Raw, problems: GraphProblems) -> tuple[pl.DataFrame, pl.Da
 
 
 def _apart(facts: pl.DataFrame, problems: GraphProblems) -> pl.DataFrame:
-    """Facts whose ends are no relations."""
+    """Drop and count facts whose subject or object is a relation."""
     names = facts["relation"].unique().implode()
     for column in ("subject", "object"):
         mixed = pl.col(column).is_in(names)
@@ -189,8 +189,8 @@ def _apart(facts: pl.DataFrame, problems: GraphProblems) -> pl.DataFrame:
 
 
 def _require_ids(name: str, facts: pl.DataFrame) -> None:
-    """Raise GraphFileError for a fact whose relation is no property of Wikidata by its id, or whose
-    subject is no id of an entity."""
+    """Raise GraphFileError for a fact whose relation is not a Wikidata property id, or whose
+    subject is not a Wikidata entity id."""
     for column, letters, what in (("relation", "P", "property"), ("subject", "A-Z", "entity")):
         wrong = facts.filter(~pl.col(column).str.contains(rf"^[{letters}][1-9][0-9]*$"))
         for row in wrong.head(1).rows(named=True):
@@ -202,7 +202,7 @@ def _require_ids(name: str, facts: pl.DataFrame) -> None:
 
 
 def _require_relations(name: str, section: OwnGraph, relations: Collection[str]) -> None:
-    """Raise GraphFileError for relations of `known` that the graph has not."""
+    """Raise GraphFileError for relations of `known` that are not in the graph."""
     if absent := sorted(section.known.keys() - set(relations)):
         raise GraphFileError(
             f"sources.graphs.{name}.known: the graph has no relation {', '.join(absent)}; it has "
@@ -213,7 +213,7 @@ def _require_relations(name: str, section: OwnGraph, relations: Collection[str])
 def _labels(
     label_rows: pl.DataFrame, named: bool, ids: pl.Series, problems: GraphProblems
 ) -> dict[str, str]:
-    """id -> its best label; of two that are as good the first in order of code points."""
+    """Return id -> its best label; among equally good labels the first by code point."""
     if named:
         return {name: _spaced(name) for name in ids.to_list()}
     rows = label_rows.filter(pl.col("id").is_in(ids.implode()))
@@ -232,7 +232,7 @@ def _labels(
 
 
 def _spaced(name: str) -> str:
-    """An id as words: the end of an address, blanks for underscores and inside of camelCase.
+    """Turn an id into words: the last part of an IRI, spaces for underscores and in camelCase.
 
     >>> _spaced("http://example.org/capital_of"), _spaced("bornIn"), _spaced("New York")
     ('capital of', 'born in', 'New York')
@@ -246,7 +246,7 @@ def _spaced(name: str) -> str:
 def _unlabeled(
     needed: pl.Series, labels: dict[str, str], stated: pl.DataFrame, problems: GraphProblems
 ) -> None:
-    """Note ids without a label, and the statements in which the first ones stand."""
+    """Note ids without a label, with a statement in which each of the first ones occurs."""
     missing = needed.filter(~needed.is_in(list(labels))).sort()
     if not missing.len():
         return
@@ -264,7 +264,7 @@ def _unlabeled(
 def _properties(
     relations: pl.Series, about: Callable[..., pl.DataFrame], roles: Roles, classes: pl.Series
 ) -> pl.DataFrame:
-    """(property, domain, range) of every relation."""
+    """Return (property, domain, range) of every relation."""
     properties = pl.DataFrame({"property": relations})
     for column, names in (("domain", roles.domain), ("range", roles.range)):
         statements = about(*names).filter(pl.col("object").is_in(classes.implode()))
@@ -274,7 +274,7 @@ def _properties(
 
 
 def _object_kind(section: OwnGraph) -> pl.Expr:
-    """Of Wikidata's ids what is none in place of an object is a literal."""
+    """Return the kind of objects: with Wikidata's ids, an object that is not an id is a literal."""
     item = pl.lit("item")
     if section.ids == "own":
         return item
@@ -285,7 +285,7 @@ def _object_kind(section: OwnGraph) -> pl.Expr:
 def _statements(
     name: str, section: OwnGraph, facts: pl.DataFrame, named: pl.DataFrame
 ) -> pl.DataFrame:
-    """STATEMENTS."""
+    """Return facts as STATEMENTS."""
     key = ["subject", "relation", "object"]
     rows = facts.select(
         *key, kg=pl.lit(name if section.ids == "own" else section.ids),
@@ -301,7 +301,7 @@ def _statements(
 def _coverage(
     statements: pl.DataFrame, literals: Mapping[str, int], schema: Sequence[str]
 ) -> pl.DataFrame:
-    """COVERAGE: every relation came whole, and how many of its values are texts."""
+    """Return COVERAGE: all relations are complete; also counts their literal values."""
     here = Counter(statements["relation"])
     items = Counter(statements.filter(object_kind="item")["relation"])
     texts = here - items + Counter(literals)
@@ -326,7 +326,7 @@ def _pairs(stated: pl.DataFrame, first: str, second: str) -> pl.DataFrame:
 
 
 def _hierarchy(stated: pl.DataFrame, problems: GraphProblems) -> pl.DataFrame:
-    """EDGES without those that lie on a loop."""
+    """Return the edges as EDGES, without those that are part of a cycle."""
     edges = stated.unique(["subject", "object"], keep="first", maintain_order=True)
     if not edges.height:
         return _pairs(edges, "child", "parent")
@@ -346,7 +346,7 @@ def _hierarchy(stated: pl.DataFrame, problems: GraphProblems) -> pl.DataFrame:
 
 
 def _loop(edges: pl.DataFrame) -> list[str]:
-    """One loop of edges (subject, object), from a node back to it."""
+    """Return one cycle of edges (subject, object), from a node back to itself."""
     parents: dict[str, set[str]] = {}
     for child, parent in edges.select("subject", "object").rows():
         if child == parent:

@@ -21,17 +21,17 @@ from kgprobe.sources.graphs.problems import (
 from kgprobe.sources.graphs.raw import Raw
 from kgprobe.sources.labels import one_line
 
-#: ending -> what separates cells; cells of .csv may stand in quotes
+#: suffix -> cell separator; cells of .csv may be quoted
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 ENDINGS = (*SEPARATORS, ".parquet", ".jsonl")
 Row = tuple[int, list[str]]
 
 
 def read(section: OwnGraph, problems: GraphProblems) -> Raw:
-    """Statements and labels of the files of a section.
+    """Read statements and labels from the files of a section.
 
-    Files of another form, columns that are missing, rows of another width and empty cells of ids
-    are kept in `problems` as unread.
+    Files of other formats, missing columns, rows of a different width and empty id cells are
+    recorded in `problems` as unread.
     """
     statements: list[tuple[str, str, str, str, int]] = []
     label_rows: list[tuple[str, str, int, str, int]] = []
@@ -81,7 +81,7 @@ def read(section: OwnGraph, problems: GraphProblems) -> Raw:
 def _columns(
     path: str, head: list[str], columns: Columns, header: bool
 ) -> tuple[list[int], list[tuple[int, int]]]:
-    """Places of subject, relation, object; (place of an id, place of its label)."""
+    """Return column indices: of subject, relation, object; and (index of id, index of label)."""
     if not header:
         if len(head) < 3:
             raise GraphFileError(f"{path}: {len(head)} columns; expected subject, relation, object")
@@ -120,7 +120,7 @@ def _find_columns(path: str, head: list[str], *names: str) -> list[int]:
 def _open_table(
     path: str, header: bool, columns: Columns, problems: GraphProblems
 ) -> tuple[list[str], Iterator[Row]]:
-    """The names of the columns, and (line, cells) of every row."""
+    """Return the column names, and (line, cells) of every row."""
     ending = Path(path).suffix.lower()
     if ending == ".parquet":
         return _parquet(path, {*asdict(columns).values()} if header else None)
@@ -152,7 +152,7 @@ def _even(path: str, width: int, rows: Iterator[Row], problems: GraphProblems) -
 
 
 def _text(path: str, separator: str) -> Iterator[Row]:
-    """Rows of a text file that are not empty, with their line."""
+    """Yield (line number, cells) of the rows of a text file that are not blank."""
     begun = 1
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
@@ -167,7 +167,7 @@ def _text(path: str, separator: str) -> Iterator[Row]:
                     yield reader.line_num, cells
                 begun = reader.line_num + 1
     except (OSError, UnicodeDecodeError):
-        read_text(path)  # whose error names the line and byte, or the missing file
+        read_text(path)  # raises an error that names the line and byte, or the missing file
         raise
     except csv.Error as problem:
         raise GraphFileError(
@@ -179,7 +179,7 @@ def _text(path: str, separator: str) -> Iterator[Row]:
 def _json_lines(
     path: str, columns: Columns, problems: GraphProblems
 ) -> tuple[list[str], Iterator[Row]]:
-    """The keys that are columns, and their values; what is no text or whole number is unread."""
+    """Return the keys that are columns, and their values; lines with other types are unread."""
     names, rows = asdict(columns).values(), list[tuple[int, dict[str, Any]]]()
     before = len(problems.unread)
     for line, text in text_lines(path):
@@ -189,13 +189,13 @@ def _json_lines(
                 check_text(path, line, name, row.get(name))
             rows.append((line, {name: row[name] for name in names if row.get(name) is not None}))
     if not rows and len(problems.unread) > before:
-        return [*names], iter(())  # nothing is known of its keys, and enough is said of it
+        return [*names], iter(())  # its keys are unknown, and its errors are recorded
     head = [name for name in names if any(name in row for _, row in rows)]
     return head, ((line, [str(row.get(name, "")) for name in head]) for line, row in rows)
 
 
 def _parquet(path: str, names: set[str] | None) -> tuple[list[str], Iterator[Row]]:
-    """The columns with `names`, or the first three; others are not looked at."""
+    """Return the columns with `names`, or the first three; the others are not read."""
     try:
         head = list(pl.read_parquet_schema(path))
         used = head[:3] if names is None else [name for name in head if name in names]

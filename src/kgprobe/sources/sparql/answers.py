@@ -1,8 +1,8 @@
-"""What an answer of a SPARQL service means, and whether it is whole.
+"""Classify the responses of a SPARQL service, and check that they are complete.
 
-`SIGNS` is the one classification: the first sign that fits tells what an answer is, and one that
-none fits is whole or shows itself what is wrong with it. docs/sources.md prints the table. All
-functions are pure: they look at status, headers and body, and raise the error that fits.
+`SIGNS` is the only classification: the first matching sign gives the meaning of a response; a
+response without a sign is checked by its content. docs/sources.md prints the table. All functions
+are pure: they inspect status, headers and body, and raise the matching error.
 """
 
 import re
@@ -18,7 +18,7 @@ from kgprobe.sources.sparql.canonical import TYPES
 from kgprobe.sources.sparql.errors import AGAIN, PartialAnswer, Place, SourceError, TimedOut
 
 JSON_TYPES = {"application/sparql-results+json", "application/json"}
-#: Bytes at both ends of a body with status 200 in which a service may say what went wrong.
+#: Bytes at both ends of a body with status 200 in which an error message may be.
 END = 1 << 16
 CAP, ANY_STATUS = "X-SPARQL-MaxRows", range(100, 600)
 OTHER = "another query was answered, or a proxy mixed up answers: look at the endpoint"
@@ -27,7 +27,7 @@ Bindings = list[dict[str, dict[str, str]]]
 
 @dataclass(frozen=True)
 class Answer:
-    """An HTTP answer as it came, with the body decoded from its transfer encoding."""
+    """An HTTP response, with the body decoded from its transfer encoding."""
 
     status: int
     headers: Mapping[str, str]  #: names in lower case
@@ -45,17 +45,17 @@ class Answer:
 
     @property
     def is_json(self) -> bool:
-        """Whether status and type are those of rows."""
+        """Whether status and media type are those of result rows."""
         return self.status == 200 and self.content_type in JSON_TYPES
 
     def start(self, n: int = 200) -> str:
-        """The title of an HTML body, else its first characters, on one line."""
+        """Return the title of an HTML body, else its first characters, on one line."""
         text = self.body[:5000].decode("utf-8", "replace")
         title = re.search(r"<title[^>]*>(.*?)</title>", text, re.I | re.S)
         return " ".join((title[1] if title else text).split())[:n]
 
     def message(self) -> bytes:
-        """What a service may say: rows are no message, nor is the query, which Virtuoso repeats."""
+        """Return the possible error message: no rows, and not the query, which Virtuoso repeats."""
         body = self.body
         if self.status == 200:
             body = body[-END:] if self.is_json else b"\n".join((body[:END], body[END:][-END:]))
@@ -64,21 +64,21 @@ class Answer:
 
 @dataclass(frozen=True)
 class Sign:
-    """How services say one thing: by a status, words and a header, where they are given."""
+    """How services signal an error: by status, words and header, as far as they are given."""
 
     meaning: type[SourceError]
-    services: str  #: who sends it, and what stands behind it
+    services: str  #: which services send it, and its cause
     status: Collection[int] = ANY_STATUS
-    words: bytes = b""  #: a pattern, small letters standing for both
+    words: bytes = b""  #: a regular expression, case-insensitive
     header: str = ""
     advice: str = ""
 
     def find(self, text: bytes) -> re.Match[bytes] | None:
-        """The words in a text."""
+        """Search a text for the words."""
         return re.search(self.words, text, re.I)
 
     def fits(self, answer: Answer) -> bool:
-        """Whether an answer has this sign; in answers with rows only headers count."""
+        """Return whether a response has this sign; in responses with rows only headers count."""
         if answer.status not in self.status or (answer.is_json and not self.header):
             return False
         if self.header and not answer.header(self.header):
@@ -88,7 +88,7 @@ class Sign:
 
 NO_SERVICE = "look at the endpoint's URL in the config"
 REJECTED = rb"\b(?-i:SP030|SR353|SQ070|SQ074|SQ200|TR\d{3}|TR\.\.\.|42000)(?!\w)"
-#: What engines and proxies call the end of their time, in either order of the words.
+#: Phrases with which engines and proxies report a timeout, in either word order.
 OVER = (
     rb"timed[ -]?out|took too long|(?:query|gateway|first byte|read)[ -]?time-?out|"
     rb"(?:due to|\bby) (?:\w+ )?time-?out|"
@@ -102,7 +102,7 @@ MEMORY = (
     rb"tried to allocate|out ?of ?memory|(?:insufficient|not enough)(?: \w+)* memory|"
     rb"memory ?limit ?exceed"
 )
-#: Which sign comes first decides: a time-out of QLever has the status of a rate limit.
+#: The order matters: a timeout of QLever has the status of a rate limit.
 SIGNS = (
     Sign(PartialAnswer, "DBpedia: its cap on rows", header=CAP, advice="set a smaller page size"),
     Sign(PartialAnswer, "DBpedia: what it had when its time was over", header="X-SQL-State"),
@@ -132,7 +132,7 @@ SIGNS = (
     Sign(errors.ServerTrouble, "proxies: a page in place of rows", (200,)),
     Sign(errors.EndpointRefused, "what is no service, such as 404", advice=NO_SERVICE),
 )
-#: What was expected where an answer has another meaning, and what to do.
+#: Per error class: what was expected, and what to do.
 NEXT = {
     errors.EndpointRefused: ("status 200", CONTACT_ADVICE),
     errors.QueryRejected: (
@@ -148,14 +148,14 @@ NEXT = {
 
 
 def check_status(answer: Answer, place: Place, agent: str) -> None:
-    """Raise what the first sign of an answer means; rows without a sign pass."""
+    """Raise the error of the first matching sign; rows without a sign pass."""
     sign = next((sign for sign in SIGNS if sign.fits(answer)), None)
     if sign is None:
         return
     text = _line(sign, answer) or answer.start() or "(no text)"
     kind = f", {answer.header('Content-Type') or 'no type'}" if answer.status == 200 else ""
     if answer.url and answer.url not in place.endpoint:
-        kind += f", of {answer.url}"  # where a redirect led
+        kind += f", of {answer.url}"  # target of a redirect
     came = f"status {answer.status}{kind}: {text}"
     if sign.header:
         names = (sign.header, "X-SQL-Message")
@@ -164,13 +164,13 @@ def check_status(answer: Answer, place: Place, agent: str) -> None:
         came += f"; the User-Agent sent was {agent!r}"
     expected, advice = NEXT[sign.meaning]
     error = sign.meaning(place, came, expected, sign.advice or advice)
-    if sign.header == CAP:  # no trouble of the service: nothing to wait for
+    if sign.header == CAP:  # not an error of the service: no need to wait
         error.reaction = "smaller now"
     raise error
 
 
 def _line(sign: Sign, answer: Answer) -> str:
-    """The line of a message that has the words of a time-out, which may stand behind a query."""
+    """Return the line of a message with the words of a timeout, which may follow a long query."""
     for line in answer.message().splitlines() if sign.meaning is TimedOut and sign.words else ():
         if match := sign.find(line):
             shown = line[max(0, match.start() - 150) : match.end() + 50]
@@ -179,9 +179,9 @@ def _line(sign: Sign, answer: Answer) -> str:
 
 
 def check_answer(answer: Answer, place: Place, variables: Sequence[str]) -> Bindings:
-    """The bindings of an answer that is whole and fits the query; else the error that says why.
+    """Return the bindings of a complete response that fits the query; else raise an error.
 
-    Checks one closed JSON document, the variables, and every cell.
+    Checks that it is one closed JSON document, its variables, and every cell.
     """
     document = _closed(answer, place)
     if list(document["head"]["vars"]) != list(variables):
@@ -198,7 +198,7 @@ def check_answer(answer: Answer, place: Place, variables: Sequence[str]) -> Bind
 
 
 def _closed(answer: Answer, place: Place) -> dict[str, Any]:
-    """The body as one closed JSON document with head.vars and results.bindings."""
+    """Parse the body as one closed JSON document with head.vars and results.bindings."""
     try:
         document = orjson.loads(answer.body)
         lists = document["head"]["vars"], document["results"]["bindings"]
@@ -218,7 +218,7 @@ def _closed(answer: Answer, place: Place) -> dict[str, Any]:
 
 
 def _wrong(binding: object, variables: set[str]) -> str:
-    """What is wrong with a row, if anything."""
+    """Describe the error in a row, or return ""."""
     if not isinstance(binding, dict):
         return f"{binding!r}"[:80]
     for name, cell in binding.items():
@@ -237,9 +237,9 @@ def check_page(
     divided: str,
     fits: Callable[[str], bool],
 ) -> Bindings:
-    """The rows of a page, which are as many as its own count says, each there once.
+    """Return the rows of a page; they must match the page's own count and be distinct.
 
-    `fits` tells whether a value of the variable `divided` was asked for. Order is never assumed.
+    `fits` tells whether a value of the variable `divided` was requested. Order is never assumed.
     """
     bindings = check_answer(answer, place, ["rows", *variables])
     counts = [b["rows"]["value"] for b in bindings if "rows" in b]
@@ -258,7 +258,7 @@ def check_page(
 
 
 def check_count(answer: Answer, place: Place) -> int:
-    """The number in the answer to a derived count query."""
+    """Return the number in the response to a derived count query."""
     bindings = check_answer(answer, place, ["rows"])
     value = bindings[0].get("rows", {}).get("value", "") if len(bindings) == 1 else ""
     if not value.isdecimal():

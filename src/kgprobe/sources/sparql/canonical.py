@@ -1,8 +1,8 @@
-"""Rows of SPARQL answers as frames, and the hash that is the same on every engine.
+"""SPARQL result rows as frames, and a hash that is the same on every engine.
 
-A term is kept whole: value, type (iri, literal, bnode), language and datatype. What engines write
-differently without meaning it (`typed-literal`, `xsd:string`, case of language tags, order of
-members, labels of blank nodes) is levelled here and nowhere else.
+A term is kept completely: value, type (iri, literal, bnode), language and datatype. Insignificant
+differences between engines (`typed-literal`, `xsd:string`, case of language tags, order of
+members, labels of blank nodes) are normalized here and nowhere else.
 """
 
 import hashlib
@@ -29,10 +29,10 @@ Bindings = Sequence[Mapping[str, Mapping[str, str]]]
 
 
 def terms(bindings: Bindings, variables: Sequence[str]) -> pl.DataFrame:
-    """One row per binding: columns v, v_type, v_lang, v_datatype for every variable v, all String.
+    """Return one row per binding: String columns v, v_type, v_lang, v_datatype per variable v.
 
     Unbound is null in all four, and so distinct from the empty string.
-    Raises ValueError for a term of no known type.
+    Raises ValueError for a term of unknown type.
     """
     columns: dict[str, list[str | None]] = {}
     for variable in variables:
@@ -51,20 +51,20 @@ def terms(bindings: Bindings, variables: Sequence[str]) -> pl.DataFrame:
 
 
 def variables_of(frame: pl.DataFrame) -> list[str]:
-    """The variables of a frame made by `terms`."""
+    """Return the variables of a frame made by `terms`."""
     return frame.columns[:: len(PARTS)]
 
 
 def in_order(frame: pl.DataFrame) -> pl.DataFrame:
-    """The rows of `terms` sorted by its columns, unbound first, strings by code point."""
+    """Sort the rows of `terms` by its columns, unbound first, strings by code point."""
     return frame.sort(frame.columns, nulls_last=False) if frame.width else frame
 
 
 def row_hash(frame: pl.DataFrame) -> str:
-    """The canonical hash of the rows of `terms`: sha256 over the rows in order.
+    """Return the canonical hash of the rows of `terms`: sha256 over the sorted rows.
 
-    Page size, order of arrival and engine do not change it; labels of blank nodes are an engine's
-    own and count as equal.
+    It does not depend on page size, order of arrival or engine; labels of blank nodes, which
+    engines choose, count as equal.
     """
     kept = variables_of(frame)
     frame = frame.with_columns(
@@ -78,9 +78,9 @@ def row_hash(frame: pl.DataFrame) -> str:
 
 
 def write_result(frame: pl.DataFrame, path: Path, provenance: Mapping[str, Any]) -> None:
-    """Write `terms` as parquet: sorted, and types only in columns where they vary.
+    """Write `terms` as parquet: sorted, with type columns only where types vary.
 
-    What is the same in every bound row of a column stands in the metadata under `terms`.
+    A type, language or datatype that is constant in a column is in the metadata under `terms`.
     """
     constant: dict[str, dict[str, str]] = {}
     columns = []
@@ -104,7 +104,7 @@ def write_result(frame: pl.DataFrame, path: Path, provenance: Mapping[str, Any])
 
 
 def read_terms(path: str | Path) -> pl.DataFrame:
-    """The rows of a result.parquet with types, languages and datatypes, as `terms` made them."""
+    """Read a result.parquet with types, languages and datatypes, as `terms` made them."""
     frame = pl.read_parquet(path)
     metadata = pq.read_schema(path).metadata[METADATA_KEY]
     constant = json.loads(metadata)["terms"]

@@ -1,7 +1,7 @@
-"""Endpoints: a public service over HTTP, or RDF files that are queried in process.
+"""SPARQL endpoints: a public service over HTTP, or RDF files that are queried in process.
 
-Queries, pages and checks are the same for both. `Policy` is how politely a service is asked;
-resources/endpoints.tsv holds the public ones with their published limits.
+Queries, pages and checks are the same for both. `Policy` holds the client's limits for a service;
+resources/endpoints.tsv lists the public services with their published limits.
 """
 
 import shutil
@@ -36,40 +36,40 @@ from kgprobe.sources.sparql.answers import Answer
 from kgprobe.sources.sparql.errors import AGAIN, Place, ServerTrouble, SourceError, TimedOut
 from kgprobe.sources.sparql.snapshots import files_hash, snapshot_name
 
-#: what SPARQLWrapper calls itself
+#: the User-Agent token of SPARQLWrapper
 LIBRARY = f"SPARQLWrapper/{version('SPARQLWrapper')}"
-#: What relative IRIs of Turtle files are relative to.
+#: The base IRI of Turtle files with relative IRIs.
 BASE = "http://localhost/"
-#: Bytes that a packed answer may unpack to; a page of 5,000 rows has a few 10^6.
+#: Maximum bytes of a decompressed response; a page of 5,000 rows has a few 10^6.
 UNPACKED = 1 << 28
-#: Bytes that are read of an error's body.
+#: Bytes that are read of an error response.
 ERROR_BODY = 1 << 20
 
 
 @dataclass(frozen=True)
 class Policy:
-    """Limits that the client keeps toward one endpoint. Times in seconds."""
+    """Limits that the client observes for one endpoint. Times in seconds."""
 
     connections: int = 4
-    interval: float = 0.0  #: least time between the starts of two requests
+    interval: float = 0.0  #: minimum time between the starts of two requests
     server_timeout_ms: int = 0  #: sent as `timeout=`; 0 sends none
     connect: float = 2.0
     read: float = 120.0
-    deadline: float = 240.0  #: of a whole page
-    page_size: int = 5000  #: rows of a page
-    listing: int = 1_000_000  #: rows of a page of a listing, which has one column
-    batch: int = 1000  #: subjects of a page
-    attempts: int = 2  #: of one page
-    most_rows: int = 0  #: of one pull; above it the dump is the right source; 0 is no limit
+    deadline: float = 240.0  #: for a whole page
+    page_size: int = 5000  #: rows per page
+    listing: int = 1_000_000  #: rows per page of a listing, which has one column
+    batch: int = 1000  #: subjects per page
+    attempts: int = 2  #: per page
+    most_rows: int = 0  #: per pull; larger relations should come from a dump; 0 means no limit
     license: str = ""
-    graph: str = ""  #: what it holds, where that is a part of a graph
+    graph: str = ""  #: what the endpoint holds, if that is only part of a graph
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """What answers queries: a short name (which, unlike the URL, never changes), URL and policy.
+    """An endpoint: a short name (which, unlike the URL, never changes), URL and policy.
 
-    With a `store` it is asked in process, and nothing is sent to the URL.
+    With a `store` it is queried in process, and nothing is sent to the URL.
     """
 
     id: str
@@ -79,27 +79,27 @@ class Endpoint:
 
     @property
     def is_local(self) -> bool:
-        """Whether the endpoint is local, which needs no contact."""
+        """Whether the endpoint is local and so needs no contact."""
         return self.id == "local"
 
     def agent(self, contact: str = "") -> str:
-        """The User-Agent for requests to it. Raises ContactError (http.user_agent)."""
+        """Return the User-Agent for its requests. Raises ContactError (http.user_agent)."""
         return user_agent(f"{self.id} ({self.url})", contact, LIBRARY, self.is_local)
 
 
 class EndpointError(RuntimeError):
-    """RDF files could not be loaded; the message names the file and what is wrong with it."""
+    """RDF files could not be loaded; the message names the file and the error."""
 
 
 def open_source(
     source: str, settings: Source, rdf: Sequence[str], data: str | Path, endpoints: str
 ) -> tuple[Endpoint, Path]:
-    """The endpoint of a source and the folder of its snapshot.
+    """Return the endpoint of a source and the folder of its snapshot.
 
-    `settings` is the source's section of the config. Anything but `live` is asked of the `rdf`
-    files, whose store is kept below `data`. `endpoints`: the table of public services.
+    `settings` is the source's section of the config. Unless access is `live`, the `rdf` files are
+    queried; their store is kept in `data`. `endpoints`: path of the table of public services.
     """
-    # what files give is asked for anew where files or queries changed: it costs nobody anything
+    # a hash of files and queries: changed ones are queried again, which costs no service anything
     queries = sorted(Path(located("resources/queries")).glob("*/*.rq"))
     name = snapshot_name(settings.access, settings.snapshot, [str(p) for p in (*rdf, *queries)])
     folder = Path(data) / source / name
@@ -115,7 +115,7 @@ def open_source(
 
 
 def read_endpoints(path: str | Path) -> dict[str, Endpoint]:
-    """The endpoints of a table like resources/endpoints.tsv, by id.
+    """Read the endpoints of a table like resources/endpoints.tsv, by id.
 
     The columns are id, url and the fields of Policy. Raises ValueError with file, id and column.
     """
@@ -137,7 +137,7 @@ def read_endpoints(path: str | Path) -> dict[str, Endpoint]:
 
 
 def open_store(files: Sequence[str | Path], folder: Path) -> Store:
-    """A store of the RDF `files` below `folder`; the first process that asks for them loads it.
+    """Open a store of the RDF `files` in `folder`; the first process that needs it loads them.
 
     Raises EndpointError.
     """
@@ -175,10 +175,10 @@ def _load(files: Sequence[Path], folder: Path) -> None:
 
 
 def ask(endpoint: Endpoint, text: str, agent: str, place: Place) -> Answer:
-    """The answer to `text`, whatever its status: of the store, or sent by POST.
+    """Send the query `text` to the store, or by POST, and return the response of any status.
 
-    Raises ServerTrouble when the connection fails or the body is shorter than announced, TimedOut
-    when the read timeout or the deadline of the whole answer passes. Nothing is retried here.
+    Raises ServerTrouble if the connection fails or the body is shorter than announced, TimedOut
+    after the read timeout or the deadline of the whole response. Nothing is retried here.
     """
     if endpoint.store is not None:
         return _ask_store(endpoint.store, text)
@@ -201,7 +201,7 @@ def ask(endpoint: Endpoint, text: str, agent: str, place: Place) -> Answer:
 
 
 def _ask_store(store: Store, text: str) -> Answer:
-    """The answer of a local store as a service gives it: JSON, or status 400 for bad SPARQL."""
+    """Query a local store; respond like a service: JSON, or status 400 for invalid SPARQL."""
     try:
         solutions: Any = store.query(text)
     except SyntaxError as error:
@@ -211,7 +211,7 @@ def _ask_store(store: Store, text: str) -> Answer:
 
 
 def _error_body(answer: requests.Response) -> bytes:
-    """The beginning of an error's body; it is for the message only, so a cut one will do."""
+    """Read the beginning of an error body; it is only for the message, so it may be truncated."""
     try:
         return bytes(answer.raw.read(ERROR_BODY, decode_content=True))
     except urllib3.exceptions.HTTPError:
@@ -232,7 +232,7 @@ def _trouble(reason: BaseException, endpoint: Endpoint, place: Place) -> SourceE
 
 
 def _request(endpoint: Endpoint, text: str, agent: str) -> urllib.request.Request:
-    """What SPARQLWrapper would send; http.py sends it, with timeouts that SPARQLWrapper lacks.
+    """Build SPARQLWrapper's request; http.py sends it, with timeouts that SPARQLWrapper lacks.
     Imported late: it takes longer than everything else here, and files do not need it."""
     import SPARQLWrapper
 

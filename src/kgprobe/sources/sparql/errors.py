@@ -1,6 +1,6 @@
-"""What can go wrong with a pull: one class for each way to go on."""
+"""Errors of a pull: one class for each reaction to an error."""
 
-# The names are the field's own; they need no "Error" at their end.
+# The class names are common terms; they need no suffix "Error".
 # ruff: noqa: N818
 
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ AGAIN = "run again: it resumes after the finished pages"
 
 @dataclass(frozen=True)
 class Place:
-    """Where in a pull something happened: endpoint, query, page.
+    """The location of an event in a pull: endpoint, query, page.
 
-    `page` is a number, 0 for the count query, or words for what is no page; `part` says which part
-    of the hashes or which values it asks for.
+    `page` is a number, 0 for the count query, or text if it is not a page; `part` describes the
+    part of the hashes or the values that the page asks for.
     """
 
     endpoint: str
@@ -29,15 +29,15 @@ class Place:
 
 
 class SourceError(RuntimeError):
-    """A pull failed for good; the message says where, what and what next. Finished pages stay."""
+    """A pull failed for good; the message says where, why and what to do. Finished pages stay."""
 
-    #: which later attempts may succeed, with which page: "", "again", "smaller" or "smaller now"
+    #: whether and how a retry may succeed: "", "again", "smaller" (page) or "smaller now"
     reaction = ""
-    #: seconds that the service asks everybody to wait
+    #: seconds that the service asked all clients to wait
     wait = 0.0
-    #: rows that the pull was expected to have, by its count query, or values that it asks for
+    #: rows expected from the count query, or number of values that the pull asks for
     rows: int | None = None
-    #: whether counting them was too much for the service
+    #: whether the service failed to count the rows because of their number
     uncounted = False
 
     def __init__(self, place: Place, came: str, expected: str, advice: str = "") -> None:
@@ -50,21 +50,21 @@ class SourceError(RuntimeError):
 
 
 class EndpointRefused(SourceError):
-    """Refusal: the service does not want this client, or there is none at this address."""
+    """Refusal: the service does not accept this client, or there is no service at this URL."""
 
 
 class QueryRejected(SourceError):
-    """Refusal: the engine will never answer this query; asking again would not help."""
+    """Refusal: the engine will never answer this query, so a retry would not help."""
 
 
 class QueryTooLong(QueryRejected):
-    """Refusal: the text is longer than the service takes, with the fewest values, too."""
+    """Refusal: the query is too long for the service even with the fewest values."""
 
     reaction = "smaller now"
 
 
 class RateLimited(SourceError):
-    """Rate limit: 429, and the attempts or the longest wait are spent."""
+    """Rate limit: status 429, after the last attempt or beyond the longest wait."""
 
     reaction = "again"
 
@@ -76,43 +76,43 @@ class ServerTrouble(SourceError):
 
 
 class TimedOut(ServerTrouble):
-    """Time-out: the service stopped the query, or no whole page came within the timeouts."""
+    """Timeout: the service stopped the query, or no complete page came within the timeouts."""
 
     reaction = "smaller"
 
 
 class PartialAnswer(SourceError):
-    """Time-out or cap: only a part of the rows came, because they are too many or take too long."""
+    """Timeout or cap: only part of the rows came, because there are too many or they are slow."""
 
     reaction = "smaller"
 
 
-#: What a query's size may cause, after all attempts with smaller pages; so may a bad day of the
-#: service.
+#: Errors that can be due to the size of a query, if they persist with smaller pages; the service
+#: may also just be slow.
 BY_SIZE = (TimedOut, PartialAnswer)
 
 
 class PageMismatch(SourceError):
-    """Broken: a page has more or fewer rows than its own count says, or one of them twice."""
+    """Broken: a page has more or fewer rows than its own count, or duplicate rows."""
 
     reaction = "smaller"
 
 
 class MalformedAnswer(SourceError):
-    """Broken: JSON, but the answer to another query, which no other attempt will mend."""
+    """Broken: valid JSON, but the answer to another query; a retry would not help."""
 
 
 class BudgetExhausted(SourceError):
-    """Too many failed answers a minute, again and again."""
+    """Too many failed responses per minute, repeatedly."""
 
 
 class TooManyRows(SourceError):
-    """More rows than paging a public endpoint can bring in; a dump is the right source."""
+    """Too many rows to page from a public endpoint; a dump is the right source."""
 
 
 class ImplausibleTable(SourceError):
-    """A public service has less than half of the rows that it should have."""
+    """A public service returned less than half of the expected rows."""
 
 
 class SnapshotError(SourceError):
-    """A snapshot's folder belongs to another query, or its files are not what was recorded."""
+    """A snapshot's folder belongs to another query, or its files differ from the record."""

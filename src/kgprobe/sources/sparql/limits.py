@@ -1,8 +1,8 @@
-"""Limits toward one endpoint, kept by all processes together.
+"""Rate limits for one endpoint, shared by all processes.
 
 A folder holds, for every endpoint id, one lock file per allowed connection and a small state file:
-when the next request may start, until when nobody may ask, and the failures of the last minute.
-A process that is killed loses its locks, and nothing else has to be cleaned up.
+when the next request may start, until when no requests may be sent, and the failures of the last
+minute. A process that is killed loses its locks; nothing else needs cleanup.
 """
 
 import contextlib
@@ -20,14 +20,14 @@ from kgprobe.schema import atomic
 from kgprobe.sources.sparql.endpoint import Endpoint
 from kgprobe.sources.sparql.errors import AGAIN, BudgetExhausted, Place
 
-#: Failed answers within WINDOW seconds before everybody pauses, and pauses before giving up
+#: Failed responses within WINDOW seconds before all processes pause; pauses before giving up
 BUDGET, WINDOW, PAUSES = 20, 60.0, 3
 POLL_EVERY = 0.05
 
 
 @dataclass
 class Clock:
-    """Time as the client sees it; tests put in one that does not really wait."""
+    """The client's clock; tests use one that does not really wait."""
 
     now: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
@@ -35,13 +35,13 @@ class Clock:
 
 @dataclass
 class Waits:
-    """Seconds waited, and how often, by reason: for meta.json."""
+    """Seconds waited and number of waits, by reason, for meta.json."""
 
     seconds: dict[str, float] = field(default_factory=dict)
     times: dict[str, int] = field(default_factory=dict)
 
     def add(self, reason: str, seconds: float) -> None:
-        """Note one wait."""
+        """Record one wait."""
         self.seconds[reason] = round(self.seconds.get(reason, 0.0) + seconds, 3)
         self.times[reason] = self.times.get(reason, 0) + 1
 
@@ -57,9 +57,9 @@ class RateLimiter:
 
     @contextlib.contextmanager
     def request(self, place: Place) -> Iterator[None]:
-        """Hold one of the endpoint's connections, from the moment when a start is allowed.
+        """Wait until a request may start, and hold one of the endpoint's connections during it.
 
-        Raises BudgetExhausted when failures made everybody pause three times already.
+        Raises BudgetExhausted if failures have already caused three pauses.
         """
         while True:
             slot = self._slot()
@@ -76,22 +76,22 @@ class RateLimiter:
             self.wait(delay, reason)
 
     def failed(self) -> None:
-        """Note a failed answer in the endpoint's budget."""
+        """Record a failed response in the endpoint's budget."""
         with self._state() as state:
             state["failures"].append(self.clock.now())
 
     def hold(self, seconds: float) -> None:
-        """Nobody asks this endpoint for so many seconds (Retry-After)."""
+        """Block requests to this endpoint by all processes for these seconds (Retry-After)."""
         with self._state() as state:
             state["not_before"] = max(state["not_before"], self.clock.now() + seconds)
 
     def wait(self, seconds: float, reason: str) -> None:
-        """Sleep, and note it."""
+        """Sleep and record it."""
         self.waits.add(reason, seconds)
         self.clock.sleep(seconds)
 
     def _slot(self) -> FileLock | None:
-        """A free connection, or None."""
+        """Return the lock of a free connection, or None."""
         for number in range(self.endpoint.policy.connections):
             lock = FileLock(self.folder / f"{self.endpoint.id}.{number}.lock")
             try:
@@ -102,16 +102,16 @@ class RateLimiter:
         return None
 
     def _reserve(self, place: Place) -> tuple[float, str]:
-        """(0, "") when a request may start now, and is noted as started; else how long to wait."""
+        """Return (0, "") and record the start if a request may start now; else (wait, reason)."""
         with self._state() as state:
             now = self.clock.now()
             failures = state["failures"] = [t for t in state["failures"] if t > now - WINDOW]
-            # until the window has emptied, not only until there is room for one more
+            # until the window is empty, not only until there is room for one more failure
             emptied = max(failures) + WINDOW if len(failures) >= BUDGET else 0.0
             if state["not_before"] < emptied - 0.001:
                 self._pause(place)
                 state["not_before"] = emptied
-            # a clock that was set back must not hold everybody for longer than any service asks
+            # after a clock was set back, wait no longer than the longest wait of any service
             state["not_before"] = min(state["not_before"], now + LONGEST_WAIT)
             state["next_start"] = min(state["next_start"], now + self.endpoint.policy.interval)
             if state["not_before"] > now:
@@ -131,7 +131,7 @@ class RateLimiter:
 
     @contextlib.contextmanager
     def _state(self) -> Iterator[dict[str, Any]]:
-        """The shared state, read and written under a lock."""
+        """Yield the shared state, read and written under a lock."""
         path = self.folder / f"{self.endpoint.id}.json"
         with FileLock(self.folder / f"{self.endpoint.id}.lock"):
             try:

@@ -1,18 +1,18 @@
-"""Queries as files, and the page, count and listing queries that are made of them.
+"""Queries from files, and the page, count and listing queries derived from them.
 
-A `.rq` file is a valid query as it stands, without an order and without a limit, behind comments of
+A `.rq` file is a valid query by itself, without ORDER BY and LIMIT, and starts with comments of
 the form `# name: value`:
 
-    band        the numbers of rows that a public service is expected to have
+    band        the range of row counts that a public service is expected to have
     property    the property in the text, such as P36, which callers replace by theirs
     values      a variable whose one value in the text callers replace by theirs
-    listing     the pattern that lists all these values, where a caller gives none
+    listing     the pattern that lists all these values, if the caller gives none
     parts       a variable whose hashes are divided among pages
 
 A page asks for some of the `values`, or for a range of the keys of `parts`: the first digits of the
-MD5 of a name. Every service compares these alike, as it does not names; they make pages of one
-size, and the lowest of them are a sample. No page needs another's rows or an order: each is asked
-for together with its own number of rows, and both must agree.
+MD5 of a name. Unlike names, all services compare these alike; they give pages of equal size, and
+the lowest keys are a sample. No page depends on another's rows or on an order: each is requested
+together with its own row count, and both must agree.
 """
 
 import hashlib
@@ -23,10 +23,10 @@ from pathlib import Path
 
 from kgprobe.settings.types import LANGUAGES
 
-#: Digits of a hash that tell parts apart, and so the number of the smallest parts there are.
+#: Hexadecimal digits of a key; PARTS is the number of keys, and so of the smallest pages.
 DIGITS = 3
 PARTS = 16**DIGITS
-#: Good pages after which a page is made larger again.
+#: Number of good pages after which pages become larger again.
 GOOD_PAGES = 10
 
 SELECT = re.compile(r"^SELECT DISTINCT (\?\w+(?: \?\w+)*)$", re.M)
@@ -38,22 +38,22 @@ TAG = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
 IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*")
 
 
-#: What a line has by which pages differ.
+#: The line of a query in which its pages differ.
 VALUES, KEYS = "VALUES ?{} {{", 'FILTER(REGEX(MD5(STR(?{})), "^"))'
 
 
 class QueryError(ValueError):
-    """A query file or a parameter is not as it must be; the message names file and line."""
+    """A query file or a parameter is invalid; the message names the file and the error."""
 
 
 def key(value: str) -> int:
-    """The key of a name, below PARTS."""
+    """Return the key of a name, below PARTS."""
     return int(hashlib.md5(value.encode()).hexdigest()[:DIGITS], 16)
 
 
 @dataclass
 class Cuts:
-    """Cuts 0..total into pages: half as large after an answer that was too much, and back again."""
+    """Divides 0..total into pages, and halves them after a response that was too large."""
 
     total: int
     full: int
@@ -66,21 +66,21 @@ class Cuts:
 
     @property
     def page(self) -> tuple[int, int]:
-        """The next page: from, to (not included)."""
+        """The next page: from, to (exclusive)."""
         return self.start, min(self.start + self.now, self.total)
 
     @property
     def ended(self) -> bool:
-        """Whether all pages are requested."""
+        """Whether all pages have been requested."""
         return self.start >= self.total
 
     def smaller(self) -> bool:
-        """Whether the next page is smaller, after an answer that was too much."""
+        """Halve the next page after a response that was too large; return whether that worked."""
         before, self.now, self.good = self.now, max(1, self.now // 2), 0
         return self.now < before
 
     def accepted(self) -> None:
-        """After a good page."""
+        """Move on after a good page, and make pages larger again after GOOD_PAGES of them."""
         self.start, self.good = self.page[1], self.good + 1
         if self.good >= GOOD_PAGES and self.now < self.full:
             self.now, self.good = min(self.full, self.now * 2), 0
@@ -88,10 +88,10 @@ class Cuts:
 
 @dataclass(frozen=True)
 class Query:
-    """A query with its parameters and languages filled in, ready to be asked page by page.
+    """A query with its parameters and languages filled in, ready to be requested in pages.
 
-    `name` is the snapshot's folder (`facts@P36`), `values` are those that pages ask for, where they
-    do not ask for `parts`. `most` values of what is divided are enough: those with the lowest keys.
+    `name` is the snapshot's folder (`facts@P36`); pages ask for `values`, or else for `parts`.
+    `most`: how many values of the divided variable suffice, those with the lowest keys; 0: all.
     """
 
     path: Path
@@ -105,32 +105,32 @@ class Query:
 
     @property
     def variables(self) -> list[str]:
-        """The columns."""
+        """The names of the result columns."""
         return [name.lstrip("?") for name in SELECT.findall(self.text)[0].split()]
 
     @property
     def in_batches(self) -> bool:
-        """Whether a page asks for some values of a variable, and not for some of its keys."""
+        """Whether a page asks for some values of a variable instead of a range of its keys."""
         return "parts" not in self.header
 
     @property
     def divided(self) -> str:
-        """The variable that is divided among pages."""
+        """The variable whose values or keys are divided among pages."""
         return self.header["values" if self.in_batches else "parts"]
 
     @property
     def total(self) -> int:
-        """How many of the smallest pages there are."""
+        """The number of pages of the smallest possible size."""
         return len(self.values) if self.in_batches else PARTS
 
     def build_page_filter(self, start: int, stop: int) -> Callable[[str], bool]:
-        """A test whether a value of the divided variable belongs to a page."""
+        """Return a function that tests if a value of the divided variable belongs to a page."""
         if self.in_batches:
             return frozenset(self.values[start:stop]).__contains__
         return lambda value: start <= key(value) < stop
 
     def rows(self, start: int, stop: int) -> str:
-        """The plain query for the rows of a page."""
+        """Return the plain query for the rows of a page."""
         if self.in_batches:
             return self.with_values(self.values[start:stop])
         line, mark = "", KEYS.format(self.divided)
@@ -140,21 +140,21 @@ class Query:
         return self.text.replace(_line_of(self.text, mark), line)
 
     def with_values(self, values: Sequence[str]) -> str:
-        """The query with these values in place of the text's one."""
+        """Return the query with these values instead of the one in the text."""
         mark = VALUES.format(self.header["values"])
         line = f"  {mark} {' '.join(map(iri, values))} }}\n"
         return self.text.replace(_line_of(self.text, mark), line)
 
     def page(self, start: int, stop: int) -> str:
-        """The text that is sent for a page: its rows, and beside them their number, as `?rows`."""
+        """Return the query sent for a page: its rows, and a row with their number as `?rows`."""
         head, body = _split(self.rows(start, stop))
         names = " ".join(f"?{name}" for name in ("rows", *self.variables))
         either = f"{{\n{body}}}\nUNION\n{{\n{self._count(body)}}}\n"
         return f"{head}SELECT {names}\nWHERE {{\n{either}}}\n"
 
     def count(self) -> str:
-        """The derived count query: how many rows there are, as `?rows`; where `most` are enough,
-        how many values, without what else is asked of each."""
+        """Return the derived count query for the number of rows, as `?rows`; if `most` is set, of
+        values, without the query's optional parts."""
         head, body = _split(self.rows(0, PARTS))
         if self.most:
             one = f"SELECT (COUNT(DISTINCT ?{self.divided}) AS ?rows)"
@@ -162,13 +162,13 @@ class Query:
         return head + self._count(body)
 
     def _count(self, body: str) -> str:
-        if len(self.variables) == 1:  # engines may look this number up; that of a sub-query not
+        if len(self.variables) == 1:  # engines may look this number up, but not a sub-query's
             one = f"SELECT (COUNT(DISTINCT ?{self.variables[0]}) AS ?rows)"
             return SELECT.sub(lambda _: one, body)
         return f"SELECT (COUNT(*) AS ?rows)\nWHERE {{\n{body}}}\n"
 
     def listing(self) -> "Query":
-        """The query for all values that are asked for in batches."""
+        """Return the query that lists all values to be requested in batches."""
         name = self.divided
         select = f"{_split(self.text)[0]}SELECT DISTINCT ?{name}\nWHERE {{\n"
         text = f"{select}  {self.header['listing']}\n  {KEYS.format(name)}\n}}\n"
@@ -176,7 +176,7 @@ class Query:
 
     @property
     def sha256(self) -> str:
-        """Hash of the whole query; equal for two pulls that ask the same."""
+        """Hash of the whole query, equal for two pulls of the same rows."""
         lines = [self.text, *self.values]
         if self.most:
             lines.append(f"about {self.most}")
@@ -184,19 +184,19 @@ class Query:
 
 
 def _split(text: str) -> tuple[str, str]:
-    """Prefixes, and the query behind them."""
+    """Return the prefixes, and the query after them."""
     start = text.index("SELECT DISTINCT ")
     return text[:start], text[start:]
 
 
 def _line_of(text: str, mark: str) -> str:
-    """The one line with a mark; "" where there is none, or more than one."""
+    """Return the only line that contains a mark; "" if there are none or several."""
     lines = [line for line in text.splitlines(keepends=True) if mark in line]
     return lines[0] if len(lines) == 1 else ""
 
 
 def prefixes(start: int, stop: int) -> list[str]:
-    """The fewest hexadecimal prefixes of the numbers from `start` to `stop`, written in DIGITS.
+    """Return the fewest hexadecimal prefixes that cover the numbers from `start` to `stop` - 1.
 
     >>> prefixes(0x0FF, 0x202)
     ['0ff', '1', '200', '201']
@@ -219,7 +219,7 @@ def read_query(
     """Read a `.rq` file, fill in `parameters` and `languages`; its folder names the source.
 
     Parameters are `property`, a name such as P36; the variable of `values`, with IRIs or local
-    names; and, where these are listed, `least`: the sitelinks that one needs. Raises QueryError.
+    names; and, if there is a listing, `least`: minimum sitelinks of a value. Raises QueryError.
     """
     path, given = Path(path), dict(parameters or {})
     text, terms, named = _read(path), dict[str, list[str]](), list[str]()
@@ -230,7 +230,7 @@ def read_query(
         terms["property"], named = [value], [value]
         text = re.sub(rf":{default}\b", f":{value}", text)
     header = dict(HEADER.findall(text))
-    # in lines of comments SPARQLWrapper would look for updates
+    # SPARQLWrapper would search comment lines for update keywords
     lines = (line.rstrip() for line in text.splitlines())
     text = "\n".join(line for line in lines if line and not line.startswith("#")) + "\n"
     variable, values = header.get("values", ""), list[str]()
@@ -255,7 +255,7 @@ def read_query(
     if wrong := [tag for tag in languages if not TAG.fullmatch(tag)] or not languages:
         raise QueryError(f"{path}: languages {wrong or 'none'}, expected codes such as en or mul")
     in_languages = _in_languages(text, languages)
-    if in_languages != text:  # the file has the usual ones
+    if in_languages != text:  # the file has the default languages
         named.append("-".join(languages))
     folders = path.resolve().parts
     below = folders.index("queries") + 1 if "queries" in folders[:-2] else len(folders) - 2
@@ -264,12 +264,12 @@ def read_query(
     query = Query(path, folders[below], name, in_languages, header, terms, tuple(values))
     if query.in_batches:
         return query
-    # what is divided by keys has all values in each page
+    # if keys are divided, each page has all values
     return replace(query, text=query.with_values(values), values=()) if values else query
 
 
 def _read(path: Path) -> str:
-    """The text of a query file. Raises QueryError where no pages can be made of it."""
+    """Read a query file. Raises QueryError if no pages can be derived from it."""
     if not path.is_file():
         raise QueryError(f"{path}: no such query file")
     text = path.read_text(encoding="utf-8").replace("\r\n", "\n")
@@ -289,7 +289,7 @@ def _read(path: Path) -> str:
 
 
 def _values(path: Path, text: str, variable: str, wanted: str | int | Sequence[str]) -> list[str]:
-    """The IRIs that a caller gives, or the local names behind the prefix of the text's example."""
+    """Return the IRIs that a caller gives; local names get the prefix of the text's example."""
     several = [wanted] if isinstance(wanted, str | int) else list(wanted)
     if not several:
         raise _wrong(path, variable, "has no value")
@@ -304,7 +304,7 @@ def _wrong(path: Path, name: str, what: str) -> QueryError:
 
 
 def _in_languages(text: str, languages: Sequence[str]) -> str:
-    """The text, which has a line for `en` and one for `mul`, with a line for every language."""
+    """Return the text, which has lines for `en` and `mul`, with a line for every language."""
     every = ", ".join(f'"{tag}"' for tag in languages)
     lines: list[str] = []
     for line in text.replace('IN ("en", "mul")', f"IN ({every})").splitlines(keepends=True):
@@ -316,7 +316,7 @@ def _in_languages(text: str, languages: Sequence[str]) -> str:
 
 
 def _short(values: Sequence[str]) -> str:
-    """The local name of a single value; for several, or an awkward name, the start of a hash."""
+    """Return the local name of a single value; for several, or an unusual name, a short hash."""
     local = re.split(r"[/#:]", values[0])[-1]
     if len(values) == 1 and re.fullmatch(r"[A-Za-z0-9_-]{1,80}", local):
         return local
@@ -324,7 +324,7 @@ def _short(values: Sequence[str]) -> str:
 
 
 def iri(value: str, where: str = "value") -> str:
-    """`value` as `<IRI>`. Raises QueryError for what is no absolute IRI."""
+    """Format `value` as `<IRI>`. Raises QueryError if it is not an absolute IRI."""
     if not IRI.fullmatch(value):
         raise QueryError(f"{where}: {value!r} is no absolute IRI")
     return f"<{value}>"

@@ -1,11 +1,11 @@
-"""Pulling a query, whole, from an endpoint: pages, retries, checks, snapshot (docs/sources.md).
+"""Pull all rows of a query from an endpoint: pages, retries, checks, snapshot (docs/sources.md).
 
     endpoint = Endpoint("local", "", store=open_store(["wikidata.nt"], Path("data/.stores")))
     snapshot = pull("resources/queries/wikidata/facts.rq", endpoint,
                     "data/wikidata/2026-11", {"property": "P36"})
     snapshot.frame()
 
-This is the only place that asks an endpoint again.
+This is the only module that retries requests to an endpoint.
 """
 
 import datetime
@@ -35,9 +35,9 @@ from kgprobe.sources.sparql.paging import PARTS, Cuts, Query, read_query
 from kgprobe.sources.sparql.snapshots import PageRecord, Snapshot, Writer
 
 KEPT_HEADERS = ("server", "age", "date", "content-type")
-#: A count is a help, not a need: a service that cannot give it is not asked for long
+#: Attempts of a count query, which is helpful but not necessary
 COUNT_ATTEMPTS = 2
-#: Time-outs of one and the same text: what was too slow twice is too slow
+#: Timeouts of an unchanged query before giving up
 SAME_TIME_OUTS = 2
 T = TypeVar("T")
 
@@ -56,14 +56,14 @@ def pull(
     clock: Clock | None = None,
     seed: int | None = None,
 ) -> Snapshot:
-    """All rows of a `.rq` file with its `parameters`, as a snapshot below `snapshot_dir`.
+    """Pull all rows of a `.rq` file with its `parameters` into a snapshot in `snapshot_dir`.
 
     `snapshot_dir` is data/{source}/{snapshot}; limits are shared by all pulls with the same data
-    folder. A complete snapshot is returned as it is, an interrupted one is resumed. What is asked
-    for in batches is listed first, which is a snapshot of its own. `page_size` and `batch` 0 take
-    the policy's; the rows do not depend on them. Where there are more than `most` values of what is
-    divided, about so many come, those with the lowest hashes. Raises SourceError, which leaves the
-    finished pages in place, and ContactError before the first request to a public service without a
+    folder. A complete snapshot is returned unchanged, an interrupted one is resumed. Values that
+    are requested in batches are listed first, in a snapshot of their own. `page_size` and `batch` 0
+    use the policy's; rows do not depend on them. If the divided variable has more than `most`
+    values, about that many are pulled, those with the lowest hashes. Raises SourceError, keeping
+    finished pages, and ContactError before the first request to a public service without a
     contact.
     """
     parsed = read_query(query, parameters, languages)
@@ -84,7 +84,7 @@ def pull(
 
 
 def _pull(query: Query, client: "EndpointClient", snapshot_dir: Path, size: int) -> Snapshot:
-    """The snapshot of one query, whose values are known."""
+    """Pull one query whose values are known."""
     folder = snapshot_dir / query.name
     owner = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
     with FileLock(client.limiter.folder / f"pull-{owner}.lock"):
@@ -97,7 +97,7 @@ def _pull(query: Query, client: "EndpointClient", snapshot_dir: Path, size: int)
 
 @dataclass
 class EndpointClient:
-    """A client of one endpoint, which retries where the table of failures says so."""
+    """A client of one endpoint; it retries errors according to their `reaction`."""
 
     endpoint: Endpoint
     agent: str
@@ -115,11 +115,11 @@ class EndpointClient:
         smaller: Callable[[], bool] = lambda: False,
         keep_bad: Callable[[bytes], None] = lambda body: None,
     ) -> T:
-        """What `accept` makes of the answer to `text()`.
+        """Request `text()`, and return the result of `accept` for the response.
 
-        `smaller` makes the next text ask for less where it can, and says whether it did; it is
-        called after answers that were too much. `attempts` 0 takes the policy's. Raises SourceError
-        when the cause is not one that passes, or the attempts are spent.
+        After responses that were too large, `smaller` is called; it makes the next text ask for
+        less if possible, and returns whether it did. `attempts` 0 uses the policy's. Raises
+        SourceError if a retry does not help, or after the last attempt.
         """
         answer: Answer | None = None
         same = 0
@@ -165,16 +165,16 @@ class EndpointClient:
             raise
 
     def _wait(self, number: int, error: SourceError) -> float:
-        """Seconds of back-off; the limiter waits for what the service asked."""
+        """Return the back-off in seconds, minus the wait that the limiter observes anyway."""
         wait = 0.0 if error.reaction.endswith("now") else backoff(number, self.waits)
         return max(0.0, wait - error.wait)
 
     def _heed(self, answer: Answer | None, error: SourceError) -> float:
-        """Hold everybody for as long as a 429 or 503 asks; beyond an hour the pull stops."""
+        """Block all requests for the Retry-After of a 429 or 503; over an hour, end the pull."""
         if answer is None or answer.status not in (429, 503):
             return 0.0
         now, limited = self.limiter.clock.now(), isinstance(error, RateLimited)
-        # without the header only a rate limit asks for a wait, whatever the status of a time-out
+        # without the header only a rate limit means a wait, even if a timeout has status 429
         seconds = retry_after(answer.header("Retry-After"), 429 if limited else 503, now) or 0.0
         until = datetime.datetime.fromtimestamp(now + seconds, datetime.UTC)
         if limited or seconds > LONGEST_WAIT:
@@ -190,8 +190,8 @@ class EndpointClient:
 
 @dataclass
 class _Pull:
-    """One pull under way; `size` is the number of rows, or of values, that a page may have.
-    `uncounted`: counting the rows was too much for the service."""
+    """One pull in progress; `size` is the maximum number of rows, or of values, of a page.
+    `uncounted`: the service failed to count the rows because of their number."""
 
     query: Query
     client: EndpointClient
@@ -200,12 +200,12 @@ class _Pull:
     uncounted: bool = False
 
     def run(self) -> Snapshot:
-        """A count, which sizes the pages; pages until the end; then the table and the record."""
+        """Count rows to size the pages; request all pages; then write the table and the record."""
         if "started" not in self.writer.notes:
             self.writer.note(started=_now())
         counted, why_not = self.count()
         expected, cuts = self.cuts(counted)
-        # of what could not be counted, so much as is enough
+        # if the count failed, stop when there are enough rows
         enough = self.query.most if counted is None and self.query.most else math.inf
         with progress(total=expected, desc=self.query.name, unit="rows") as bar:
             bar.update(self.rows())
@@ -225,9 +225,9 @@ class _Pull:
         return self.finish(counted, why_not)
 
     def check_plausible(self) -> None:
-        """Compare a live pull with the band of its query: a warning outside, an error when halved.
+        """Compare a live pull with the band of its query: warn outside it, raise below half of it.
 
-        Every page has been checked by its own count; what is edited meanwhile is in one or not.
+        Every page matched its own count; concurrent edits may or may not be included.
         """
         band = [int(bound) for bound in self.query.header.get("band", "").split()]
         rows = self.rows()
@@ -241,12 +241,12 @@ class _Pull:
         log.warning("%s has %s rows, expected %s; %s", self.query.name, rows, expected, advice)
 
     def rows(self) -> int:
-        """Rows of the finished pages."""
+        """Return the number of rows of the finished pages."""
         return sum(page.rows for page in self.writer.pages)
 
     def cuts(self, counted: int | None) -> tuple[int | None, Cuts]:
-        """The rows to expect, and the pages that are left: of `size` values, or of parts that have
-        so many rows.
+        """Return the expected number of rows, and the remaining pages: of `size` values, or of
+        parts with about `size` rows.
 
         Raises errors.TooManyRows.
         """
@@ -255,7 +255,7 @@ class _Pull:
         if self.query.in_batches:
             return expected, Cuts(total, self.size, start)
         if counted and self.query.most:
-            if "parts" not in self.writer.notes:  # the same part, whatever is counted another day
+            if "parts" not in self.writer.notes:  # keep the first part, even if counts change
                 few = max(1, total * self.query.most // counted)
                 self.writer.note(parts=min(few, total))
             total = self.writer.notes["parts"]
@@ -269,18 +269,18 @@ class _Pull:
             )
             came = f"{expected:,} rows by the count query"
             raise errors.TooManyRows(self.place(0), came, allowed, advice)
-        # parts differ in size by chance: a tenth less than what is allowed
+        # the sizes of parts vary randomly, so leave a margin of a tenth
         proportion = 0.9 * self.size / max(expected or 0, 1)
         full = total if proportion >= 0.9 else max(1, int(total * proportion))
         return expected, Cuts(total, full, start)
 
     def page(self, cuts: Cuts) -> PageRecord:
-        """Ask for the next page and keep it."""
+        """Request the next page and store it."""
         number, query = len(self.writer.pages) + 1, self.query
 
         def accept(answer: Answer) -> tuple[Answer, pl.DataFrame]:
             place, names = self.place(number, cuts.page), query.variables
-            divided = query.divided if query.divided in names else ""  # counts do not show it
+            divided = query.divided if query.divided in names else ""  # absent in counts
             rows = check_page(answer, place, names, divided, query.build_page_filter(*cuts.page))
             return answer, terms(rows, names)
 
@@ -301,7 +301,7 @@ class _Pull:
         return page
 
     def count(self) -> tuple[int | None, str]:
-        """Rows by the derived count query, or None with the reason why there is no such number."""
+        """Return (rows by the derived count query, ""), or None with the reason for no count."""
         if self.query.in_batches:
             return None, "asked for in batches, each with its own count"
         place = self.place(0)
@@ -314,16 +314,16 @@ class _Pull:
             except SourceError as error:
                 limited = isinstance(error, RateLimited)
                 if error.wait > LONGEST_WAIT:
-                    raise  # to come back in an hour or more is asked of the pages, too
+                    raise  # the pages would have to wait that long, too
                 if limited and attempts:
-                    continue  # rate limited twice in a row: that is no trouble with the count
+                    continue  # being rate limited twice says nothing about the count
                 log.warning("no count for %s: %s", self.query.name, error)
                 self.uncounted = isinstance(error, errors.BY_SIZE)
                 return None, f"{type(error).__name__}: {error.came}"
         raise AssertionError("the last attempts return or raise")
 
     def place(self, page: int, part: tuple[int, int] | None = None) -> Place:
-        """Where the pull stands, for messages."""
+        """Return the pull's current location, for messages."""
         endpoint, query = self.client.endpoint, self.query
         text = ""
         if part:
@@ -336,10 +336,10 @@ class _Pull:
         writer, endpoint, waits = self.writer, self.client.endpoint, self.client.limiter.waits
         frame = writer.frame()
         pages_sha256 = hashlib.sha256("".join(p.sha256 for p in writer.pages).encode()).hexdigest()
-        # not that of the raw pages: engines order the same rows as they like
+        # not the hash of raw pages, because engines return the same rows in different orders
         rows_sha256 = row_hash(frame)
         provenance = {**writer.head(), "rows_sha256": rows_sha256}
-        del provenance["endpoint"]  # rows are the same wherever they come from
+        del provenance["endpoint"]  # rows are the same whatever endpoint they come from
         write_result(frame, writer.folder / "result.parquet", provenance)
         return writer.finish(
             {

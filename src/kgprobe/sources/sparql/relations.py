@@ -1,9 +1,9 @@
-"""Statements (contract STATEMENTS) of many relations, pulled whole or as far as that can be had.
+"""Pull the statements (contract STATEMENTS) of many relations, as completely as possible.
 
-A relation's subjects are counted before they are listed. One with more of them than an endpoint
-can be asked for, or can list in time, has ways out, tried in the order of `large`. A relation that
-fails otherwise is raised at the end, when all others are here: none ends the loop. COVERAGE says of
-every relation which way it came, how many statements are here, and why others are not.
+A relation's subjects are counted before they are listed. For a relation that is too large for an
+endpoint, the alternatives in `large` are tried in order. Other failures of a relation are raised
+after all other relations are done. COVERAGE records for every relation how it was obtained, how
+many statements there are, and why others are missing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,11 +31,11 @@ ENTITY = "http://www.wikidata.org/entity/"
 
 
 def statements(pulls: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    """STATEMENTS of Wikidata from one frame per property id (`P36`).
+    """Return STATEMENTS of Wikidata from one frame per property id (`P36`).
 
-    Truthy pulls have no rank and count as normal. Where an entity came with several labels or
-    sitelink counts (copies of a service that lag behind), the first label by code point and the
-    greatest count stay.
+    Truthy pulls have no rank and count as normal. If an entity has several labels or sitelink
+    counts (from service replicas that lag behind), the first label by code point and the
+    largest count are kept.
     """
     frames = [_of_property(relation, frame) for relation, frame in sorted(pulls.items())]
     schema = dict(STATEMENTS.columns)
@@ -58,7 +58,7 @@ def _of_property(relation: str, frame: pl.DataFrame) -> pl.DataFrame:
     return rows.select(list(STATEMENTS.columns))
 
 
-#: How a relation came: whole; its well-known subjects; from a dump; or not at all.
+#: How a relation was obtained: completely; well-known subjects only; from a dump; or not at all.
 PULLED, SITELINKS, DUMP, LEFT_OUT = "pulled", "sitelinks", "dump", "left out"
 #: Kinds of values in the order of COVERAGE.
 KINDS = ("item", "unknown", "no value", "literal", "other")
@@ -66,12 +66,12 @@ KINDS = ("item", "unknown", "no value", "literal", "other")
 
 @dataclass
 class Relations:
-    """Pulls relations of one endpoint into `folder` (data/{source}/{snapshot}).
+    """Pulls relations from one endpoint into `folder` (data/{source}/{snapshot}).
 
     `query` and `left_out` are the paths of facts.rq (or facts_truthy.rq) and left_out.rq, the
-    latter "" where there are no statement nodes to ask of. `large` names the ways out for a
-    relation that is too large: `sitelinks` asks for subjects with at least `least` of them, `dump`
-    takes it from `dumped` (STATEMENTS of a dump, by relation).
+    latter "" for endpoints without statement nodes. `large` lists the alternatives for a relation
+    that is too large: `sitelinks` asks for subjects with at least `least` sitelinks, `dump` takes
+    it from `dumped` (STATEMENTS of a dump, by relation).
     """
 
     endpoint: Endpoint
@@ -83,14 +83,14 @@ class Relations:
     large: Sequence[str] = (SITELINKS, DUMP)
     least: int = 0
     dumped: Mapping[str, pl.DataFrame] = field(default_factory=dict)
-    #: properties whose values are items; empty: all that are asked for
+    #: properties whose values are items; empty: all requested ones
     known: frozenset[str] = frozenset()
 
     def pull(self, wanted: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """(STATEMENTS, COVERAGE) of the relations, one after the other.
+        """Return (STATEMENTS, COVERAGE) of the relations, pulled in sequence.
 
-        Raises SourceError where an endpoint fails, at once where it rejects the query of the first
-        relation that has rows; what is finished stays in the folder.
+        Raises SourceError if the endpoint fails, immediately if it rejects the query before any
+        relation has returned rows; finished pulls stay in the folder.
         """
         pulled: dict[str, pl.DataFrame] = {}
         others: list[pl.DataFrame] = []
@@ -103,7 +103,7 @@ class Relations:
                 raise
             except SourceError as error:
                 if isinstance(error, errors.QueryRejected) and not any(map(len, pulled.values())):
-                    # one query asks for all: what is refused for the first is refused for each
+                    # all relations use the same query, so it would be rejected for each
                     raise
                 log.warning("%s: %s", relation, error)
                 failed[relation] = error
@@ -123,7 +123,7 @@ class Relations:
                 "run again: only what is missing is requested",
             )
         table = pl.concat([statements(pulled), *others]).sort(list(STATEMENTS.key))
-        # statements, as a dump counts them: an answer has a row for each label of an entity
+        # count statements, like for a dump: a response has a row for each label of an entity
         counts = dict(table.group_by("relation").len().rows())
         rows = [row | {"rows": counts.get(row["relation"], 0)} for row in rows]
         coverage = pl.DataFrame(rows, schema=dict(COVERAGE.columns), orient="row")
@@ -132,7 +132,7 @@ class Relations:
         return table, coverage
 
     def _relation(self, relation: str) -> tuple[dict[str, object], pl.DataFrame]:
-        """How a relation came, as columns of COVERAGE, and its rows."""
+        """Return how a relation was obtained, as columns of COVERAGE, and its rows."""
         if self.known and relation not in self.known:
             reason = "no property of the source whose values are items"
             return {"way": LEFT_OUT, "reason": reason}, pl.DataFrame()
@@ -145,8 +145,8 @@ class Relations:
         return self._covered(PULLED, "", whole) | self._count_statements(relation), whole
 
     def _too_large(self, error: SourceError) -> bool:
-        """Whether it is the relation's size that an error is about. A bad day of the service must
-        not turn a relation that fits one page into a part of it."""
+        """Return whether an error is due to the relation's size. A temporary problem of the service
+        must not reduce a relation that fits one page to a part of it."""
         many = error.uncounted or (error.rows or 0) > self.endpoint.policy.page_size
         return isinstance(error, TooManyRows) or (isinstance(error, BY_SIZE) and many)
 
@@ -167,14 +167,14 @@ class Relations:
         return {"way": LEFT_OUT, "reason": reason}, pl.DataFrame()
 
     def _pull(self, relation: str, least: int) -> pl.DataFrame:
-        """The rows of the query."""
+        """Pull the rows of the query."""
         parameters: dict[str, str | int] = {"property": relation, "least": least}
         given = self.endpoint, self.folder, parameters
         return pull(self.query, *given, languages=self.languages, contact=self.contact).frame()
 
     def _count_statements(self, relation: str) -> dict[str, object]:
-        """Statements of a relation by kind of value, and the deprecated ones; {} where unknown.
-        They are no part of the facts: a service that cannot count them fails no relation."""
+        """Count a relation's statements by kind of value, and the deprecated ones; {} if unknown.
+        They are not part of the facts, so a service that cannot count them is no failure."""
         if not self.left_out:
             return {}
         given = self.endpoint, self.folder, {"property": relation}
@@ -191,8 +191,8 @@ class Relations:
         return counted | {"deprecated": int(numbers.filter(deprecated)["n"].sum())}
 
     def _covered(self, way: str, reason: str, pulled: pl.DataFrame) -> dict[str, object]:
-        """Columns of COVERAGE of the rows that the endpoint gave; the reason tells what it holds,
-        where that is not the whole of its graph."""
+        """Return the columns of COVERAGE for pulled rows; the reason says which part of its graph
+        the endpoint holds, if not all of it."""
         stated = pulled.filter(pl.col("redirected").is_not_null())
         key = {"subject", "redirected", "rank"} & set(stated.columns)
         endpoint, graph = self.endpoint, self.endpoint.policy.graph
@@ -205,7 +205,7 @@ class Relations:
 
 
 def relations_of(properties: pl.DataFrame) -> list[str]:
-    """Ids of the item-valued properties of a pull, in the order of their numbers."""
+    """Return the ids of the item-valued properties of a pull, in numerical order."""
     items = properties.filter(pl.col("datatype").str.ends_with("#WikibaseItem"))
     ids = {iri.rsplit("/", 1)[-1] for iri in items["property"].to_list()}
     return sorted(ids, key=lambda relation: int(relation[1:]))
@@ -221,15 +221,15 @@ def pull_instances(
     languages: Sequence[str],
     contact: str = "",
 ) -> tuple[pl.DataFrame, dict[str, float]]:
-    """TYPES of every one of the `classes`, about `most` instances of each at most, and class ->
-    proportion of those that came in part.
+    """Pull TYPES of the `classes`, at most about `most` instances of each; also return class ->
+    proportion for classes of which only a part was taken.
 
-    Of a class of millions, of which a sample is all that is needed, the part with the lowest hashes
-    comes: the same for everybody and every seed. A class has no more instances than those above it,
-    so that what is in the part of a class is in the part of each class below it. Of a class whose
-    instances cannot be counted, pages come until they are enough; all parts are then those of the
-    same hashes. `query` is the path of instances.rq. Raises SourceError; what is finished stays in
-    the folder.
+    Of very large classes, for which a sample suffices, the part with the lowest hashes is taken:
+    the same for every user and seed. A class has no more instances than its superclasses, so those
+    of its instances that are in the part of a superclass are in its own part, too. If the instances
+    of a class cannot be counted, pages are pulled until there are enough; then the same range of
+    hashes is used for all partial classes. `query` is the path of instances.rq. Raises SourceError;
+    finished pulls stay in the folder.
     """
     frames, keys, counted = dict[str, pl.DataFrame](), dict[str, int](), True
     for name in progress(sorted(set(classes)), desc="classes", unit="class"):
@@ -240,7 +240,7 @@ def pull_instances(
         total = record["count_before"]
         if total is None and n >= most:
             counted, stop = False, max(1, stop * most // n)
-        elif total:  # pages of a day without a count may reach further
+        elif total:  # pages from a run in which counting failed may extend further
             stop = min(stop, max(1, PARTS * most // total))
         if stop < PARTS:
             keys[name] = stop

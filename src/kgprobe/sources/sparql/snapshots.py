@@ -1,4 +1,4 @@
-"""Snapshots of pulls: raw pages as they came, one table, and a record of how they were got.
+"""Snapshots of pulls: raw pages as received, one table, and a record of the pull.
 
     data/{source}/{snapshot}/{query}/
         query.rq             the exact text that was sent for the first page
@@ -6,8 +6,8 @@
         result.parquet       all rows, sorted
         meta.json            written last: its presence means complete
 
-While a pull is under way `journal.jsonl` lists the finished pages, a line each; a page is finished
-when it stands there. A folder with meta.json is never written to again.
+While a pull is running, `journal.jsonl` lists the finished pages, one per line; only pages listed
+there are finished. A folder with meta.json is never written to again.
 """
 
 import contextlib
@@ -37,8 +37,8 @@ class PageRecord:
     """One finished page, as the journal and meta.json record it."""
 
     number: int
-    start: int  #: the first smallest page of it (paging.Cuts) ...
-    stop: int  #: ... and the first that it does not have
+    start: int  #: the first smallest page in it (paging.Cuts) ...
+    stop: int  #: ... and the first after it
     rows: int
     sha256: str  #: of the raw body
     status: int = 200
@@ -76,7 +76,7 @@ class Snapshot:
 
 
 class Writer:
-    """The folder of a pull under way: pages one after the other, then table and record."""
+    """The folder of a running pull: pages in sequence, then table and record."""
 
     def __init__(self, folder: Path, query: Query, endpoint_id: str) -> None:
         self.folder, self.query, self.endpoint_id = folder, query, endpoint_id
@@ -90,9 +90,9 @@ class Writer:
         return (self.folder / META).is_file()
 
     def open(self) -> None:
-        """Find the finished pages of an earlier run, each verified by its hash.
+        """Restore the finished pages of an earlier run, each verified by its hash.
 
-        Raises SnapshotError when the folder belongs to another query, parameters or endpoint.
+        Raises SnapshotError if the folder belongs to another query, parameters or endpoint.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         if self.complete:
@@ -106,23 +106,23 @@ class Writer:
         self._same(lines[0])
         for line in lines[1:]:
             if "number" in line:
-                # a journal of an earlier version has further fields
+                # a journal of an earlier version may have more fields
                 page = PageRecord(**{name: line[name] for name in PAGE if name in line})
                 if not self._restored(page):
-                    break  # what follows an unreadable page is asked for again with it
+                    break  # pages after an unreadable page are requested again with it
                 self.pages.append(page)
             else:
                 self.notes |= line
         self._begin()
 
     def _journal(self) -> list[dict[str, Any]]:
-        """The lines of the journal; one that a killed process left half-written does not count."""
+        """Return the lines of the journal, without an incomplete line of a killed process."""
         path = self.folder / JOURNAL
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
         return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
     def _begin(self) -> None:
-        """Write the journal anew: what is known so far."""
+        """Rewrite the journal with what is known so far."""
         records = [self.head(), *map(asdict, self.pages), *([self.notes] if self.notes else [])]
         with atomic(self.folder / JOURNAL) as temporary:
             temporary.write_text("".join(map(_line, records)), encoding="utf-8")
@@ -137,13 +137,13 @@ class Writer:
                 raise SnapshotError(place, came, f"{what} {head[what]}", advice)
 
     def _restored(self, page: PageRecord) -> bool:
-        """Whether the page is there with the recorded bytes."""
+        """Return whether the page's file exists and has the recorded hash."""
         with contextlib.suppress(OSError, EOFError, zlib.error):
             return hashlib.sha256(self.body(page)).hexdigest() == page.sha256
         return False
 
     def add(self, body: bytes, page: PageRecord, rows: pl.DataFrame) -> None:
-        """Keep a page: its file first, then the line of the journal that makes it count."""
+        """Store a page: its file first, then the line of the journal that makes it valid."""
         self.frames[page.number] = rows
         path, data = self.folder / page.file, gzip.compress(body, compresslevel=6, mtime=0)
         try:
@@ -157,7 +157,7 @@ class Writer:
         self.pages.append(page)
 
     def note(self, **notes: Any) -> None:
-        """Keep values for meta.json in the journal."""
+        """Store values for meta.json in the journal."""
         self.notes |= notes
         self._append(notes)
 
@@ -166,15 +166,15 @@ class Writer:
             stream.write(_line(record))
 
     def keep_bad(self, number: int, body: bytes) -> None:
-        """Keep a refused body beside the pages, for a look at it."""
+        """Store a rejected body next to the pages, for inspection."""
         (self.folder / f"page-{number:05}.json.bad").write_bytes(body)
 
     def body(self, page: PageRecord) -> bytes:
-        """The raw body of a finished page."""
+        """Return the raw body of a finished page."""
         return gzip.decompress((self.folder / page.file).read_bytes())
 
     def frame(self) -> pl.DataFrame:
-        """The rows of all pages; those of an earlier run are read back."""
+        """Return the rows of all pages; pages of an earlier run are read from disk."""
         for page in self.pages:
             if page.number not in self.frames:
                 bindings = orjson.loads(self.body(page))["results"]["bindings"]
@@ -185,7 +185,7 @@ class Writer:
         )
 
     def write_query(self, text: str) -> None:
-        """The text sent for the first page."""
+        """Write the query sent for the first page."""
         with atomic(self.folder / QUERY) as temporary:
             temporary.write_text(text, encoding="utf-8")
 
@@ -198,12 +198,12 @@ class Writer:
         (self.folder / JOURNAL).unlink(missing_ok=True)
         kept = {page.file for page in self.pages}
         for file in self.folder.glob("*page-*"):
-            if file.name not in kept:  # refused, half written, or of an earlier run's other sizes
+            if file.name not in kept:  # rejected, incomplete, or from a run with other page sizes
                 file.unlink()
         return Snapshot(self.folder)
 
     def head(self) -> dict[str, Any]:
-        """What is asked of whom, as the journal and the record begin."""
+        """Return the query and endpoint, the first fields of the journal and the record."""
         return {
             "source": self.query.source,
             "query": self.query.name,
@@ -218,11 +218,11 @@ def _line(record: Mapping[str, Any]) -> str:
 
 
 def files_hash(files: Sequence[str | Path]) -> str:
-    """sha256 over the sorted sha256 of the files: what names a store and a snapshot."""
+    """Return the sha256 over the sorted sha256 of the files, the name of stores and snapshots."""
     hashes = sorted(sha256(file) for file in files)
     return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
 
 
 def snapshot_name(access: str, name: str, files: list[str]) -> str:
-    """The folder of a snapshot: the config's `name`; for files with the hash of what they hold."""
+    """Return a snapshot's folder name: the config's `name`; for files also a hash of them."""
     return name if access == "live" else f"{name}-{files_hash(files)[:12]}"

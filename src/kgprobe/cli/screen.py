@@ -89,8 +89,7 @@ def table(rows: Iterable[Mapping[str, Any]], title: str = "") -> None:
 
 
 def format_n(row: Mapping[str, Any], digits: int = 1) -> str:
-    """Format `n` of a value printed with `digits` decimals, with the report's mark for few
-    items."""
+    """Format `n` of a value printed with `digits` decimals, with the report's few-items mark."""
     from kgprobe.tables.report import marks
 
     return f"{row['n']}{marks.few(row, digits)}"

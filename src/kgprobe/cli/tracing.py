@@ -226,9 +226,8 @@ def _subset(row: Mapping[str, Any]) -> str:
 
 
 def _answers(folder: Path, row: Mapping[str, Any]) -> "pl.DataFrame":
-    """Return the rows of JUDGED behind a number, as far as its dimensions identify them; empty
-    for a baseline, an aggregation other than the probe's own, or a configuration that it does
-    not name."""
+    """Return the rows of JUDGED behind a number, as far as its dimensions identify them; empty for
+    a baseline, an aggregation other than the probe's own, or an unnamed configuration."""
     import polars as pl
 
     from kgprobe.contracts import GIVEN_UNDER

@@ -26,8 +26,7 @@ PERMUTATIONS = 200
 
 
 def folds(subjects: Sequence[str], seed: int, relation: str, number: int = FOLDS) -> Ints:
-    """Assign each question to a fold: a subject's questions share one, and fold sizes differ by at
-    most one subject.
+    """Assign a fold to each question: subjects are kept whole, folds differ by at most one subject.
 
     Subjects are dealt out in turn, ordered by their keys under `seed`, so that two subjects are
     never in one fold while another fold is empty.
@@ -38,11 +37,11 @@ def folds(subjects: Sequence[str], seed: int, relation: str, number: int = FOLDS
 
 
 def prior_corrected(scores: Floats, fold: Ints) -> Floats:
-    """Subtract from log-probabilities (questions x options) each option's mean over the other
-    folds.
+    """Subtract each option's mean over the other folds from `scores` (questions x options).
 
-    NaN in `scores` means that a question does not offer the option. The result is also NaN if no
-    question of another fold offers the option: a missing prior is not a prior of zero.
+    `scores` are log-probabilities; NaN means that a question does not offer the option. The result
+    is also NaN if no question of another fold offers the option: a missing prior is not a prior of
+    zero.
     """
     corrected = np.full(scores.shape, np.nan)
     offered = ~np.isnan(scores)
@@ -58,8 +57,7 @@ def prior_corrected(scores: Floats, fold: Ints) -> Floats:
 def permute_golds(
     answered: Floats, golds: Floats, seed: int, draws: int = PERMUTATIONS
 ) -> tuple[Floats, float]:
-    """Return (sum of hits in each of `draws` permutations of the golds, its expectation) of one
-    relation.
+    """Return (sum of hits in each permutation of a relation's golds, its expectation).
 
     `answered` (questions x options): 1 at the top-ranked option, split among ties and among the
     templates of a question; `golds` (questions x options): 1 at each correct option. Questions keep

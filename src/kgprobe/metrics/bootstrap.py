@@ -14,9 +14,11 @@ and Wu 1988, Resampling inference with complex survey data). Strata of one unit,
 never vary, are drawn as if they were one stratum (Cochran 1977, Sampling techniques, section
 5A.12), so their draws depend on which strata these are. Percentiles are widened by the ratio of
 Student's t to the normal distribution (Hesterberg 2015, What teachers should know about the
-bootstrap). Clustered: with `clusters`, whole groups of units (of a relation, an entity, a
-configuration) are drawn, and the mean is still over units. Values that are one per cluster (the
-mean of a relation) need no `clusters`: they are the units.
+bootstrap).
+
+Clustered: with `clusters`, whole groups of units (of a relation, an entity, a configuration) are
+drawn, and the mean is still over units. Values that are one per cluster (the mean of a relation)
+need no `clusters`: they are the units.
 """
 
 from collections.abc import Sequence
@@ -107,8 +109,7 @@ class Bootstrap:
         all draws are equal). `less`: a column whose ratio over `below` is subtracted (paired
         difference).
 
-        Draws in which the denominator is 0 do not count. Raises ValueError if the observed one is
-        0.
+        Draws with a denominator of 0 do not count. Raises ValueError if the observed one is 0.
         """
         if self.sums[:, below].sum() == 0:
             raise ValueError("a ratio over a sum of 0 is not defined")

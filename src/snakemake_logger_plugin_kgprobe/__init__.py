@@ -4,9 +4,8 @@
     ━━━━━━━━━━━━━━━━━━━─────────────────  13/67  1 min 40 s, about 6 min left
       probes_smollm2-135m-instruct  50 s  sentence: 34%| 480/1404 [00:40<01:17, 11.9it/s]
 
-It prints a line per job, a progress bar, and the first error last. Without a terminal there is no
-bar, but after 30 silent seconds a line lists the running jobs. As long as no job runs, Snakemake's
-own handler prints.
+A line per job, a bar, and the first error last. Without a terminal there is no bar, but after 30
+silent seconds a line lists the running jobs. While no job runs, Snakemake's own handler prints.
 """
 
 import json
@@ -36,8 +35,7 @@ MESSAGE, RUNNING, TAIL = 12, 6, 8192
 
 @dataclass
 class Job:
-    """A job with its start time on the view's clock and, if it failed, its duration and error
-    message."""
+    """A job with its start time on the view's clock and, if it failed, its duration and error."""
 
     rule: str
     wildcards: Mapping[str, str] = field(default_factory=dict)
@@ -51,8 +49,7 @@ class Job:
 
 
 class RunView:
-    """Display of a run. `stats`: jobs by rule; `records`: seconds by rule of an earlier run, or
-    None."""
+    """Display of a run. `stats`: jobs by rule; `records`: earlier seconds by rule, or None."""
 
     def __init__(
         self, stats: Mapping[str, int], console: Console, silence: float = 30.0,
@@ -87,8 +84,7 @@ class RunView:
         job.began, self.running[jobid] = self.clock(), job
 
     def finish(self, jobid: int, error: str | None = None) -> None:
-        """Record the end of a job, with `error` if it failed; the first error is printed in full at
-        the end."""
+        """Record the end of a job; the first `error` of a run is printed in full at its end."""
         job = self.running.pop(jobid, None) or Job(f"job {jobid}", began=self.clock())
         job.seconds = self.clock() - job.began
         self.left[job.rule] = max(self.left.get(job.rule, 0) - 1, 0)
@@ -121,8 +117,7 @@ class RunView:
             self.say("\n".join(lines))
 
     def remaining(self) -> float | None:
-        """Estimate the seconds left from an earlier run's records and the pace so far; None if
-        unknown."""
+        """Estimate the seconds left from an earlier run's records and the pace; None if unknown."""
         # copies, since another thread draws
         known, now, running = self.records or {}, self.clock(), [*self.running.values()]
         mean = sum(known.values()) / max(len(known), 1)

@@ -54,8 +54,7 @@ def compare(first: Run, second: Run, as_json: Json = False) -> None:
 
 
 def _say_moved(rows: list[dict[str, Any]]) -> None:
-    """Print a table of results, whole benchmarks first, below the values that all rows have in
-    common."""
+    """Print a table of results, whole benchmarks first, below the values that all rows share."""
     from kgprobe.contracts import RESULTS, SETTING
 
     if not rows:
@@ -179,8 +178,7 @@ def _difference(
 
 
 def _numbers(first: Path, second: Path) -> dict[str, Any]:
-    """Count the results that both runs have and return those that differ; n is the smaller of the
-    two."""
+    """Count the results in both runs and return those that differ; n is the smaller of the two."""
     import polars as pl
 
     from kgprobe.contracts import RESULTS

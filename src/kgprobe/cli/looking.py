@@ -143,8 +143,7 @@ def _relations(bench: "Benchmark") -> list[dict[str, Any]]:
 
 
 def _question(bench: "Benchmark", item: str) -> dict[str, Any]:
-    """Return one question: subject, options, gold answers, and the sentences with the first gold
-    answer."""
+    """Return one question: subject, options, gold answers, and the sentences with the first one."""
     from kgprobe.experiments import nearest
     from kgprobe.templates import fill
 

@@ -51,8 +51,7 @@ def note(text: str) -> None:
 
 
 def data(value: Any) -> None:
-    """Print one JSON value on stdout for `--json`; non-ASCII characters are escaped unless it is
-    UTF-8."""
+    """Print one JSON value on stdout for `--json`, escaping non-ASCII characters unless UTF-8."""
     is_utf = "utf" in (getattr(sys.stdout, "encoding", "") or "").lower()
     print(json.dumps(value, indent=1, ensure_ascii=not is_utf, default=str))
 
@@ -194,8 +193,7 @@ class RichBar:
 
 
 def whole(least: int) -> Callable[[str | int], int]:
-    """Return a parser for a whole-number option of at least `least`; else a usage error names valid
-    values."""
+    """Return a parser for a whole number of at least `least`, which raises usage errors."""
 
     def read(value: str | int) -> int:
         if not re.fullmatch(r"[+-]?[0-9]+", text := str(value).strip()) or int(text) < least:
@@ -206,8 +204,7 @@ def whole(least: int) -> Callable[[str | int], int]:
 
 
 def choose(value: str, legal: Sequence[str], what: str) -> str:
-    """Return `value` if it is one of the legal ones; else raise a usage error that names the
-    nearest."""
+    """Return `value` if it is valid; else raise a usage error that names the nearest valid one."""
     from kgprobe.experiments import nearest
 
     if value not in legal:

@@ -37,11 +37,10 @@ def folds(subjects: Sequence[str], seed: int, relation: str, number: int = FOLDS
 
 
 def prior_corrected(scores: Floats, fold: Ints) -> Floats:
-    """Subtract each option's mean over the other folds from `scores` (questions x options).
+    """Subtract from each option's log-probabilities its mean over the other folds.
 
-    `scores` are log-probabilities; NaN means that a question does not offer the option. The result
-    is also NaN if no question of another fold offers the option: a missing prior is not a prior of
-    zero.
+    `scores` (questions x options): NaN means that a question does not offer the option. The result
+    is also NaN if no question of another fold offers it: a missing prior is not a prior of zero.
     """
     corrected = np.full(scores.shape, np.nan)
     offered = ~np.isnan(scores)

@@ -9,12 +9,11 @@
 Stratified: units are drawn within their stratum. The draws of a stratum depend only on the seed,
 its name and its size, so they are the same for every model and template (differences are paired,
 also across calls) and do not change when another stratum is added. Of n units, n - 1 are drawn and
-weigh n / (n - 1) each, because the variance under n of n draws is (n - 1)/n of the true one (Rao
-and Wu 1988, Resampling inference with complex survey data). Strata of one unit, which alone would
-never vary, are drawn as if they were one stratum (Cochran 1977, Sampling techniques, section
-5A.12), so their draws depend on which strata these are. Percentiles are widened by the ratio of
-Student's t to the normal distribution (Hesterberg 2015, What teachers should know about the
-bootstrap).
+weigh n / (n - 1) each, because n of n have a variance of (n - 1)/n of the true one (Rao and Wu
+1988, Resampling inference with complex survey data). Strata of one unit, which alone would not
+vary, are drawn as one stratum (Cochran 1977, Sampling techniques, section 5A.12), so their draws
+depend on which strata these are. Percentiles are widened by the ratio of Student's t to the normal
+distribution (Hesterberg 2015, What teachers should know about the bootstrap).
 
 Clustered: with `clusters`, whole groups of units (of a relation, an entity, a configuration) are
 drawn, and the mean is still over units. Values that are one per cluster (the mean of a relation)
@@ -58,9 +57,8 @@ class Bootstrap:
         return np.asarray(1.0 / self.sizes)
 
     def degrees_of_freedom(self, below: int = -1, weights: Numbers | None = None) -> float:
-        """Degrees of freedom of a mean, or of a ratio over the sum of column `below`: the number of
-        units drawn minus the number of strata (all strata of one unit count as one), and less than
-        the number of nonzero units in that sum."""
+        """Degrees of freedom of a mean, or of a ratio over the sum of column `below`: units drawn
+        minus strata (those of one unit are one), and less than the nonzero units in that sum."""
         used = self.counts if weights is None else self.counts[weights > 0]
         drawn = (used[:, -1] - 1).sum() + max(0, (used[:, -1] == 1).sum() - 1)
         return float(max(1, min(drawn, used[:, below].sum() - 1)))
@@ -93,7 +91,7 @@ class Bootstrap:
     def difference(
         self, column: int, other: int, weights: Numbers | None = None
     ) -> tuple[float, Interval | None]:
-        """Return the mean of `column` minus the mean of `other`, and the interval of the paired
+        """Return the mean of `column` minus that of `other`, and the interval of the paired
         difference.
 
         The interval is None if the difference is the same in every draw.
@@ -105,9 +103,8 @@ class Bootstrap:
     def ratio(
         self, above: int, below: int, less: int | None = None
     ) -> tuple[float, Interval | None]:
-        """Return the ratio of the sums of columns `above` and `below`, and its interval (None if
-        all draws are equal). `less`: a column whose ratio over `below` is subtracted (paired
-        difference).
+        """Return the sum of column `above` over that of `below`, and its interval (None if all
+        draws are equal). `less`: column whose ratio over `below` is subtracted (paired difference).
 
         Draws with a denominator of 0 do not count. Raises ValueError if the observed one is 0.
         """
@@ -179,11 +176,9 @@ def of_draws(
 
 def mean_of_ratios(sums: Numbers, weights: Numbers) -> Numbers:
     """Weighted mean of ratios over columns and strata (means, if the denominators count units).
-
     `sums` (..., strata, 2 x columns + 1): numerators, then denominators, then unit counts;
     `weights`: strata x columns. A ratio over a sum of 0 does not count; if none counts, the mean is
-    nan.
-    """
+    nan."""
     count = weights.shape[1]
     above, below = sums[..., :count], sums[..., count : 2 * count]
     held = weights * (below > 0)
@@ -215,8 +210,7 @@ _of_small, _of_large = lru_cache(maxsize=64)(_resampled), lru_cache(maxsize=1)(_
 def _summed(
     rows: Numbers, owner: NDArray[np.str_], clusters: NDArray[np.str_]
 ) -> tuple[Numbers, NDArray[np.str_]]:
-    """Return sums per cluster and the stratum of each. Raises ValueError for a cluster in two
-    strata."""
+    """Return each cluster's sums and stratum. Raises ValueError for a cluster in two strata."""
     names, place = np.unique(clusters, return_inverse=True)
     strata = np.empty(len(names), dtype=owner.dtype)
     strata[place] = owner

@@ -31,8 +31,7 @@ class Items:
 
 
 def values(best: Counts, worst: Counts, starts: Counts, ks: tuple[int, ...] = (1, 5)) -> Items:
-    """Compute metrics from flat rank ranges (`best`, `worst`); the golds of item i begin at
-    `starts[i]`."""
+    """Compute metrics of items from rank ranges of golds, those of each item from `starts` on."""
     best, worst = np.asarray(best, dtype=np.int64), np.asarray(worst, dtype=np.int64)
     starts = np.asarray(starts, dtype=np.int64)
     golds = np.diff(starts, append=len(best))
@@ -55,8 +54,7 @@ def values(best: Counts, worst: Counts, starts: Counts, ks: tuple[int, ...] = (1
 
 
 def at_ranks(ranks: Numbers, starts: Counts, ks: tuple[int, ...] = (1, 5)) -> Items:
-    """Compute metrics of items whose golds have a single rank each; tied golds share their mean
-    rank."""
+    """Compute metrics of items from one rank per gold; tied golds share their mean rank."""
     ranks, starts = np.asarray(ranks, dtype=float), np.asarray(starts, dtype=np.int64)
     golds = np.diff(starts, append=len(ranks))
     owner = np.repeat(np.arange(len(starts)), golds)

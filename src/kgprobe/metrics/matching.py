@@ -64,8 +64,7 @@ def _accents(text: str) -> str:
 
 
 def _quotes(text: str) -> str:
-    """Unify apostrophes and quotation marks, and strip those around the text, with final
-    punctuation."""
+    """Unify apostrophes and quotation marks, and strip outer ones with final punctuation."""
     plain, before = text.translate(_ONE_QUOTE), ""
     while before != plain:
         before = plain
@@ -125,8 +124,7 @@ def _forms(text: str) -> tuple[str, ...]:
 
 
 def normalized(text: str) -> str:
-    """Normalize a text by all rules; text of punctuation only, which they would remove, by the
-    first.
+    """Normalize a text by all rules; a text of punctuation only is normalized by the first.
 
     >>> normalized(" The  'United Kingdom'. "), normalized("J. K. Rowling"), normalized(" !!!")
     ('united kingdom', 'jk rowling', '!!!')
@@ -135,8 +133,7 @@ def normalized(text: str) -> str:
 
 
 def find_rule(text: str, label: str, aliases: Iterable[str] = ()) -> str:
-    """Return the first of RULE_NAMES by which a text equals a gold, or ""; an empty text never
-    does.
+    """Return the first of RULE_NAMES by which a text equals a gold, "" for none or an empty text.
 
     >>> find_rule("zurich", "Zürich"), find_rule("the UK", "United Kingdom", ["UK"])
     ('accents', 'aliases')

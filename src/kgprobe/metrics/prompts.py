@@ -68,8 +68,7 @@ def cut_of(mode: str) -> int | None:
 
 
 def right(rows: pl.DataFrame) -> pl.Series:
-    """Return whether the answer of each row of `join_outcomes` is its label or, ignoring case, a
-    surface form.
+    """Return whether each row's answer is its label or, ignoring case, a surface form.
 
     The rule of relation extraction: the model may name the object as its sentence does.
     """

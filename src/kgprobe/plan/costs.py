@@ -93,8 +93,7 @@ def model_of(job: PlannedJob) -> str:
 
 
 def stage(job: PlannedJob) -> str:
-    """Return the stage of a job from the folder of its log; all answers of models belong to
-    "probes"."""
+    """Return the stage of a job from the folder of its log; answers of models are "probes"."""
     name = job.log.split("/")[2] if job.log.count("/") > 1 else "tables"
     return name if name in STAGES else "probes"
 

@@ -72,8 +72,7 @@ class Announced(logging.Filter):
 
 
 def dry(configs: Sequence[str]) -> list[PlannedJob]:
-    """Return the jobs of a dry run in this process. Raises SystemExit if Snakemake exits with an
-    error."""
+    """Return the jobs of a dry run in this process. Raises SystemExit if Snakemake fails."""
     import snakemake.cli
     from snakemake.logging import logger
 

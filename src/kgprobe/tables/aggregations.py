@@ -2,15 +2,14 @@
 
 A probe's own aggregation (BEAR's: the sum of a sentence's terms) comes first. The others are the
 sum, the mean over tokens, the mean over bytes, the answer's part, and the sum corrected by a prior:
-the option's mean over questions of its relation about the subjects of other folds, or over
-content-free subjects. The setting `aggregation` is absent for BEAR's own.
+the option's mean over its relation's questions about subjects of other folds, or over content-free
+subjects. The setting `aggregation` is absent for BEAR's own.
 
-A gain is meaningful only next to the gain where nothing was learned: on held-out facts of control
-models, and with golds permuted among the items of their relation that share their options (the mean
-of 200 permutations, and the accuracy that follows from the distributions of golds and answers
-alone). Both are given for all items and for a subset with skewed golds: of the r-th answer of a
-relation (in seeded order) 1/r of its questions stay, and the prior over other subjects is computed
-on this subset.
+A gain is meaningful only next to the gain where nothing was learned: held-out facts of control
+models, and golds permuted among the items of their relation that share their options (the mean of
+200 permutations, and what follows from the distributions of golds and answers alone). Both are
+given for all items and for a subset with skewed golds: of the r-th answer of a relation (in seeded
+order) 1/r of its questions stay, with the prior over other subjects computed on the subset.
 """
 
 from collections.abc import Iterator, Mapping
@@ -110,8 +109,7 @@ def skewed(items: pl.DataFrame, seed: int, labels: pl.DataFrame | None = None) -
 
 
 def count_coinciding(study: Study) -> Iterator[Number]:
-    """Yield the number of "coinciding options", those that read the same as another, if there are
-    any."""
+    """Yield the number of "coinciding options", those that read the same as another, if any."""
     options = study.candidates.filter(pl.col("set").is_in(study.items["candidates"].implode()))
     if double := coinciding(options).height:
         of = Number(benchmark=study.benchmark, group=study.group, n=options.height)
@@ -141,8 +139,7 @@ def _of(study: Study, probe: Probe, name: str, **more: Any) -> Number:
 def _reading(
     study: Study, probe: Probe, base: pl.DataFrame, rows: pl.DataFrame, name: str, part: str
 ) -> Iterator[Number]:
-    """Yield accuracy and gain of one aggregation on one subset, and the accuracy with permuted
-    golds."""
+    """Yield accuracy and gain of an aggregation on a subset, and accuracy with permuted golds."""
     of = _of(study, probe, name, slice=part)
     if lost := base["item"].n_unique() - rows["item"].n_unique():
         yield of.but(metric="without prior", value=lost, n=base["item"].n_unique())
@@ -186,8 +183,7 @@ def _gain_by_split(
 
 
 def _permute_golds(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
-    """Yield the accuracy after permuting the golds among the items of a relation that share
-    options.
+    """Yield the accuracy after permuting the golds among a relation's items that share options.
 
     One permutation serves all templates, since an item's gold is the same under each. An item that
     shares its options with no other keeps its gold: such items are left out and counted.

@@ -207,13 +207,12 @@ def with_bytes(
 def with_priors(
     scores: pl.DataFrame, items: pl.DataFrame, seed: int, labels: pl.DataFrame | None = None
 ) -> pl.DataFrame:
-    """Add `corrected` to SCORES: the sum minus the option's mean over the subjects of other folds.
+    """Add `corrected` to SCORES: the sum minus the option's mean over subjects of other folds.
 
-    A prior is computed over the questions of one relation that share their options and template.
-    With `labels`, the CANDIDATES, it is over all of one relation and template: an option is
-    identified by its label, and its prior is over the questions that offer it. The value is null
-    for all options of a question if one option has no prior, that is, if all questions that offer
-    it are in the same fold.
+    A prior is over the questions of one relation that share their options and template. With
+    `labels`, the CANDIDATES, it is over all of one relation and template that offer the option,
+    identified by its label. The value is null for all options of a question if one has no prior,
+    that is, if all questions that offer it are in the question's fold.
     """
     known = items.select("item", "relation", set="candidates", who=SUBJECT)
     order = ["relation", "set", "template", "item", "candidate"]
@@ -241,8 +240,7 @@ def with_priors(
 def with_content_free(
     scores: pl.DataFrame, items: pl.DataFrame, content_free: pl.DataFrame
 ) -> pl.DataFrame:
-    """Add `uninformed` to SCORES: the sum minus the option's mean over the subjects of
-    CONTENT_FREE.
+    """Add `uninformed` to SCORES: the sum minus the option's mean over CONTENT_FREE's subjects.
 
     Null if an item's set was not asked with them.
     """

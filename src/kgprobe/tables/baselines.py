@@ -56,7 +56,7 @@ class Baseline:
 
 
 def files(rows: Sequence[Mapping[str, str]], paths: Sequence[str]) -> Files:
-    """Map what was asked to the answers of baselines; `rows` are in the order of `paths`."""
+    """Map (benchmark, model, prompt, method, without) of `rows` to `paths`, in the same order."""
     keys = ("benchmark", "model", "prompt", "method", "without")
     named = [tuple(row[name] for name in keys) for row in rows]
     return dict(zip(named, paths, strict=True))

@@ -121,8 +121,7 @@ def _calibration(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Nu
 
 
 def _abstention(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
-    """Yield the results of a threshold chosen on half of the subjects, evaluated on the others;
-    nothing unless both halves have answers."""
+    """Yield results of a threshold chosen on half of the subjects for the others, if both exist."""
     rows = answers.join(study.items.select("item", who=SUBJECT), on="item").sort("item", "template")
     half = pl.Series(np.zeros(len(rows), dtype=np.int64))
     for (relation,), group in rows.with_row_index("_at").group_by("relation", maintain_order=True):
@@ -160,7 +159,7 @@ def _between(
 
 
 def _alike(value: float, low: float, high: float, n: int) -> Interval:
-    """Return the bounds of a mean if all draws are equal: as many other items as Wilson's bound
-    allows when none of `n` differs could have any value from `low` to `high`."""
+    """Return the bounds of a mean if all draws are equal: the proportion of others that Wilson's
+    bound allows when none of `n` differs may have any value from `low` to `high`."""
     others = wilson(0, n)[1]
     return Interval(value - others * (value - low), value + others * (high - value), "wilson")

@@ -36,9 +36,9 @@ def estimate(
     Rows are drawn within their `stratum`, or by whole clusters, which n then counts. `weight`:
     weight of a row in a mean or difference; rows of weight 0 are drawn as well, so that the number
     of others varies, but not counted in n. `is_macro`: strata weigh the same; `is_proportion`: a
-    mean of hits, with Wilson's interval, which is also used for a mean if all draws are equal. A
-    difference or ratio has no interval in that case. Raises ValueError for a ratio over 0 and for
-    all-zero weights.
+    mean of hits, with Wilson's interval, also used for a mean if all draws are equal, where a
+    difference or ratio has no interval. Raises ValueError for a ratio over 0 and for all-zero
+    weights.
     """
     strata, clusters = (rows[name].to_list() if name else None for name in (stratum, cluster))
     columns = [pl.col(name) * (pl.col(weight) if weight else 1) for name in (value, less) if name]

@@ -158,8 +158,7 @@ def _difference(of: Number, formed: pl.DataFrame, raw: pl.DataFrame, seed: int) 
 def pairs(
     probes: Sequence[Probe], files: Sequence[str | Path]
 ) -> tuple[dict[Probe, str | Path], dict[Probe, str | Path]]:
-    """Return (probes in a prompt format, probes of sentences or mask slots without one) with their
-    files."""
+    """Return (probes in a prompt format, sentence or fill probes without one) with their files."""
     every = dict(zip(probes, files, strict=True))
     ranked = {p: f for p, f in every.items() if p.method.startswith(("sentence", "fill"))}
     formed = {p: f for p, f in ranked.items() if p.prompt in FORMS}

@@ -40,12 +40,11 @@ def drawings(
     aggregation: str = "",
     controls: Collection[str] = (),
 ) -> Iterator[Drawing]:
-    """Draw the reliability plot, and a figure for every slice, with a panel for each of these
-    benchmarks and groups for which RESULTS have bins (for a slice, more than one); nothing without
-    any.
+    """Draw the reliability plot, and a figure for every slice, with a panel for each benchmark and
+    group for which RESULTS have bins (for a slice, more than one); nothing without any.
 
     `part`: their section of the report; figures of slices are collapsed except those of one
-    benchmark. `kinds`: kind of model by name; `aggregation`: the probes' own, "" if none is named;
+    benchmark. `kinds`: kind of model by name; `aggregation`: the probes' own, "" if unnamed;
     `controls`: names of control models.
     """
     figure = partial(_figure, marks.signs(results), kinds)

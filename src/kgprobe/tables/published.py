@@ -1,5 +1,4 @@
-"""Published figures (resources/published): read their tables, as text or by a schema; count
-decimals."""
+"""Published figures (resources/published): read tables, as text or by a schema; count decimals."""
 
 from pathlib import Path
 

@@ -62,8 +62,7 @@ def read_random_init(below: baselines.Files, probe: Probe) -> pl.DataFrame | Non
 
 
 def estimates(every: Iterable[Scored]) -> Iterator[Number]:
-    """Yield every number of several probes' SCORES, each of which is released before the next is
-    read.
+    """Yield every number of several probes' SCORES, each released before the next is read.
 
     Items without a wrong option are left out; "without wrong option" counts them.
     """

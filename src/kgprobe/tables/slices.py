@@ -69,8 +69,7 @@ class Slice:
         return [*map(self.bin, self.edges), UNKNOWN] if self.edges else list(self.names)
 
     def label(self, value: str) -> str:
-        """Return the label of a bin in `slice` of RESULTS: "sitelinks: 1-4"; for cardinality only
-        the bin."""
+        """Return a bin's label in `slice` of RESULTS: "sitelinks: 1-4"; for cardinality the bin."""
         return value if self.name == "cardinality" else f"{self.name}: {value}"
 
 

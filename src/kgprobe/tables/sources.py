@@ -243,12 +243,11 @@ BY_RELATION = View(
 
 
 def access(pulled: pl.DataFrame, dumps: Mapping[str, tuple[str, pl.DataFrame]]) -> pl.DataFrame:
-    """Compute RESULTS of statements read from dumps against the SPARQL pull; `benchmark` is the
-    dump.
+    """Compute RESULTS of statements read from dumps against the SPARQL pull; `benchmark`: the dump.
 
     `dumps`: name -> (form, STATEMENTS). Only items as objects and relations of the dump are
-    compared; a truthy dump with the best ranks of the pull. Metrics: statements in both, out of all
-    in either (n); of those in both, those equal in labels and sitelink counts.
+    compared; a truthy dump with the best ranks of the pull. Metrics: statements in both, of all in
+    either (n); of those in both, those equal in labels and sitelink counts.
     """
     numbers = []
     key = ["subject", "relation", "object", "rank"]

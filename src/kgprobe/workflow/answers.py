@@ -42,8 +42,7 @@ BASELINES = dict(zip(WITHOUT, ("no_subject", "random_init"), strict=True))
 
 
 def method_of(row: Row) -> str:
-    """Return the module that answers a row; for a baseline, "baseline-" and the module of its
-    questions."""
+    """Return the module that answers a row; for a baseline with the prefix "baseline-"."""
     if row.get("without"):
         return f"baseline-{method_of({**row, 'without': ''})}"
     method = row["method"].split("-")[0]
@@ -64,8 +63,7 @@ def answer_files(row: Row, method: str = "") -> dict[str, str]:
 
 
 def answers_of(rows: Iterable[Row], name: str = "") -> list[str]:
-    """Return one answer file for each row; with `name`, the file of that name for rows that have
-    one."""
+    """Return one answer file for each row, or with `name` the file of that name if a row has it."""
     per_row = [answer_files(row) for row in rows]
     if name:
         return [files[name] for files in per_row if name in files]

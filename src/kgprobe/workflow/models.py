@@ -19,8 +19,7 @@ WEIGHT = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 
 def of_model(run: Run, model: str) -> dict[str, str]:
-    """Return the columns of models.tsv that an answer depends on, and the folder of unpacked
-    models."""
+    """Return the columns of models.tsv that affect an answer, and the folder of unpacked models."""
     row = run.models[model]
     known = {key: experiments.expand(row.get(key, "")) for key in OF_MODEL}
     return known | {"models_folder": f"results/{run.settings.run.name}/models"}

@@ -27,8 +27,7 @@ Asked = tuple[dict[str, Any], dict[str, Any]]
 
 @dataclass(frozen=True)
 class PlannedPart:
-    """The work that a row requires, as plain values; several rows may be one part. `prompt` is a
-    folder."""
+    """The work that a row requires, as plain values; rows may share a part. `prompt`: a folder."""
 
     method: str
     benchmark: str
@@ -88,8 +87,7 @@ def prepared(run: Run, row: Row) -> list[Row]:
 
 
 def soft_prompts(run: Run, row: Row) -> str:
-    """Return the folder of soft prompts that a row needs, or ""; reasoning needs it for soft
-    templates."""
+    """Return the folder of soft prompts that a row needs (also soft reasoning templates), or ""."""
     is_soft = any(scheme.startswith("soft+") for scheme in schemes_of(run, row))
     is_needed = row["method"] == "soft" or is_soft
     return answer_files(row, "soft_prompts")["prompts"] if is_needed else ""

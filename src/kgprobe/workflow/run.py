@@ -31,8 +31,7 @@ class Run:
     rows: Sequence[Row]
 
     def probes(self, paper: str | None = None, *methods: str) -> list[Row]:
-        """Return the rows of a paper (default: all) whose method belongs to these modules (default:
-        any)."""
+        """Return the rows of a paper whose method belongs to these modules (default: all, any)."""
         return [
             row
             for row in self.rows

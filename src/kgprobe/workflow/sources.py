@@ -93,8 +93,7 @@ def own_graph(settings: Settings, name: str) -> dict[str, Any]:
 
 
 def without(section: Any, *keys: str) -> dict[str, Any]:
-    """Return a section as plain values without keys that a job does not read, so that changing them
-    reruns nothing."""
+    """Return a section as plain values, without keys that must not rerun a job."""
     return {key: value for key, value in asdict(section).items() if key not in keys}
 
 

@@ -36,8 +36,7 @@ def list_question_files(run: Run, *tables: str) -> list[str]:
 
 
 def has_controls(run: Run) -> bool:
-    """Return whether a control model answers the embedded graph's questions: then probes are
-    validated."""
+    """Return whether a control model answers the embedded graph's questions, to validate probes."""
     rows = run.probes("bear", "sentence")
     return any(r["benchmark"] in ("world_big", "world_lite") and run.is_control(r) for r in rows)
 
@@ -65,9 +64,8 @@ def funnels(run: Run) -> list[str]:
 
 
 def side_files(run: Run) -> list[str]:
-    """Return files made in addition to the report: aliases in constructed benchmarks (no endpoint
-    has those of a user-supplied graph), benchmarks that user-supplied graphs allow, and facts from
-    dumps."""
+    """Return additional files: aliases in constructed benchmarks (endpoints lack those of
+    user-supplied graphs), benchmarks that user-supplied graphs allow, and facts from dumps."""
     graphs, sets = run.settings.sources.graphs, [*constructed_sets(run), *compared_sets(run)]
     origins = sorted({origin_of(b) for b in sets} - set(graphs))
     return [

@@ -1,5 +1,4 @@
-"""Contents of the nine benchmarks: sizes (Table 1), and three statistics that readers may not
-expect.
+"""Contents of the nine benchmarks: sizes (Table 1), and three statistics that may be unexpected.
 
 asymmetry   how often the reversed probe is right: hardly ever, so the metric is forward accuracy
 paths       the number of start entities, which is small

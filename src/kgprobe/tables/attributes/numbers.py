@@ -5,8 +5,8 @@
     analyses     partial scores (Figure 3), popularity (Figure 5), intervals over clusters
 
 A value (equations 2 to 10) is in per cent; its n counts examples, its fraction the defined ones;
-without any it is null, which is not zero. Patterns and analyses use the setting HEADLINE and,
-except for intervals over clusters, only probes that fill or generate.
+without any it is null, which is not zero. Patterns and analyses use HEADLINE; all analyses except
+intervals over clusters use only probes that fill or generate.
 """
 
 import json
@@ -113,10 +113,9 @@ def count(number: Number, metric: str, value: float | None, **changes: Any) -> N
 def values(
     study: AttributesStudy, alphas: pl.DataFrame, published: PublishedAttributes
 ) -> Iterator[Number]:
-    """Yield Table 2 under every setting, and `means`; then the printed figures in separate rows, as
-    they are of other examples. undefined, missing: examples whose denominator is 0, and those not
-    asked completely; mean of examples: the mean of their ratios, if it differs from the ratio of
-    sums."""
+    """Yield Table 2 under every setting, and `means`; then the printed figures, which are of other
+    examples, in separate rows. undefined, missing: examples with denominator 0, and not asked
+    completely; mean of examples: that of their ratios, if it is not the ratio of sums."""
     measured = study.measure(alphas)
     for row in measured.iter_rows(named=True):
         one = number(row)
@@ -172,9 +171,8 @@ def patterns(study: AttributesStudy, alphas: pl.DataFrame) -> Iterator[Number]:
 
 
 def ambiguous(study: AttributesStudy, alphas: pl.DataFrame) -> Iterator[Number]:
-    """Yield results for pairs with the same name by whether their objects are equal (with one
-    prompt, only then both can be right), and by `mode`, the denominator: either of both (or) or the
-    head."""
+    """Yield results for pairs of one name by whether their objects are equal (with one prompt, only
+    then both can be right), and by `mode`, the denominator: either (or), or the head."""
     if "ambiguous" not in study.benchmarks:
         return
     examples = study.benchmarks["ambiguous"].examples
@@ -200,7 +198,7 @@ def status(study: AttributesStudy, trained_on: pl.DataFrame) -> pl.DataFrame:
 
     The status of an example: control models were trained on all, some or none of its stored
     triples. Inferred or reversed triples are never training facts. A question is a relation of a
-    named subject; it is known if the models were trained on one of its answers in the graph.
+    named subject, known if the models were trained on one of its answers in the graph.
     """
     facts = trained_on.filter("trained_on")["fact"].implode()
     triples = pl.concat(
@@ -226,8 +224,7 @@ def by_status(
     study: AttributesStudy, alphas: pl.DataFrame, known: pl.DataFrame
 ) -> Iterator[Number]:
     """Yield every metric on examples that control models were trained on, in part, or not, and the
-    proportion of right stored triples; `known`: from `status`. Empty without a sampled training
-    fact."""
+    right stored triples; `known`: from `status`. Empty without a sampled training fact."""
     if not known["trained_on"].any():
         return
     chosen = alphas.filter(**HEADLINE)
@@ -281,8 +278,7 @@ def at_one(alphas: pl.DataFrame) -> pl.DataFrame:
 
 
 def questions(study: AttributesStudy) -> Iterator[Number]:
-    """Yield counts of questions and answers of each probe: prompts, templates, texts, matching
-    rules."""
+    """Yield each probe's counts of questions and answers: prompts, templates, texts, rules."""
     for probe, (alphas, firsts) in study.answers.items():
         base = Number(metric=RIGHT, **probe.dimensions)
         relations = study.benchmarks[probe.benchmark].items.select("item", "relation")
@@ -346,8 +342,7 @@ def count_questions(base: Number, alphas: pl.DataFrame, study: AttributesStudy) 
 
 def check_written(base: Number, firsts: pl.DataFrame) -> Iterator[Number]:
     """Yield statistics of generated first answers against the own gold: those that contain the
-    label among other words, and the right ones by matching rule (metrics/matching; how many each
-    adds, aliases last) and in total."""
+    label among other words, and right ones by matching rule (the number each adds) and in total."""
     if not firsts.height:
         return
     one = base.but(n=firsts.height)
@@ -437,8 +432,7 @@ def popularity(study: AttributesStudy, alphas: pl.DataFrame) -> Iterator[Number]
 
 
 def degrees(examples: pl.DataFrame) -> pl.DataFrame:
-    """Return (example, popularity): mean degree of an example's distinct entities, without
-    literals."""
+    """Return (example, popularity): mean degree of an example's distinct entities, no literals."""
     sides = [
         examples.select("example", id=side, degree=f"{side}_degree")
         for side in ("subject", "object")
@@ -448,8 +442,7 @@ def degrees(examples: pl.DataFrame) -> pl.DataFrame:
 
 
 def repeating(study: AttributesStudy) -> pl.DataFrame:
-    """Return (example, cluster): the entity repeated across the examples of the benchmarks in
-    REPEATS."""
+    """Return (example, cluster): the repeated entity in examples of the benchmarks in REPEATS."""
     parts = [
         study.benchmarks[name].examples.filter(role=role).select("example", cluster=side)
         for name, (role, side) in REPEATS.items()

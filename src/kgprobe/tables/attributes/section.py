@@ -162,8 +162,7 @@ def drawings(
 
 
 def largest_model(probes: Sequence[Probe]) -> Who:
-    """Return model and method of the largest model that fills; control models only if there are no
-    others."""
+    """Return model and method of the largest model that fills; control models rank last."""
     chosen = [p for p in probes if not is_ranked(p.method)] or list(probes)
     first = max(chosen, key=lambda p: (not p.control, p.parameters or 0, p.model))
     return first.model, first.method

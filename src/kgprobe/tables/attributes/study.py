@@ -74,7 +74,7 @@ Aliases = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class ProbedAttribute:
-    """One of the nine benchmarks as probed: EXAMPLES of the evaluation sample, ITEMS, and so on."""
+    """One of the nine benchmarks as probed: EXAMPLES of the sample, ITEMS, CANDIDATES, PROMPTS."""
 
     name: str
     examples: pl.DataFrame
@@ -198,8 +198,7 @@ def of_masks(fills: pl.DataFrame, golds: pl.DataFrame) -> pl.DataFrame:
 
 
 def of_texts(fills: pl.DataFrame, golds: Golds) -> pl.DataFrame:
-    """Compute the alpha per prompt of a model that generates: the first k texts against the gold's
-    names.
+    """Compute the alpha per prompt of a model that generates: the first k texts against the golds.
 
     `golds`: from `gold_names`. `exact`: equal after the rules of metrics/matching; `verbatim`:
     equal to the label character by character. Ks beyond the number of answers from a server (a chat
@@ -324,9 +323,8 @@ def read_answers(
     aliases: Aliases | None = None,
     may_be_empty: bool = False,
 ) -> Answers:
-    """Read the answers of a probe from its FILLS (with the FILL_GOLDS file next to them) or SCORES;
-    with `aliases` a text may equal one of them; FILLS of a baseline's few mask slots
-    `may_be_empty`."""
+    """Read a probe's answers from its FILLS (with the golds file next to them) or SCORES; a text
+    may equal one of `aliases`; FILLS of a baseline's few mask slots `may_be_empty`."""
     path, nothing = Path(path), pl.DataFrame(schema=FIRSTS)
     if is_ranked(probe.method):
         return of_candidates(schema.read(path, schema.SCORES), benchmark.items), nothing
@@ -358,8 +356,7 @@ def guesses(
     examples: Collection[pl.DataFrame],
     ids: pl.DataFrame = WIKIDATA,
 ) -> pl.DataFrame:
-    """Return `alphas` of EXAMPLES of some benchmarks; `edges`, `literals`, `ids` (IDS): of the
-    graph."""
+    """Return `alphas` of some EXAMPLES; `edges`, `literals`, `ids` (IDS): of the graph."""
     counted = frequencies(edges, literals, examples, ids)
     return pl.concat([alphas(frame, counted) for frame in examples])
 

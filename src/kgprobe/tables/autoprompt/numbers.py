@@ -1,10 +1,9 @@
 """AutoPrompt's numbers (RESULTS) from the answers: facts, classes, relation extraction.
 
 Proportions in per cent. group "": the mean over relations (draws of a balanced set), as in the
-paper; weighting items: over all facts. Classes are also asked on dev (slice dev). Each prompt's
-number is accompanied by the accuracy of a constant answer on the same examples
-(docs/papers/autoprompt.md, Controls); for a whole benchmark, these are the models majority and
-constant.
+paper; weighting items: over all facts. Classes are also asked on dev (slice dev). Each prompt is
+compared with a constant answer on the same examples (docs/papers/autoprompt.md, Controls); for a
+whole benchmark, these are the models majority and constant.
 
     majority        the most frequent label of train; the first thing that a search can learn
     best constant   the most frequent label of the examples themselves: an oracle
@@ -114,8 +113,7 @@ class Answers:
         return replace(self, outcomes=rows.drop("label"))
 
     def draws(self) -> Iterator["Answers"]:
-        """Yield each draw of a prompt with several draws (random triggers); otherwise the prompt
-        itself."""
+        """Yield each draw of a prompt with several (random triggers); otherwise the answers."""
         for _, outcomes in self.outcomes.sort("prompt").group_by("prompt", maintain_order=True):
             yield replace(self, outcomes=outcomes)
 
@@ -245,9 +243,8 @@ def measured(
 def facts(
     answers: Answers, trained_on: pl.DataFrame | None = None, seed: int = 0
 ) -> Iterator[Number]:
-    """Yield MRR, P@10 and P@1 (Tables 4, 6 and 7), variants of P@1, and P@1 of single draws; with
-    `trained_on` (TRAINED_ON) also P@1 of control models on trained-on and held-out facts of the
-    embedded graph."""
+    """Yield MRR, P@10 and P@1 (Tables 4, 6 and 7), and P@1 of variants and of single draws; with
+    `trained_on` (TRAINED_ON), P@1 of control models by split of the embedded graph's facts."""
     values = per_example(answers)
     if values is None:
         where = f"{answers.benchmark}, {answers.probe.model}, {answers.probe.prompt}"
@@ -458,8 +455,7 @@ def hits(answers: Answers, name: str, split: str = "test") -> pl.DataFrame:
 
 
 def union(those: Sequence[Answers]) -> Answers:
-    """Merge outcomes and examples of several probes without duplicates, preferring rows with a
-    rank."""
+    """Merge outcomes and examples of probes without duplicates, preferring rows with a rank."""
     rows = pl.concat([a.outcomes for a in those]).sort(*KEY, "best", nulls_last=True)
     return replace(
         those[0],
@@ -492,8 +488,7 @@ def _select_asked(base: Answers, split: str) -> tuple[pl.DataFrame, list[str]]:
 
 def low_data(benchmark: str, model: str, points: pl.DataFrame) -> Iterator[Number]:
     """Yield Figure 2 from SWEEPS: dev accuracy in per cent by number of training examples (`size`),
-    the mean of subsets (n) with the worst and the best. Metric `dev accuracy`: for the most
-    examples."""
+    mean of subsets (n) with worst and best. Metric `dev accuracy`: for the most examples."""
     of = Number(benchmark=benchmark, model=model, method="low_data", metric="accuracy", slice="dev")
     sizes = points.sort("method", "size", "draw").group_by("method", "size", maintain_order=True)
     last: dict[str, Number] = {}

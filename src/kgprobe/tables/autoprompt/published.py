@@ -59,8 +59,7 @@ Key = tuple[str, str, str, str, str, str]
 
 
 def read(folder: str | Path) -> list[Number]:
-    """Read every printed value, in per cent, from the five tables in the folder of published
-    figures."""
+    """Read every printed value, in per cent, from the five tables in the published folder."""
     figures = []
     for name, table in TABLES.items():
         source = f"Shin et al. 2020, Table {table}"

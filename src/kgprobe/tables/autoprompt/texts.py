@@ -35,8 +35,7 @@ class Prompt:
 
     @property
     def search(self) -> tuple[str, str, str]:
-        """The search that found it; a search on a task with relations has a prompt for each
-        relation."""
+        """The search that found it; with relations, a search has a prompt for each."""
         return self.benchmark, self.prompt, self.model
 
     @property
@@ -46,8 +45,7 @@ class Prompt:
 
 
 def read(folders: Iterable[str | Path]) -> list[Prompt]:
-    """Read every prompt file of folders `{prompt}/{benchmark}/{model}`, in the order of the
-    folders."""
+    """Read every prompt file of folders `{prompt}/{benchmark}/{model}`, in the folders' order."""
     prompts = []
     for folder in map(Path, folders):
         prompt, benchmark, model = folder.parts[-3:]

@@ -198,8 +198,7 @@ def differences(study: Study) -> Iterator[Number]:
 
 
 def compare(study: Study) -> pl.DataFrame:
-    """Return model, instead, difference (points of per cent), low, high, p, n of a study's two
-    probes."""
+    """Return model, instead, difference (points), low, high, p, n of a study's two probes."""
     rows = results_frame("bear", differences(study)).filter(weighting="")
     p = pl.lit(rows.filter(metric="p after Holm")["value"].item(), dtype=pl.Float64)
     accuracies = rows.filter(metric="accuracy").rename({"value": "difference"})
@@ -207,8 +206,7 @@ def compare(study: Study) -> pl.DataFrame:
 
 
 def _baselines(study: Study, published: Published | None) -> Iterator[Number]:
-    """Yield random and majority accuracy, exact on the set (no interval), and the number of
-    options."""
+    """Yield random and majority accuracy, exact (no interval), and the number of options."""
     rows = study.ordered.select(
         "relation", random=study.random, majority=study.majority, options=study.options
     )

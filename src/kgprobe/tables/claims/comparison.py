@@ -272,8 +272,7 @@ def _sides(pairs: Sequence[tuple[Measured, Measured]]) -> dict[str, tuple[Row, .
 
 
 def select(side: Side, results: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of a side. Raises IncomparableError if there is none, or a named model is
-    missing."""
+    """Return the rows of a side. Raises IncomparableError without any, or without a named model."""
     chosen = {name: side.where.get(name, usual) for name, usual in NAMED.items()}
     blank = [pl.col(name) == "" for name, patterns in chosen.items() if not patterns]
     rows = results.filter(pl.col("value").is_not_null(), *blank)
@@ -313,8 +312,7 @@ def _places(
     answers: RunAnswers | None,
     like: Mapping[Any, Measured] | None = None,
 ) -> dict[Any, Measured]:
-    """Return the number of a side for each value of `per`; a plain number is repeated for all of
-    `like`."""
+    """Return a side's number for each value of `per`; a plain number is repeated as in `like`."""
     if not isinstance(side, Side):
         return dict.fromkeys(like or (), Measured(side, side, side, 0))
     dimensions = list(per)
@@ -336,8 +334,7 @@ def _places(
 
 
 def _measured(row: Row, answers: RunAnswers | None) -> Measured:
-    """Convert a row of RESULTS. Without a 95 % estimate it has no bounds; EXACT numbers are their
-    own."""
+    """Convert a row of RESULTS: bounds only for 95 % estimates; EXACT numbers are their own."""
     low, high = row["low"], row["high"]
     draws = answers.draws(row) if answers else None
     if row["interval"] not in ESTIMATED:

@@ -34,8 +34,7 @@ ROWS = "../../tables/claim_rows/{}.tsv"
 
 
 def section(claims: pl.DataFrame) -> Section:
-    """Build the section from CLAIMS: a part per paper, principal claims shown, the others
-    collapsed."""
+    """Build the section from CLAIMS: a part per paper, principal claims shown, others collapsed."""
     tested = claims.filter(pl.col("verdict") != verdicts.NOT_TESTED)
     parts = []
     for paper, title in headline.PAPERS.items():
@@ -105,8 +104,7 @@ def _grid(title: str, claims: pl.DataFrame) -> Grid:
 
 
 def _further(title: str, claims: pl.DataFrame) -> Grid:
-    """Tabulate claims that are not compared: the statement, and whether the papers' tables support
-    it."""
+    """Tabulate uncompared claims: the statement, and whether the papers' tables support it."""
     rows = [
         {
             "claim": Cell(row["statement"], f"{row['claim']}; {row['where']}", row["claim"]),

@@ -118,8 +118,7 @@ def check_choices(
 def _guesses(
     rows: pl.DataFrame, facts: pl.DataFrame, task: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the hit rates per question of a random option, and of the option trained on most
-    often."""
+    """Return hit rates per question of a random option, and of the one trained on most often."""
     answers = Counter(facts.filter("trained_on", relation=task)["object"])
     often = []
     for options, gold in rows.select("options", "gold").rows():

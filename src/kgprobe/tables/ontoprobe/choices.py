@@ -162,8 +162,7 @@ def shipped(folder: str | Path) -> Split:
 
 
 def normalize_question(question: str) -> str:
-    """Remove the differences between the two forms of a question: articles, punctuation, spaces,
-    case."""
+    """Remove differences between the two forms of a question: articles, punctuation, case."""
     words = re.sub(r"\b(a|an)\b", "a", question.casefold())
     return " ".join(re.sub(r"[-()/.\s]+", " ", words).split())
 

@@ -56,8 +56,7 @@ def means(base: Number, rows: pl.DataFrame, metrics: Sequence[str], seed: int) -
 
 
 def sizes(sets: Sets, given: pl.DataFrame) -> Iterator[Number]:
-    """Yield Table 1: rows of train, dev, test and distinct test rows, and the candidates of each
-    row."""
+    """Yield Table 1: numbers of rows in train, dev, test and distinct test, and of candidates."""
     known = {row["task"]: row for row in given.iter_rows(named=True)}
     for benchmark, (items, candidates) in sets.items():
         rows = per_item.of_items(items)
@@ -178,10 +177,9 @@ def _subsets(rows: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
 def baselines(
     sets: Sets, given: pl.DataFrame, tp_rows: str, seed: int, recall: str = "hit"
 ) -> Iterator[Number]:
-    """Yield the frequency baseline of every benchmark, the result of a random order of all
-    candidates, and the highest MRRa that its items allow; `recall` as in values.metrics. The
-    intervals of MRR and MRRa contain 95 % of the random orders of the candidates that were not
-    counted."""
+    """Yield the frequency baseline of every benchmark, the result of a random order of candidates,
+    and the highest possible MRRa; `recall` as in values.metrics. Intervals of MRR and MRRa contain
+    95 % of the random orders of the candidates that were not counted."""
     known = _table4(given.filter(model="frequency-baseline"))
     for benchmark, (items, candidates) in sets.items():
         rows = per_item.of_items(items).join(items.select("item", "answers"), on="item").sort("row")
@@ -209,9 +207,8 @@ def baselines(
 
 
 def _train_golds(sets: Sets, benchmark: str, task: str) -> list[list[int]]:
-    """Return golds of the training rows in file order, as indices of the benchmark's own
-    candidates. A subset without training rows uses those of the full set that are among its
-    candidates."""
+    """Return golds of the training rows in file order, as indices of the benchmark's candidates. A
+    subset without training rows uses those of the full set that are among its candidates."""
     whole = benchmark.removesuffix("_lite")
     for name in (benchmark, whole) if whole in sets else (benchmark,):
         rows = sets[name][0].filter(relation=task, role="train").sort("row")["answers"].to_list()

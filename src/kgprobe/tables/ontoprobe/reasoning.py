@@ -116,9 +116,8 @@ def settings(
 
 
 def estimate_rules(settled: Mapping[Probe, pl.DataFrame], seed: int) -> Iterator[Number]:
-    """Yield Figures 2 and 8 (model and rule), 3 (all) and 4 (schemes, over all models and each
-    model): MRR, 0 to 1, by setting. `settled`: `settings` of each probe; empty settings are left
-    out, never 0."""
+    """Yield Figures 2 and 8 (model and rule), 3 (all) and 4 (schemes, of all and each model): MRR,
+    0 to 1, by setting. `settled`: each probe's `settings`; empty ones are left out, never 0."""
     frames = {
         probe: frame.with_columns(model=pl.lit(probe.model), benchmark=pl.lit(probe.benchmark))
         for probe, frame in settled.items()
@@ -137,9 +136,8 @@ def estimate_rules(settled: Mapping[Probe, pl.DataFrame], seed: int) -> Iterator
 
 
 def _weights(rows: pl.DataFrame, unit: list[str]) -> pl.DataFrame:
-    """Return benchmark, rule, model, scheme and the weight of the mean over their rows in an
-    average over `unit` by each of WEIGHTINGS: by rows, or equal; schemes share the weight of their
-    unit."""
+    """Return benchmark, rule, model, scheme and the weight of their mean in an average over `unit`,
+    by each of WEIGHTINGS: by rows, or equal; schemes share the weight of their unit."""
     sizes = rows.group_by(KEYS, maintain_order=True).len("size")
     alike = pl.len().over(unit)
     return sizes.with_columns(

@@ -34,8 +34,7 @@ RANGES = ("gold", "best", "worst", "in_order", "tokens")
 
 
 def of_items(items: pl.DataFrame) -> pl.DataFrame:
-    """Return ITEMS with their number of golds, the index of the most specific one, and fields of
-    `meta`."""
+    """Return ITEMS with their number of golds, the most specific one's index, and `meta`."""
     names = ("depth", "leak", "repeat", "popularity", "label")
     meta = {name: pl.col("meta").str.json_path_match(f"$.{name}") for name in names}
     return items.select(

@@ -58,8 +58,7 @@ class Room:
 
 
 def slug(name: str) -> str:
-    """Convert a name to a URL fragment; letters of other alphabets are replaced by their code
-    points.
+    """Convert a name to a URL fragment, with code points for letters of other alphabets.
 
     >>> slug("The capital – of [X]"), slug("首都")
     ('the-capital-of-x', 'u9996-u90fd')
@@ -69,8 +68,7 @@ def slug(name: str) -> str:
 
 
 def anchor(part: str, title: str) -> str:
-    """Return the anchor name of a table or figure in a part of a page; for the page itself, `part`
-    is ""."""
+    """Return the anchor name of a table or figure in a part of a page; "" is the page itself."""
     return slug(f"{part}-{title}" if part else title)
 
 

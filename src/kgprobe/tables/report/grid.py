@@ -17,12 +17,11 @@ from kgprobe.tables.views import View
 
 @dataclass(frozen=True)
 class Cell:
-    """Content of a cell: `small` is printed below, `sort` is the sort key (None: last), `hint` is
-    shown on hover.
+    """Content of a cell: `small` is printed below, `sort` sorts (None: last), `hint` is shown on
+    hover.
 
-    `n`: items behind a number, 0 if it is not a number. `trace`: the number and its dimensions in
-    RESULTS, as arguments of `kgprobe trace`. `href`: another page of the report. `shade`: darkness
-    of the cell, 0 to 100.
+    `n`: items behind a number, 0 for other cells. `trace`: a number and its dimensions in RESULTS,
+    for `kgprobe trace`. `href`: another page of the report. `shade`: darkness, 0 to 100.
     """
 
     text: str
@@ -38,7 +37,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table for reading. `numeric` columns are right-aligned; the first column names the row."""
+    """A printed table. `numeric` columns are right-aligned; the first column names the row."""
 
     title: str
     heads: Sequence[str]
@@ -69,8 +68,7 @@ def measured(cell: Mapping[str, Any], digits: int, few: bool = True) -> Cell:
 
 
 def trace(row: Mapping[str, Any], digits: int = 1) -> str:
-    """Return the arguments with which `kgprobe trace` finds a row of RESULTS: number and
-    dimensions."""
+    """Return the `kgprobe trace` arguments that find a row of RESULTS: number and dimensions."""
     options = [f"-w {shlex.quote(f'{key}={row[key]}')}" for key in RESULTS.key if row[key]]
     return " ".join([f"{row['value']:z.{digits}f}", *options, "--exact"])
 
@@ -156,8 +154,7 @@ def funnel(frame: pl.DataFrame, of: str, what: str = "statements") -> Grid:
 
 
 def funnel_by_relation(frame: pl.DataFrame, titles: Mapping[str, str], of: str) -> Grid:
-    """Tabulate FUNNEL of one benchmark by relation: rows at the start, rows kept, and the largest
-    loss."""
+    """Tabulate FUNNEL of one benchmark by relation: rows in, rows kept, and the largest loss."""
     rows = []
     lost = pl.col("rows_in") - pl.col("rows_out")
     for relation in sorted(frame["relation"].unique().to_list(), key=property_order):

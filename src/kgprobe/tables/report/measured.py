@@ -185,8 +185,7 @@ def _names(
 
 
 def _rename(extract: Extract, names: Mapping[tuple[str, str], str]) -> pl.DataFrame:
-    """Return the rows of these benchmarks and models under their new names, with rows for their
-    marks."""
+    """Return the rows of these benchmarks and models under new names, with rows for their marks."""
     parts = []
     for (benchmark, model), name in names.items():
         kept = extract.results.filter(model=model)

@@ -200,8 +200,7 @@ def render(report: Report) -> dict[str, str]:
 
 
 def _index(report: Report, sentences: Sequence[summary.Sentence]) -> Page:
-    """Build the first page: the matrix and a picture of its numbers, with the notes of the
-    sentences."""
+    """Build the first page: the matrix, a picture of its numbers, and notes of the sentences."""
     tables = [overview.matrix(report.results, report.probed)]
     drawn = overview.picture(report.results)
     content = Section(
@@ -249,8 +248,7 @@ def _reading(report: Report) -> Section:
 
 
 def inline(drawing: Drawing) -> Markup:
-    """Render the figure as SVG inside HTML: unique ids, the theme's colors, size set by the
-    stylesheet.
+    """Render the figure as SVG in HTML: unique ids, the theme's colors, size by the stylesheet.
 
     Raises ValueError if the SVG could run or load something.
     """

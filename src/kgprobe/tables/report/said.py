@@ -45,8 +45,7 @@ HOWS = {
 
 @dataclass(frozen=True)
 class Question:
-    """One question: its relation or task, its subject, its gold answers, and any lettered
-    options."""
+    """A question: its relation or task, subject, gold answers, and any lettered options."""
 
     item: str
     relation: str
@@ -89,8 +88,7 @@ def _first(folder: Path, items: pl.DataFrame) -> Iterator[tuple[dict[str, Any], 
 
 
 def _choices(_: Path, path: Path) -> list[Question]:
-    """Return questions with lettered options; those of a rule without their first premise, then
-    with it."""
+    """Return lettered questions; those of a rule without their first premise, then with it."""
     rows = schema.read(path, schema.CHOICES).sort("task", "row", "premise", descending=[False,
            False, True])  # fmt: skip
     return [

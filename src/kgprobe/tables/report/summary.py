@@ -47,8 +47,7 @@ def sentences(results: pl.DataFrame) -> list[Sentence]:
 
 
 def text(results: pl.DataFrame) -> str:
-    """Format sentences and tables without control models, or the headline if there are no
-    others."""
+    """Format sentences and tables without control models, or the headline if there are none."""
     texts = {sentence.href.removesuffix(".html"): sentence.text for sentence in sentences(results)}
     if not texts:
         return headline.text(results)

@@ -142,12 +142,11 @@ def section(
     source: str = "",
     own: pl.DataFrame | None = None,
 ) -> Section | None:
-    """Build the section on control probes of every paper with their verdicts, counted; None without
-    any.
+    """Build the section on control probes of every paper, with verdicts; None without any.
 
     `results`: RESULTS of all papers; `models`: the models by name, for marking controls; `source`:
-    the origin of numbers that the run did not measure; `own`: those that it did, the only ones that
-    can be traced (default: all).
+    origin of numbers that the run did not measure; `own`: those that it did, which alone can be
+    traced (default: all).
     """
     verdicts = results.filter(metric="valid")
     probes = verdicts.join(results.filter(metric="trained-on"), on=PROBE, how="semi")

@@ -283,7 +283,7 @@ def coinciding(candidates: pl.DataFrame) -> pl.DataFrame:
 
 
 def check_answers(scores: pl.DataFrame, aggregation: str, where: str = "scores") -> None:
-    """Raise ValueError if no token of an option's answer is scored: 0 is no score, but the maximum.
+    """Raise ValueError if an answer has no scored token: its sum of 0 would be the maximum.
 
     This happens with BOS policy none if the answer is one token, and the first of its sentence.
     """

@@ -71,8 +71,7 @@ def below(paths: Files, probe: Probe) -> Iterator[tuple[str, str]]:
 def estimates(
     baselines: Sequence[Baseline], metrics: Sequence[str], seed: int = 0, macro: bool = False
 ) -> Iterator[Number]:
-    """Yield every metric of every baseline (per cent), and the probe minus its baseline for the
-    first.
+    """Yield every metric of each baseline (per cent), and the probe's gain over it in the first.
 
     Setting `without`, or `instead` for a difference, which has "p after Holm" over all baselines of
     a benchmark, and "detectable difference". A binary metric has Wilson's interval. `macro`: strata

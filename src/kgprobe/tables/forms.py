@@ -82,7 +82,7 @@ def estimates(
     written: Mapping[str, pl.DataFrame] | None = None,
 ) -> Iterator[Number]:
     """Yield every number of prompt formats. `formed`: answers of probes in a format, `raw`: of
-    those without, one for each; `aggregation`: score aggregation of SCORES. `by_relation`: also by
+    those without, one for each; `aggregation`: of the SCORES of both. `by_relation`: also by
     relation (OntoProbe's tasks). `written`: item, template, hit of FILLS by their file. Raises
     ValueError for a format without its raw probe."""
     families: dict[Probe, list[Probe]] = {}

@@ -87,7 +87,7 @@ def prepared(run: Run, row: Row) -> list[Row]:
 
 
 def soft_prompts(run: Run, row: Row) -> str:
-    """Return the folder of soft prompts that a row needs (also soft reasoning templates), or ""."""
+    """Return the folder of soft prompts that a row needs, also for soft reasoning, or ""."""
     is_soft = any(scheme.startswith("soft+") for scheme in schemes_of(run, row))
     is_needed = row["method"] == "soft" or is_soft
     return answer_files(row, "soft_prompts")["prompts"] if is_needed else ""

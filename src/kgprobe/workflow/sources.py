@@ -93,7 +93,7 @@ def own_graph(settings: Settings, name: str) -> dict[str, Any]:
 
 
 def without(section: Any, *keys: str) -> dict[str, Any]:
-    """Return a section as plain values, without keys that must not rerun a job."""
+    """Return a section as plain values, without keys that should not trigger a rerun."""
     return {key: value for key, value in asdict(section).items() if key not in keys}
 
 

@@ -193,8 +193,7 @@ def ambiguous(study: AttributesStudy, alphas: pl.DataFrame) -> Iterator[Number]:
 
 
 def status(study: AttributesStudy, trained_on: pl.DataFrame) -> pl.DataFrame:
-    """Return (example, item, stored, fact, trained_on, status, question, is_known) of sampled
-    triples.
+    """Return sampled triples: example, item, stored, fact, trained_on, status, question, is_known.
 
     The status of an example: control models were trained on all, some or none of its stored
     triples. Inferred or reversed triples are never training facts. A question is a relation of a
@@ -224,7 +223,7 @@ def by_status(
     study: AttributesStudy, alphas: pl.DataFrame, known: pl.DataFrame
 ) -> Iterator[Number]:
     """Yield every metric on examples that control models were trained on, in part, or not, and the
-    right stored triples; `known`: from `status`. Empty without a sampled training fact."""
+    proportion of right stored triples; `known`: `status`. Empty without a sampled training fact."""
     if not known["trained_on"].any():
         return
     chosen = alphas.filter(**HEADLINE)

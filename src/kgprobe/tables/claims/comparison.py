@@ -264,7 +264,6 @@ def evaluate(
 
 
 def _sides(pairs: Sequence[tuple[Measured, Measured]]) -> dict[str, tuple[Row, ...]]:
-    """Return the rows of both sides."""
     return {
         name: tuple(row for number in numbers for row in number.rows)
         for name, numbers in zip("ab", zip(*pairs, strict=True), strict=True)

@@ -162,7 +162,7 @@ def shipped(folder: str | Path) -> Split:
 
 
 def normalize_question(question: str) -> str:
-    """Remove differences between the two forms of a question: articles, punctuation, case."""
+    """Remove the differences of two forms of a question: articles, punctuation, spaces, case."""
     words = re.sub(r"\b(a|an)\b", "a", question.casefold())
     return " ".join(re.sub(r"[-()/.\s]+", " ", words).split())
 

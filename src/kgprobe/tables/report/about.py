@@ -127,7 +127,6 @@ def _benchmark(
     titles: Mapping[str, str],
     description: str,
 ) -> list[Section]:
-    """Build the sections on a benchmark."""
     heads: Names = link_models(probed)
     sections: list[Section] = []
     examples: list[Grid] = []

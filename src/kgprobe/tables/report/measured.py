@@ -135,8 +135,8 @@ def section(
 
     `folders`: the benchmarks of the run; `paths`: files of measured numbers. A model's number is
     taken from the first file that has it for the same questions, else from the first that has it.
-    Models of the run itself are not repeated, and control models not shown, since every run trains
-    its own. Without any number the section has no tables.
+    Models of the run itself are not repeated; control models and baselines are not shown. Without
+    any number the section has no tables.
     """
     hashes = {folder.name: fingerprint(folder) for folder in folders}
     extracts = [read(Path(path)) for path in paths]

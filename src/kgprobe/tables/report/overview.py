@@ -174,7 +174,6 @@ def _is_drawn(row: Row) -> bool:
 
 
 def _point(row: Row) -> dict[str, Any]:
-    """Return the data of a point in the picture."""
     words = dict.fromkeys([row["prompt"], row["method"], row["group"]])
     names = {name: row[name] for name in ("model", "benchmark", "metric")}
     return draw.point(row, probe=", ".join(filter(None, words)), **names)

@@ -1,11 +1,11 @@
-"""What a terminal shows while the workflow runs (`logger: kgprobe` in a profile of Snakemake).
+"""Terminal display of a running workflow (`logger: kgprobe` in a profile of Snakemake).
 
     [13/67]  pull relation=P17  3.2 s
     ━━━━━━━━━━━━━━━━━━━─────────────────  13/67  1 min 40 s, about 6 min left
       probes_smollm2-135m-instruct  50 s  sentence: 34%| 480/1404 [00:40<01:17, 11.9it/s]
 
-A line per job, a bar, the first error last. Without a terminal there is no bar, but after 30 silent
-seconds a line says what runs. Where no job runs (yet), Snakemake's own handler speaks.
+A line per job, a bar, and the first error last. Without a terminal there is no bar, but after 30
+silent seconds a line lists the running jobs. While no job runs, Snakemake's own handler prints.
 """
 
 import json
@@ -29,13 +29,13 @@ from snakemake_interface_logger_plugins.common import LogEvent
 
 from kgprobe.guard import stopping
 
-#: lines of an error that are repeated; running jobs that are shown; bytes read at the end of a log
+#: maximum lines of an error; maximum running jobs shown; bytes read at the end of a log
 MESSAGE, RUNNING, TAIL = 12, 6, 8192
 
 
 @dataclass
 class Job:
-    """A job, when it began by the view's clock, and, once it failed, how long it took and why."""
+    """A job with its start time on the view's clock and, if it failed, its duration and error."""
 
     rule: str
     wildcards: Mapping[str, str] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Job:
 
 
 class RunView:
-    """A run. `stats`: jobs by rule; `records`: seconds by rule of an earlier one, or None."""
+    """Display of a run. `stats`: jobs by rule; `records`: earlier seconds by rule, or None."""
 
     def __init__(
         self, stats: Mapping[str, int], console: Console, silence: float = 30.0,
@@ -72,19 +72,19 @@ class RunView:
         (self.live if self.is_drawn else self.beat).start()
 
     def say(self, text: str) -> None:
-        """Lines above the bar, as they are; on a terminal cut at its width."""
+        """Print lines above the bar; on a terminal they are truncated at its width."""
         self.spoke = self.clock()
         wrap = {"no_wrap": True, "overflow": "ellipsis"} if self.is_drawn else {"soft_wrap": True}
         self.console.print(Text(text), **wrap)
 
     def start(self, jobid: int, job: Job) -> None:
-        """A job begins now."""
+        """Record that a job begins now."""
         if self.records is None and job.logs:
             self.records = recorded(Path(*Path(job.logs[0]).parts[:2]))
         job.began, self.running[jobid] = self.clock(), job
 
     def finish(self, jobid: int, error: str | None = None) -> None:
-        """A job has ended, by `error` if there is one; the first is told whole at the end."""
+        """Record the end of a job; the first `error` of a run is printed in full at its end."""
         job = self.running.pop(jobid, None) or Job(f"job {jobid}", began=self.clock())
         job.seconds = self.clock() - job.began
         self.left[job.rule] = max(self.left.get(job.rule, 0) - 1, 0)
@@ -93,12 +93,12 @@ class RunView:
             job.message = tail_of_error(job.logs) or [line for line in error.splitlines() if line]
             self.failed.append(job)
             self.say(f"FAILED  {job}  {spell(job.seconds)}")
-        elif job.rule != "all":  # which does nothing but wait for the others
+        elif job.rule != "all":  # it only waits for the others
             done = f"{self.done:>{len(str(self.total))}}/{self.total}"
             self.say(f"[{done}]  {job}  {spell(job.seconds)}")
 
     def end(self, is_stopped: bool = False) -> None:
-        """What the run made, or its first error; nothing of a run that was stopped."""
+        """Print a summary of the run, or its first error; nothing for an interrupted run."""
         self.over.set()
         (self.live.stop if self.is_drawn else self.beat.join)()
         lines = [] if self.failed else list(self.heard)
@@ -117,19 +117,19 @@ class RunView:
             self.say("\n".join(lines))
 
     def remaining(self) -> float | None:
-        """Seconds left, by an earlier run's records and the pace so far; None where not known."""
+        """Estimate the seconds left from an earlier run's records and the pace; None if unknown."""
         # copies, since another thread draws
         known, now, running = self.records or {}, self.clock(), [*self.running.values()]
         mean = sum(known.values()) / max(len(known), 1)
         cost = {rule: known.get(rule, mean) for rule in [*self.left]}
         ahead = sum(cost[rule] * self.left[rule] for rule in cost)
         worked = sum(cost[rule] * count for rule, count in self.stats.items()) - ahead
-        # what runs has done a part of its own
+        # credit running jobs with the time they have spent
         begun = sum(min(now - job.began, cost.get(job.rule, mean)) for job in running)
         return max(ahead - begun, 0.0) * (now - self.began) / (worked + begun) if worked else None
 
     def _state(self, between: str) -> tuple[str, list[str]]:
-        """The run's times; name, seconds and last progress of its jobs, the oldest first."""
+        """Return the run's times, and name, seconds and last progress of its jobs, oldest first."""
         now, left = self.clock(), self.remaining()
         times = spell(now - self.began) + ("" if left is None else f", about {spell(left)} left")
         jobs = sorted([*self.running.values()], key=lambda job: job.began)
@@ -155,7 +155,7 @@ class RunView:
 
 
 def spell(seconds: float) -> str:
-    """A time as people say it: 3.2 s, 1 min 40 s, 1 h 57 min."""
+    """Format a duration: 3.2 s, 1 min 40 s, 1 h 57 min."""
     whole = round(seconds)
     if whole < 60:
         return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
@@ -165,7 +165,7 @@ def spell(seconds: float) -> str:
 
 
 def recorded(folder: Path) -> dict[str, float]:
-    """Seconds of each rule, the mean over its records (kgprobe.job) below a folder of logs."""
+    """Return the mean seconds of each rule over its records (kgprobe.job) in a folder of logs."""
     seconds: dict[str, list[float]] = {}
     for path in sorted(folder.rglob("*.json")):
         with suppress(OSError, ValueError, KeyError, TypeError):  # another file, or half a record
@@ -183,22 +183,22 @@ def _tail(logs: Sequence[str]) -> list[str]:
 
 
 def tail_of_error(logs: Sequence[str]) -> list[str]:
-    """What a log ends with: the last traceback's message without its frames, or its last lines."""
+    """Return the end of a log: the last traceback's message without frames, or the last lines."""
     lines = _tail(logs)
     starts = [i for i, line in enumerate(lines, 1) if "Traceback (most recent call last)" in line]
-    # a message of several lines may be indented, too: the frames end where the first line is not
+    # a message of several lines may be indented, too: the frames end at the first unindented line
     behind = dropwhile(lambda line: line.startswith("  "), lines[starts[-1] :] if starts else [])
     return list(behind) or lines[-MESSAGE:]
 
 
 class LogHandler(LogHandlerBase):
-    """Snakemake's records, shown by a RunView."""
+    """Log handler that shows Snakemake's records in a RunView."""
 
     writes_to_stream = True
     writes_to_file = has_filter = has_formatter = needs_rulegraph = False
 
     def __post_init__(self) -> None:
-        # where this module is imported, snakemake.logging is still being imported
+        # while this module is imported, snakemake.logging is still being imported
         from snakemake.logging import ColorizingTextHandler
 
         stream = sys.stdout if self.common_settings.stdout else sys.stderr
@@ -206,7 +206,7 @@ class LogHandler(LogHandlerBase):
         self.view: RunView | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show a record, or keep what it tells."""
+        """Display a record, or store its information."""
         try:
             self._show(record, getattr(record, "event", None), vars(record))
         except Exception:
@@ -215,7 +215,7 @@ class LogHandler(LogHandlerBase):
     def _show(self, record: logging.LogRecord, event: Any, data: Mapping[str, Any]) -> None:
         text, is_dry = record.getMessage(), self.common_settings.dryrun
         if stopping.is_set() and event != LogEvent.JOB_FINISHED:
-            return  # jobs that are ended have not failed; the guard's line is the last
+            return  # interrupted jobs have not failed; the guard prints the last line
         if self.view is None and event == LogEvent.RUN_INFO and not is_dry:
             # jobs write to the same terminal: their progress is in their logs, and shown here
             os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
@@ -224,7 +224,7 @@ class LogHandler(LogHandlerBase):
                               no_color=self.common_settings.nocolor or None)  # fmt: skip
             self.view = RunView({k: v for k, v in data["stats"].items() if k != "total"}, console)
         elif self.view is None:
-            # host, versions and cores of a run that begins stand in the whole log
+            # host, versions and cores of a starting run are in the full log
             if is_dry or event not in (LogEvent.WORKFLOW_STARTED, LogEvent.RESOURCES_INFO):
                 self.plain.setFormatter(self.formatter)
                 self.plain.emit(record)
@@ -243,7 +243,7 @@ class LogHandler(LogHandlerBase):
             self.view.log = os.path.relpath(text.partition(": ")[2])
 
     def close(self) -> None:
-        """The end of the run; of a stop the guard tells."""
+        """End the run's display; after an interrupt the guard reports."""
         if self.view is not None:
             self.view.end(is_stopped=stopping.is_set())
             self.view = None

@@ -54,7 +54,7 @@ with (
             thresholds=settings.shared.thresholds,
             code=run.params.code[attribute],
         )
-        # by far the most rows: they are made, checked and written in parts
+        # examples have by far the most rows, so they are made, checked and written in chunks
         path = run.output.examples[i]
         schema.write_sorted(checks.check_parts(benchmark), frames.EXAMPLES, path, provenance)
         for name, contract in frames.REPORTS.items():
@@ -64,7 +64,7 @@ with (
         rows = sensitivity.table(module, built_on, settings, settings.shared.sensitivity)
         schema.write(rows, frames.SENSITIVITY, run.output.sensitivity[i], provenance)
 
-    # one that cannot be built keeps no other from being built
+    # a benchmark that cannot be built does not prevent the others
     with run.parts() as parts:
         for i, attribute in enumerate(run.params.attributes):
             with parts.part(attribute), engine.temporary():

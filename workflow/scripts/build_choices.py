@@ -17,7 +17,7 @@ with job(snakemake) as run:
         negatives=run.params.switches["negatives"],
         most=run.params.most,
     )
-    # a graph that allows TP alone has no rules
+    # a graph that supports only TP has no rules
     rules = schema.read(run.input.reasoning, replace(schema.ITEMS, may_be_empty=True))
     built = choices.reasoning(rules, questions, items, phrasing=run.params.switches["mc_phrasing"])
     both = pl.concat([questions, built])

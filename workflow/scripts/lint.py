@@ -1,5 +1,5 @@
-"""Whether what is made from the settings is up to date, then
-`snakemake --lint`, clean but for its request for conda or a container per rule.
+"""Check that files generated from the settings are up to date, then run `snakemake --lint` and
+ignore only its request for conda or a container per rule.
 
 The workflow has one environment for all rules (environment.yml), so that request does not apply.
 """

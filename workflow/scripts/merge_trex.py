@@ -8,7 +8,7 @@ from kgprobe.sources.dumps import trex
 
 
 def shards(table: str) -> list[Path]:
-    """The files of one kind, in the order of the dump's."""
+    """Return the shards of a table in the order of the dump."""
     paths = [path for part in run.input.shards for path in Path(part).glob(f"*/{table}.parquet")]
     return sorted(paths, key=lambda path: int(path.parent.name.split("_")[1].split("-")[0]))
 

@@ -15,6 +15,6 @@ with job(snakemake) as run:
         seed=run.params.seed,
     )
     for name, contract in CONTRACTS.items():
-        # a graph may have no classes, or no relations above others
+        # a graph may have no classes, or no hierarchy of relations
         contract = replace(contract, may_be_empty=True)
         schema.write(getattr(built, name), contract, run.output[name], run.provenance())

@@ -11,7 +11,7 @@ with job(snakemake) as run:
     rows = read_table(run.input.relations)
     named = {row["relation"] for row in rows} | {row["ancestor"] for row in rows if row["ancestor"]}
     name = snapshot_name(chosen["access"], chosen["snapshot"] or "", [str(file) for file in files])
-    # parts that other code has read are read again
+    # the folder depends on the code, so that shards read by other code are read again
     folder = Path(run.params.data) / run.wildcards.dump / name / run.params.code
     wanted, languages = chosen["relations"] or named, run.params.languages
     dump = facts.read(files, chosen["form"], wanted, folder, languages, threads=run.threads)

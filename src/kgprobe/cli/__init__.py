@@ -1,8 +1,8 @@
-"""The command `kgprobe`: probe models, look at questions and runs, run the workflow.
+"""The command line `kgprobe`: probe models, inspect benchmarks and runs, run the workflow.
 
-Exit codes: 0 done, 1 the request cannot be done (one line says what, where, and what would be
-right), 2 it is typed wrongly, 130 stopped. Every command has `--json`. What is heavy is imported by
-the command that needs it.
+Exit codes: 0 success, 1 the request cannot be fulfilled (one line says what, where, and what would
+be valid), 2 a usage error, 130 interrupted. Every command has `--json`. Heavy modules are imported
+only by the command that needs them.
 """
 
 import io
@@ -49,11 +49,11 @@ for part in (asking, comparing, tracing, looking, exporting, starting, running):
 
 
 def main() -> None:
-    """Run the command line. A letter that the terminal's encoding lacks is an escape."""
+    """Run the command line. Characters that the terminal cannot encode are printed as escapes."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app(prog_name="kgprobe")
     except OSError as error:
-        # completion is installed at home, which may be read-only
+        # shell completion is installed in the home folder, which may be read-only
         sys.exit(f"kgprobe: {error}")

@@ -1,4 +1,4 @@
-"""`python -m kgprobe.cli`."""
+"""Entry point of `python -m kgprobe.cli`."""
 
 from kgprobe.cli import main
 

@@ -1,4 +1,4 @@
-"""`kgprobe probe` and `kgprobe ask`: ask a model, keep its answers and show them."""
+"""`kgprobe probe` and `kgprobe ask`: query a model, store its answers and print them."""
 
 import json
 import re
@@ -81,7 +81,7 @@ def probe(
     Example: kgprobe probe bert-base-cased --on world_lite --limit 100
     """
     with screen.report_errors(as_json):
-        # before the imports that take seconds: most mistakes show up here
+        # before the imports that take seconds: most mistakes are caught here
         from kgprobe.questions import benchmark, check_method
 
         questions = benchmark(on)
@@ -89,7 +89,7 @@ def probe(
         questions = questions.sampled(limit) if limit else questions
         texts = _texts(prompt)
         questions.with_prompt(texts)
-        # of the working folder (.) the path has no name
+        # the path of the working folder (.) has no name
         who = Path(model).resolve().name if Path(model).is_dir() else Path(model).name
         words = [who, questions.name, *([f"limit{limit}"] if limit else [])]
         words += [Path(w).stem for w, usual in ((prompt, "templates"), (method, "sentence"))
@@ -126,7 +126,7 @@ def probe(
 
 
 def _check_name(run: str, folder: Path) -> None:
-    """Raise for an illegal name of a run, or one that a run of the workflow has."""
+    """Raise ValueError for an invalid run name or one taken by a run of the workflow."""
     if not re.fullmatch(r"[A-Za-z0-9_-]+", run):
         raise ValueError(f"--name {run!r}; valid: letters, digits, - and _")
     if folder.exists() and not (folder / "shards").is_dir() and any(folder.iterdir()):
@@ -134,7 +134,7 @@ def _check_name(run: str, folder: Path) -> None:
 
 
 def check_model(model: str) -> None:
-    """Raise, before torch is imported, where nobody has a model of this name."""
+    """Raise ValueError, before torch is imported, if no model of this name can be found."""
     from kgprobe import experiments
     from kgprobe.probes.models import reachable
 
@@ -142,7 +142,7 @@ def check_model(model: str) -> None:
 
 
 def import_library() -> ModuleType:
-    """Import `kgprobe.library` (and torch), without the progress bar of reading weights."""
+    """Import `kgprobe.library` (and torch) with the progress bar of weight loading disabled."""
     from transformers.utils import logging
 
     from kgprobe import library
@@ -152,7 +152,7 @@ def import_library() -> ModuleType:
 
 
 def _texts(prompt: str) -> str | Mapping[str, str]:
-    """What `--prompt` names: a word, or the templates of a JSON file."""
+    """Return the keyword given as `--prompt`, or the templates of the JSON file that it names."""
     if not prompt.endswith(".json"):
         return prompt
     from kgprobe import experiments

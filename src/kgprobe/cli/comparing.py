@@ -1,4 +1,4 @@
-"""`kgprobe compare`: two runs, probe by probe where questions are the same, else by number."""
+"""`kgprobe compare`: paired differences of two runs on shared questions, and changed results."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-#: below results/RUN/: a file of each paper's numbers
+#: papers, each with a file of results in a run's folder
 PAPERS = ("bear", "ontoprobe", "attributes", "autoprompt")
-#: numbers on the screen
+#: number of rows printed on the screen
 MOST = 20
 Run = Annotated[
     str,
@@ -54,21 +54,21 @@ def compare(first: Run, second: Run, as_json: Json = False) -> None:
 
 
 def _say_moved(rows: list[dict[str, Any]]) -> None:
-    """A table of numbers, those of whole benchmarks first; what all rows share stands above it."""
+    """Print a table of results, whole benchmarks first, below the values that all rows share."""
     from kgprobe.contracts import RESULTS, SETTING
 
     if not rows:
         return
 
     def named(row: dict[str, Any], key: str) -> str:
-        # a further choice is not understood by its value alone
+        # the value of a setting is not understood without its name
         return f"{key} {row[key]}" if key in SETTING else str(row[key])
 
     same = [key for key in RESULTS.key if len({row[key] for row in rows}) == 1]
     common = [f"{key} {rows[0][key]}" for key in same if rows[0][key]]
     ordered = sorted(rows, key=lambda row: any(row[key] for key in ("slice", *SETTING)))
     apart = [key for key in RESULTS.key if key not in same]
-    # one cell wraps between words where a column each would leave them no room
+    # one cell wraps between words; one column per key would leave too little room
     shown = [
         {"number": ", ".join(named(row, key) for key in apart if row[key]) or "all",
          "first": row["value"], "second": row["second"], "n": row["n"]}
@@ -81,7 +81,7 @@ def _say_moved(rows: list[dict[str, Any]]) -> None:
 
 
 def _pair(row: dict[str, Any]) -> dict[str, Any]:
-    """A paired difference as a row of a table that is read on a narrow screen."""
+    """Format a paired difference as a table row for a narrow screen."""
     bounds = "" if row["low"] is None else f" [{row['low']:z.1f}, {row['high']:z.1f}]"
     return {
         "accuracy": f"{row['benchmark']}: {row['model']} less {row['instead']}",
@@ -90,10 +90,10 @@ def _pair(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def run_folder(name: str) -> Path:
-    """The folder of a run that has numbers. Raises ValueError where there is none."""
+    """Return the folder of a run that has result tables. Raises ValueError if there is none."""
     from kgprobe.experiments import nearest
 
-    # a model's folder may have the name of a run
+    # a model's folder may have the same name as a run
     for folder in (Path(name), Path("results") / name):
         if any((folder / "tables" / f"{paper}.parquet").is_file() for paper in PAPERS):
             return folder
@@ -104,9 +104,9 @@ def run_folder(name: str) -> Path:
 
 
 def _pair_probes(*folders: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """A row for each two probes of the same questions, asked by the same method: of the same model,
-    or of the one model that each run has; and the pairs that cannot be compared, with the reason.
-    Raises ValueError where no pair can be."""
+    """Return (rows, refused): a row for each pair of probes with the same questions and method, of
+    the same model or of the only model in each run; and the pairs that cannot be compared, with the
+    reason. Raises ValueError if no pair can be compared."""
     rows, refused, compared = [], [], 0
     ours, theirs = map(_probes, folders)
     for (benchmark, method, model), answers in ours.items():
@@ -127,8 +127,8 @@ def _pair_probes(*folders: Path) -> tuple[list[dict[str, Any]], list[dict[str, A
 
 
 def _probes(folder: Path) -> "dict[tuple[Any, ...], pl.DataFrame]":
-    """JUDGED by benchmark, method and model, where a benchmark's own sentences were asked. Raises
-    ValueError for a run without it."""
+    """Return JUDGED by (benchmark, method, model) for probes with a benchmark's own templates.
+    Raises ValueError for a run without judged answers."""
     import polars as pl
 
     from kgprobe.tables import judged
@@ -140,7 +140,7 @@ def _probes(folder: Path) -> "dict[tuple[Any, ...], pl.DataFrame]":
     rows = judged.read(paths).filter(
         pl.col("method").str.starts_with("sentence"),
         pl.col("matching").is_in(judged.PLAIN),
-        # of OntoProbe's two aggregations the one laid down beforehand
+        # of OntoProbe's two aggregations, the one specified in advance
         pl.col("pooling").is_in(["", "answer_mean"]),
         (pl.col("prompt") == "templates") | (folder / "shards").is_dir(),
     )
@@ -151,9 +151,9 @@ def _probes(folder: Path) -> "dict[tuple[Any, ...], pl.DataFrame]":
 def _difference(
     folders: "Sequence[Path]", name: str, method: str, both: "list[tuple[str, pl.DataFrame]]"
 ) -> list[dict[str, Any]]:
-    """The paired difference of two probes (model, JUDGED) on the questions that both were asked
-    (one may have had a sample); nothing where there are none, or where both gave the same answers.
-    Raises ValueError where their options or right answers differ."""
+    """Compute the paired difference of two probes (model, JUDGED) on the questions that both were
+    asked (one may have had a sample); empty if there are none or both gave the same answers. Raises
+    ValueError if their options or gold answers differ."""
     from kgprobe.questions import benchmark, check_options
     from kgprobe.tables.answers import Probe
     from kgprobe.tables.bear import make
@@ -161,7 +161,7 @@ def _difference(
 
     ours, theirs = (benchmark(folder / "benchmarks" / name) for folder in folders)
     check_options(ours, theirs)
-    # what is known of a question besides (popularity, row) does not make it another one
+    # metadata of a question (popularity, row) does not make it a different question
     items = ours.items.join(theirs.items, on=["item", "relation", "subject"], how="semi")
     for _, rows in both:
         items = items.join(rows, on="item", how="semi")
@@ -178,7 +178,7 @@ def _difference(
 
 
 def _numbers(first: Path, second: Path) -> dict[str, Any]:
-    """How many numbers both runs have, and those whose value differs, n the fewer items of both."""
+    """Count the results in both runs and return those that differ; n is the smaller of the two."""
     import polars as pl
 
     from kgprobe.contracts import RESULTS
@@ -193,7 +193,7 @@ def _numbers(first: Path, second: Path) -> dict[str, Any]:
 
 
 def _tables(folder: Path) -> "pl.DataFrame":
-    """RESULTS of all papers of a run."""
+    """Read RESULTS of all papers of a run."""
     from kgprobe.tables import results
 
     paths = [folder / "tables" / f"{paper}.parquet" for paper in PAPERS]

@@ -1,4 +1,4 @@
-"""`kgprobe export`: questions in the formats of others."""
+"""`kgprobe export`: write questions in the formats of other tools."""
 
 from pathlib import Path
 from typing import Annotated
@@ -40,7 +40,7 @@ def export(
         from kgprobe.tables.exports import formats, origins
         from kgprobe.tables.study import relations_of
 
-        # as --to=~/x comes from the shell; pyarrow alone would take it for the home
+        # `--to=~/x` arrives unexpanded from the shell, and only pyarrow would expand it
         to, chosen = to.expanduser(), screen.choose(form, formats.NAMES, "--as")
         from kgprobe.benchmarks.bear.frames import BearFrames
         from kgprobe.questions import benchmark, folder_of

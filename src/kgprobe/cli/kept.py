@@ -1,11 +1,11 @@
-"""A probe's folder, laid out as a run of the workflow: questions, SCORES, RESULTS and the report.
+"""Write the folder of a probe, laid out like a workflow run: questions, SCORES, RESULTS, report.
 
-results/NAME/benchmarks/BENCHMARK/   as they were asked
-results/NAME/shards/                 what was scored, in parts: after a stop it is taken up
+results/NAME/benchmarks/BENCHMARK/   the questions as asked
+results/NAME/shards/                 scores so far, in shards: an interrupted probe resumes here
 results/NAME/scores/BENCHMARK/PROMPT/METHOD/MODEL.parquet
-results/NAME/judged/bear.parquet     every answer and whether it is right
-results/NAME/tables/bear.parquet     every number
-results/NAME/report/index.html and, beside it, pages/
+results/NAME/judged/bear.parquet     every answer and whether it is correct
+results/NAME/tables/bear.parquet     every result
+results/NAME/report/index.html       the report, with pages/ next to it
 """
 
 from collections.abc import Mapping
@@ -27,8 +27,8 @@ from kgprobe.tables.report.section import Section
 
 
 def check(folder: Path, record: Mapping[str, Any], benchmark: str) -> None:
-    """Raise ValueError where a run's folder has the answers of another model than the one of this
-    record, or to another benchmark: they would be lost."""
+    """Raise ValueError if a run's folder has answers of a model other than the one of this record,
+    or to another benchmark: they would be overwritten."""
     for path in sorted(folder.glob("scores/*/*/*/*.parquet")):
         asked, made = path.relative_to(folder).parts[1], recorded(path, "model")
         if asked != benchmark or all(
@@ -39,8 +39,8 @@ def check(folder: Path, record: Mapping[str, Any], benchmark: str) -> None:
 
 
 def write(result: Results, folder: Path, command: str) -> Path:
-    """Write what a probe gave, and return the path of its report, which shows the command. The same
-    answers give the same bytes."""
+    """Write the results of a probe and return the path of its report, which shows the command. The
+    same answers give the same bytes."""
     benchmark, who = result.benchmark, result.probe
     questions = folder / "benchmarks" / benchmark.name
     benchmark.write(questions)
@@ -59,7 +59,7 @@ def write(result: Results, folder: Path, command: str) -> Path:
 
 
 def _hashes(folder: Path, files: list[Path]) -> dict[str, str]:
-    """sha256 of files by their path in the run's folder."""
+    """Return the sha256 of files by their path relative to the run's folder."""
     return {path.relative_to(folder).as_posix(): sha256(path) for path in files}
 
 

@@ -1,4 +1,4 @@
-"""`kgprobe list` and `kgprobe show`: models, benchmarks, questions and runs."""
+"""`kgprobe list` and `kgprobe show`: list models, benchmarks and runs, and show questions."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -130,7 +130,7 @@ def show(
 
 
 def _relations(bench: "Benchmark") -> list[dict[str, Any]]:
-    """A row for each relation: items, options, the first template and an item to look at."""
+    """Return a row for each relation: items, options, the first template and an example item."""
     sizes = dict(bench.candidates["set"].value_counts().rows())
     rows = []
     for (relation,), items in bench.items.sort("item").group_by("relation", maintain_order=True):
@@ -143,7 +143,7 @@ def _relations(bench: "Benchmark") -> list[dict[str, Any]]:
 
 
 def _question(bench: "Benchmark", item: str) -> dict[str, Any]:
-    """One question: subject, options, the right ones, and the sentences of the first right one."""
+    """Return one question: subject, options, gold answers, and the sentences with the first one."""
     from kgprobe.experiments import nearest
     from kgprobe.templates import fill
 

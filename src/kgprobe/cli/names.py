@@ -1,8 +1,8 @@
-"""Names of models, benchmarks, methods, prompts and runs: what a shell completes while one types.
+"""Shell completion of the names of models, benchmarks, methods, prompts and runs.
 
-`kgprobe --install-completion` sets it up. A key that is pressed waits for this, so nothing here
-imports torch, and models and runs come without polars. Where a table or a folder cannot be read
-nothing is offered: the command itself says what is wrong with it.
+`kgprobe --install-completion` sets it up. Each key press waits for this module, so nothing here
+imports torch, and models and runs do not import polars. If a table or folder cannot be read, no
+completions are offered; the command itself reports the error.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ import typer
 
 
 def rows() -> list[dict[str, str]]:
-    """The table of models, the working folder's own first. Raises TableError."""
+    """Read the table of models; one in the working folder takes precedence. Raises TableError."""
     from kgprobe import experiments
 
     legal = experiments.read_schema(experiments.located("workflow/schemas/models.schema.json"))
@@ -21,7 +21,7 @@ def rows() -> list[dict[str, str]]:
 
 
 def folders() -> list[Path]:
-    """The folders of runs below results/ of the working folder."""
+    """Return the folders of runs in results/ of the working folder."""
     return sorted(path for path in Path("results").glob("*") if path.is_dir())
 
 
@@ -40,14 +40,14 @@ def runs() -> list[str]:
 
 
 def methods() -> list[str]:
-    """Methods of `kgprobe probe`: sentence, and what each kind of model has of it."""
+    """List the methods of `kgprobe probe`: sentence and its variants."""
     from kgprobe.questions import METHODS
 
     return list(METHODS)
 
 
 def prompts(ctx: typer.Context) -> list[str]:
-    """All templates, and the index of each that the benchmark of `--on` has."""
+    """List "templates" (all) and the template indices of the benchmark given by `--on`."""
     return _offered(lambda: _prompts(ctx.params.get("on")))
 
 
@@ -59,7 +59,7 @@ def _prompts(name: Any) -> list[str]:
 
 
 def items(ctx: typer.Context) -> list[str]:
-    """The items of the benchmark that was typed before."""
+    """List the items of the benchmark typed before."""
     return _offered(lambda: _items(ctx.params.get("benchmark")))
 
 
@@ -70,14 +70,14 @@ def _items(name: Any) -> list[str]:
 
 
 def forms() -> list[str]:
-    """What questions are exported as."""
+    """List the export formats."""
     from kgprobe.tables.exports import formats
 
     return list(formats.NAMES)
 
 
 def among(*names: str) -> Callable[[], list[str]]:
-    """Some words that are always the same."""
+    """Return a completion function for a fixed list of words."""
     return lambda: list(names)
 
 

@@ -1,4 +1,4 @@
-"""The workflow from the command line: is a configuration right, what does it cost, run it."""
+"""The workflow on the command line: validate a configuration, plan costs, verify data, run it."""
 
 import sys
 from dataclasses import asdict
@@ -12,9 +12,9 @@ from kgprobe.cli import screen
 from kgprobe.cli.asking import Json
 from kgprobe.stops import ENDED, passed_on
 
-#: what `run` does not know goes to Snakemake
+#: `run` passes unknown options on to Snakemake
 PASSED = {"allow_extra_args": True, "ignore_unknown_options": True}
-#: key of a context: the words behind `--`
+#: key in the context's metadata for the arguments after `--`
 BEHIND = "kgprobe.behind"
 Configs = Annotated[list[str] | None, typer.Argument(help="Merged into config/config.yaml.")]
 
@@ -101,8 +101,8 @@ def verify(configs: Configs = None, as_json: Json = False) -> None:
 
 
 class Passing(TyperCommand):
-    """A command that hands on what stands behind `--` as it is: of itself the parser drops the
-    sign, and with it where the values of an option before it end."""
+    """A command that passes the arguments after `--` through unchanged. By default the parser drops
+    the separator, which marks the end of the values of a preceding option."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         place = args.index("--") if "--" in args else len(args)
@@ -131,10 +131,10 @@ def run(
         from kgprobe.config import settings_of
 
         name, began = settings_of([config]).run.name, time.monotonic()
-        # --configfile takes every word up to the next option: a target behind it would be one
+        # --configfile takes every word up to the next option, including a target after it
         command = [sys.executable, "-m", "snakemake", *experiments.snakefile(), "--configfile",
                    experiments.located(config), "--cores", cores]  # fmt: skip
-        # `--forcerun RULE -- TARGET` keeps its target where what follows `--` comes first
+        # `--forcerun RULE -- TARGET` keeps its target if the arguments after `--` come first
         before, behind = context.args, context.meta[BEHIND]
         words = [*before, *behind] if "--" in behind else [*behind, *before]
         said = sys.stderr if as_json else None
@@ -142,7 +142,7 @@ def run(
         with passed_on(process) as signals:
             code = process.wait()
         if signals:
-            # in its first second Snakemake has not read what ends it with a line
+            # within its first second, Snakemake prints no message when stopped
             if code < 0 and len(signals) == 1:
                 print("kgprobe: stopped before the first job", file=sys.stderr)
             code = ENDED + signals[0]

@@ -1,4 +1,4 @@
-"""The command's output: tables at any width, JSON, progress, and errors in one line."""
+"""Console output of the commands: tables of any width, JSON, progress, and one-line errors."""
 
 import json
 import os
@@ -26,45 +26,45 @@ from rich.text import Text
 
 from kgprobe.stops import ENDED, terminated
 
-#: columns that stand side by side with two blanks between them
+#: number of columns up to which two spaces separate them
 MANY = 6
-#: characters of a line where the terminal says none
+#: line width if the terminal reports none
 NARROW = 80
-#: as many as there are
+#: upper limit of a whole-number option: effectively all
 ALL = 10**9
-#: as cells print numbers, of which there may be none
+#: number format of table cells; matches the empty cell, too
 NUMBER = re.compile(r"-?[\d.,]*(e[+-]\d+)?")
-#: the request was understood and cannot be done; the exit code of what is typed wrongly is 2
+#: exit code for a valid request that cannot be fulfilled; usage errors exit with 2
 FAILED = 1
-#: the exit code that shells give for Ctrl-C
+#: exit code that shells use for Ctrl-C
 STOPPED = 130
 
 
 def say(text: str) -> None:
-    """A line on stdout, as it is: paths stay whole at any width."""
+    """Print a line on stdout without wrapping, so that paths are not broken."""
     print(text)
 
 
 def note(text: str) -> None:
-    """A line on stderr, at once: what happens while nothing else is shown."""
+    """Print a line on stderr and flush it: the current activity while nothing else is shown."""
     print(text, file=sys.stderr, flush=True)
 
 
 def data(value: Any) -> None:
-    """`--json`: one JSON value on stdout, in escapes where its encoding may lack a letter."""
+    """Print one JSON value on stdout for `--json`, escaping non-ASCII characters unless UTF-8."""
     is_utf = "utf" in (getattr(sys.stdout, "encoding", "") or "").lower()
     print(json.dumps(value, indent=1, ensure_ascii=not is_utf, default=str))
 
 
 def table(rows: Iterable[Mapping[str, Any]], title: str = "") -> None:
-    """Rows with their keys as heads; long cells wrap where the terminal is narrow. An `n` of few
-    rows is marked, and the mark explained below."""
+    """Print rows with their keys as headers; long cells wrap on a narrow terminal. An `n` of few
+    items is marked, and the mark explained below."""
     lines = list(rows)
     if not lines:
         say("nothing")
         return
     console = _Tables(highlight=False)
-    if not console.width:  # of COLUMNS=0, where nothing would be printed
+    if not console.width:  # COLUMNS=0 would print nothing
         console.width = NARROW
     shown = Table(
         title=title or None, title_justify="left", box=None, pad_edge=False,
@@ -74,7 +74,7 @@ def table(rows: Iterable[Mapping[str, Any]], title: str = "") -> None:
         cells = [_cell(row[name]) for row in lines]
         shown.add_column(
             name, justify="right" if all(map(NUMBER.fullmatch, cells)) else "left",
-            # names that are to be typed stay whole where they leave half of the screen
+            # names that users have to type are not wrapped if they take at most half of the screen
             overflow="fold",
             no_wrap=name == next(iter(lines[0])) and max(map(len, cells)) <= console.width // 2,
         )  # fmt: skip
@@ -88,15 +88,14 @@ def table(rows: Iterable[Mapping[str, Any]], title: str = "") -> None:
 
 
 def format_n(row: Mapping[str, Any], digits: int = 1) -> str:
-    """The `n` behind a number that is printed with so many digits after the point, with the
-    report's mark where few rows stand behind it."""
+    """Format `n` of a value printed with `digits` decimals, with the report's few-items mark."""
     from kgprobe.tables.report import marks
 
     return f"{row['n']}{marks.few(row, digits)}"
 
 
 def explain(texts: Sequence[str]) -> None:
-    """A line for each mark that stands in one of these texts."""
+    """Print a line of explanation for each mark that occurs in one of these texts."""
     if texts:
         from kgprobe.tables.report import marks
 
@@ -112,14 +111,14 @@ def _cell(value: Any) -> str:
 
 @contextmanager
 def report_errors(as_json: bool = False) -> Iterator[None]:
-    """Expected errors as one message on stderr (with `--json` an object on stdout, too) and exit
-    code 1; unexpected ones stay a traceback. Ctrl-C and SIGTERM are one line, with the message of
-    the KeyboardInterrupt on how to go on."""
+    """Print expected errors as one message on stderr (with `--json` also as an object on stdout)
+    and exit with code 1; unexpected errors keep their traceback. Ctrl-C and SIGTERM print one line,
+    with the message of the KeyboardInterrupt on how to resume."""
     try:
         with terminated(lambda _: KeyboardInterrupt()):
             yield
     except typer.Exit:
-        # a RuntimeError, too: what a command ends with is no error of its own
+        # typer.Exit is a RuntimeError, too; how a command exits is not an error
         raise
     except KeyboardInterrupt as stop:
         print(": ".join(["kgprobe: stopped", *map(str, stop.args)]), file=sys.stderr)
@@ -130,7 +129,7 @@ def report_errors(as_json: bool = False) -> Iterator[None]:
         _refuse(f"{error.name} is not installed; run pip install "
                 "'kgprobe[workflow,sources,gguf]'", as_json)  # fmt: skip
     except BrokenPipeError:
-        # `| head` has read enough; what is still to be flushed goes nowhere
+        # `| head` has read enough; remaining output is discarded
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(ENDED + signal.SIGPIPE) from None
     except (ValueError, RuntimeError, OSError) as error:
@@ -145,22 +144,22 @@ def _refuse(message: str, as_json: bool) -> None:
 
 
 class _Tables(Console):
-    """A closed pipe is the caller's: rich would end the command with the exit code of an error."""
+    """A console that re-raises broken pipes: rich would exit with an error code."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
 
 
 class _Rate(ProgressColumn):
-    """Units per second, over the last 30 seconds."""
+    """Show units per second over the last 30 seconds."""
 
     def render(self, task: Task) -> Text:
         return Text(f"{task.speed:.3g}/s" if task.speed else "-/s")
 
 
 class RichBar:
-    """What `kgprobe.job.progress` gives, drawn by rich with rate and time left; where stderr is no
-    terminal, a line every ten seconds."""
+    """Progress bar for `kgprobe.job.progress`, drawn by rich with rate and time left; if stderr is
+    not a terminal, it prints a line every ten seconds."""
 
     every = 10.0
 
@@ -194,7 +193,7 @@ class RichBar:
 
 
 def whole(least: int) -> Callable[[str | int], int]:
-    """Reads an option that is a whole number; else a usage error that says what is legal."""
+    """Return a parser for a whole number of at least `least`, which raises usage errors."""
 
     def read(value: str | int) -> int:
         if not re.fullmatch(r"[+-]?[0-9]+", text := str(value).strip()) or int(text) < least:
@@ -205,7 +204,7 @@ def whole(least: int) -> Callable[[str | int], int]:
 
 
 def choose(value: str, legal: Sequence[str], what: str) -> str:
-    """`value`, which must be one of the legal ones; else a usage error that names the nearest."""
+    """Return `value` if it is valid; else raise a usage error that names the nearest valid one."""
     from kgprobe.experiments import nearest
 
     if value not in legal:

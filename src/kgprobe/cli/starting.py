@@ -1,4 +1,4 @@
-"""`kgprobe init`: the three files that a run on a table of facts of one's own begins with."""
+"""`kgprobe init`: write the three files for starting a run on a user-supplied table of facts."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ import typer
 from kgprobe.cli import names, screen
 from kgprobe.cli.asking import Json, check_model, import_library
 
-#: columns of the table of models that every row has
+#: columns that every row of the table of models has
 COLUMNS = ("model", "kind", "source", "revision", "dtype", "bos")
 METHOD = "sentence"
 Form = Literal["table", "rdf"]
@@ -67,7 +67,7 @@ def init(
             "run": {"name": name},
             "tables": {kind: f"{name}/{kind}.tsv" for kind in ("models", "experiments")},
             "sources": {"graphs": {graph: {"form": form, "files": [str(facts)]}}},
-            # those of config/config.yaml are between models that are not asked here
+            # the comparisons in config/config.yaml are between models that are not probed here
             "comparisons": [],
         }
         text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=1000)
@@ -97,7 +97,7 @@ def init(
 
 
 def _graph(name: str) -> str:
-    """The name of the graph: that of the run, in small letters and without hyphens."""
+    """Return the name of the graph: the run's name in lowercase with underscores for hyphens."""
     from kgprobe.files import ROOT
     from kgprobe.settings.sources import GraphName
     from kgprobe.workflow.benchmarks import check_names
@@ -116,8 +116,8 @@ def _graph(name: str) -> str:
 
 
 def _facts(graph: str, path: Path) -> tuple[Form, dict[str, int]]:
-    """The form of a file of facts, and what a run would read of it. Raises ValueError for what is
-    wrong with it."""
+    """Return the format of a file of facts and the counts that a run would read from it. Raises
+    ValueError for an invalid file."""
     from kgprobe.settings.sources import OwnGraph
     from kgprobe.settings.types import LANGUAGES
     from kgprobe.sources import rdf_forms
@@ -140,7 +140,7 @@ def _facts(graph: str, path: Path) -> tuple[Form, dict[str, int]]:
 
 
 def _model(model: str) -> dict[str, str]:
-    """The row of the table of models for what `--model` names."""
+    """Return the row of the table of models for the value of `--model`."""
     from kgprobe.experiments import KINDS_OF_METHOD
 
     rows = {row["model"]: row for row in names.rows()}
@@ -162,13 +162,13 @@ def _model(model: str) -> dict[str, str]:
 
 
 def _table(row: dict[str, str]) -> str:
-    """A table of one row, its cells separated by tabs."""
+    """Format a tab-separated table of one row."""
     return "\t".join(row) + "\n" + "\t".join(row.values()) + "\n"
 
 
 @contextlib.contextmanager
 def _new_folder(name: str) -> Iterator[Path]:
-    """A folder that appears whole or not at all."""
+    """Create a folder that appears complete or not at all."""
     folder = Path(f".{name}.{os.getpid()}.part")
     try:
         folder.mkdir()

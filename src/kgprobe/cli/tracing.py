@@ -1,5 +1,5 @@
-"""`kgprobe trace`: from a printed number to its rows, its questions, what was answered, and the
-files behind it with their hashes; from a claim to its verdict and the rows behind that."""
+"""`kgprobe trace`: from a printed number to its rows, questions, answers, and input files with
+their hashes; from a claim to its verdict and the rows behind it."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ from kgprobe.cli.comparing import PAPERS, run_folder
 if TYPE_CHECKING:
     import polars as pl
 
-#: endings of the metrics over a split of the facts, which no file of a run holds
+#: suffixes of the metrics over a split of the facts, which no file of a run records
 SPLITS = ("trained-on", "held-out")
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
 Where = Annotated[
@@ -81,7 +81,7 @@ def trace(
 
 
 def _pairs(where: list[str]) -> dict[str, str]:
-    """`--where` by dimension. Raises ValueError."""
+    """Parse `--where` into values by dimension. Raises ValueError."""
     from kgprobe.contracts import RESULTS
     from kgprobe.experiments import nearest
 
@@ -98,7 +98,7 @@ def _pairs(where: list[str]) -> dict[str, str]:
 
 
 def _describe_unknown(folder: Path, pairs: Mapping[str, str]) -> str:
-    """What a run has instead of a value of `--where` that it has not."""
+    """Describe the values that a run has for a key, if it lacks the value given in `--where`."""
     from kgprobe.experiments import nearest
     from kgprobe.tables import results
 
@@ -112,7 +112,7 @@ def _describe_unknown(folder: Path, pairs: Mapping[str, str]) -> str:
 
 
 def _tables(folder: Path) -> list[Path]:
-    """The files of RESULTS of a run: one of each paper, and of what stands beside them."""
+    """Return a run's files of RESULTS: one of each paper, and other tables of this contract."""
     from kgprobe import schema
 
     return [
@@ -123,7 +123,7 @@ def _tables(folder: Path) -> list[Path]:
 
 
 def _rows(path: Path, number: str, pairs: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """RESULTS of a file whose value is printed so, with as many decimals as it has."""
+    """Yield rows of RESULTS whose value, rounded to the decimals of `number`, equals it."""
     import polars as pl
 
     from kgprobe.tables import results
@@ -137,7 +137,7 @@ def _rows(path: Path, number: str, pairs: Mapping[str, str]) -> Iterator[dict[st
 
 
 def _claim(folder: Path, name: str, pairs: Mapping[str, str]) -> dict[str, Any]:
-    """A row of CLAIMS, the rows of RESULTS behind it that fit `pairs`, and the files of these."""
+    """Return a row of CLAIMS, the rows of RESULTS behind it that match `pairs`, and their files."""
     import polars as pl
 
     from kgprobe import schema
@@ -168,7 +168,7 @@ def _claim(folder: Path, name: str, pairs: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _files(folder: Path, table: Path, row: Mapping[str, Any]) -> list[dict[str, str]]:
-    """The files that a number was computed from, with the hashes that they had then."""
+    """Return the files that a number was computed from, with the hashes recorded at that time."""
     from kgprobe import schema
 
     inputs = schema.provenance(table).get("inputs")
@@ -183,10 +183,10 @@ def _files(folder: Path, table: Path, row: Mapping[str, Any]) -> list[dict[str, 
 
 
 def _state(folder: Path, name: str, recorded: object) -> dict[str, str]:
-    """A file with the hash it had, and whether it still has it."""
+    """Return a file with its recorded hash and whether it is unchanged."""
     from kgprobe.job import sha256
 
-    # the run's folder may lie elsewhere now, or be a copy: first a path below results/RUN/
+    # the run's folder may have been moved or copied: look first for a path below results/RUN/
     places = (folder / name, folder.joinpath(*Path(name).parts[2:]), Path(name))
     path, state = next((p for p in places if p.is_file()), None), "gone"
     if path:
@@ -195,8 +195,8 @@ def _state(folder: Path, name: str, recorded: object) -> dict[str, str]:
 
 
 def _questions(folder: Path, row: Mapping[str, Any], most: int) -> list[dict[str, Any]]:
-    """The first questions behind a number, with the answers of its probe; none for a subset of the
-    benchmark that it does not define (`_subset`)."""
+    """Return the first questions behind a number, with the answers of its probe; empty for a subset
+    of the benchmark that the run does not define (`_subset`)."""
     from kgprobe.questions import benchmark
     from kgprobe.tables import slices
 
@@ -206,7 +206,7 @@ def _questions(folder: Path, row: Mapping[str, Any], most: int) -> list[dict[str
         return []
     bench = benchmark(place)
     items = bench.items.filter(relation=row["group"]) if row["group"] else bench.items
-    if row["paper"] == "ontoprobe":  # its other rows are for training and choosing
+    if row["paper"] == "ontoprobe":  # the other rows are for training and selection
         items = items.filter(role="test")
     if row["slice"]:
         items = slices.items_of(
@@ -220,14 +220,14 @@ def _questions(folder: Path, row: Mapping[str, Any], most: int) -> list[dict[str
 
 
 def _subset(row: Mapping[str, Any]) -> str:
-    """The part of a benchmark that a number is of: its slice, or the metric of facts that control
-    models were trained on, and were not."""
+    """Return the subset of a benchmark that a number covers: its slice, or the metric over the
+    trained-on or held-out facts of control models."""
     return str(row["slice"] or (row["metric"] if row["metric"].endswith(SPLITS) else ""))
 
 
 def _answers(folder: Path, row: Mapping[str, Any]) -> "pl.DataFrame":
-    """The rows of JUDGED behind a number, as far as its dimensions tell; none of a baseline, of an
-    aggregation that is not the probe's own, of a configuration that the number does not name."""
+    """Return the rows of JUDGED behind a number, as far as its dimensions identify them; empty for
+    a baseline, an aggregation other than the probe's own, or an unnamed configuration."""
     import polars as pl
 
     from kgprobe.contracts import GIVEN_UNDER
@@ -251,8 +251,8 @@ def _answers(folder: Path, row: Mapping[str, Any]) -> "pl.DataFrame":
 def _question(
     item: Mapping[str, Any], options: Mapping[tuple[str, int], str], judged: "pl.DataFrame"
 ) -> dict[str, Any]:
-    """A question, its right answers, what came first under each template, and what that is worth:
-    hit, and the margin of the right answer where its score is known."""
+    """Return a question, its gold answers and, for each template, the top answer, its hit, and the
+    margin of the gold answer where its score is known."""
     right = [options[item["candidates"], i] for i in item["answers"]]
     question = {"item": item["item"], "subject": item["subject"], "right": right}
     rows = judged.filter(item=item["item"])
@@ -299,8 +299,8 @@ def _bounds(row: Mapping[str, Any]) -> str:
 
 
 def _say(rows: list[dict[str, Any]], digits: int, most: int) -> None:
-    """The rows of a number that was printed with so many digits after the point, and of each as
-    many of its questions as were asked for, at most."""
+    """Print the rows of a number, printed with `digits` decimals, and up to `most` of the questions
+    behind each."""
     for row in rows:
         screen.say(_where(row))
         share = "" if row["denominator"] is None else f" = {row['numerator']}/{row['denominator']}"

@@ -1,13 +1,13 @@
-"""What the answers themselves do to an accuracy: priors of options, permuted golds, skewed golds.
+"""Effects of the answer distribution on accuracy: option priors, permuted golds, skewed golds.
 
-A prior is what a model gives an option whatever the question. Subtracting its mean over other
-questions uses their texts and no label, and it helps where answers are balanced: then a model that
-favors some options is wrong more often than it need be. (Subtracting the mean over all questions
-but the own one gives the ranking that subtracting the mean over all gives: nothing is held out.)
+A prior is the score that a model gives an option regardless of the question. Subtracting its mean
+over other questions uses their texts and no label, and it helps where answers are balanced: there a
+model that favors some options is wrong more often than necessary. (Subtracting the mean over all
+other questions gives the same ranking as subtracting the mean over all: nothing is held out.)
 
-Permuted golds tell what the distributions alone give. With the golds of a relation permuted, the
-expected accuracy is the sum over options of (fraction of questions that are answered so) times
-(fraction of questions whose gold it is), whatever the model knows.
+Permuted golds show the accuracy due to the distributions alone. With the golds of a relation
+permuted, the expected accuracy is the sum over options of (fraction of questions with this answer)
+times (fraction of questions with this gold), whatever the model knows.
 """
 
 from collections.abc import Sequence
@@ -26,10 +26,10 @@ PERMUTATIONS = 200
 
 
 def folds(subjects: Sequence[str], seed: int, relation: str, number: int = FOLDS) -> Ints:
-    """The fold of each question: a subject's questions lie in one, folds differ by one subject.
+    """Assign a fold to each question: subjects are kept whole, folds differ by at most one subject.
 
-    Subjects go round in the order of their keys under `seed`, so that two subjects are never in one
-    fold while another fold is empty.
+    Subjects are dealt out in turn, ordered by their keys under `seed`, so that two subjects are
+    never in one fold while another fold is empty.
     """
     order = sorted(set(subjects), key=lambda s: (hash_key(seed, "prior fold", relation, s), s))
     place = {subject: i % number for i, subject in enumerate(order)}
@@ -37,10 +37,10 @@ def folds(subjects: Sequence[str], seed: int, relation: str, number: int = FOLDS
 
 
 def prior_corrected(scores: Floats, fold: Ints) -> Floats:
-    """Log-probabilities (questions x options) less each option's mean over the other folds.
+    """Subtract from each option's log-probabilities its mean over the other folds.
 
-    NaN in `scores`: a question does not offer the option. NaN in what is returned, too, where no
-    question of another fold offers it: there is no prior, which is not a prior of zero.
+    `scores` (questions x options): NaN means that a question does not offer the option. The result
+    is also NaN if no question of another fold offers it: a missing prior is not a prior of zero.
     """
     corrected = np.full(scores.shape, np.nan)
     offered = ~np.isnan(scores)
@@ -56,28 +56,27 @@ def prior_corrected(scores: Floats, fold: Ints) -> Floats:
 def permute_golds(
     answered: Floats, golds: Floats, seed: int, draws: int = PERMUTATIONS
 ) -> tuple[Floats, float]:
-    """(sum of hits in each of `draws` permutations of the golds, its expectation), of one relation.
+    """Return (sum of hits in each permutation of a relation's golds, its expectation).
 
-    `answered` (questions x options): 1 at the option in first place, shared among those that tie
-    and among the templates of a question; `golds` (questions x options): 1 at each correct option.
-    Questions keep their answers and get each other's golds. Raises ValueError for shapes that
-    differ.
+    `answered` (questions x options): 1 at the top-ranked option, split among ties and among the
+    templates of a question; `golds` (questions x options): 1 at each correct option. Questions keep
+    their answers and get each other's golds. Raises ValueError for shapes that differ or are empty.
     """
     if answered.shape != golds.shape or not len(answered):
         raise ValueError(f"answers {answered.shape} and golds {golds.shape} of no, or other, items")
     generator = np.random.default_rng(seed)
     orders = generator.permuted(np.tile(np.arange(len(golds)), (draws, 1)), axis=1)
     question, option = np.nonzero(answered)
-    # sums, not matrix products: those add up in an order that follows the number of cores
+    # sums, not matrix products, whose order of addition depends on the number of cores
     hits = (golds[orders[:, question], option] * answered[question, option]).sum(axis=1)
     expected = float((answered.sum(axis=0) * golds.sum(axis=0)).sum()) / len(golds)
     return np.asarray(hits, dtype=np.float64), expected
 
 
 def zipf_sample(answers: Sequence[str], ids: Sequence[str], seed: int, relation: str) -> Bools:
-    """Which questions of a relation stay when the r-th answer keeps 1/r of its questions.
+    """Subsample the questions of a relation: the r-th answer keeps 1/r of its questions.
 
-    Answers are ranked, and their questions chosen, by keys under `seed`. Shares are rounded down
+    Answers are ranked, and their questions chosen, by keys under `seed`. Counts are rounded down
     along their running sum, so that rounding loses less than one question of a relation.
     """
 
@@ -90,6 +89,6 @@ def zipf_sample(answers: Sequence[str], ids: Sequence[str], seed: int, relation:
         rows = [i for i, a in enumerate(answers) if a == answer]
         rows.sort(key=lambda i: key("zipf item", ids[i]))
         before, exact = exact, exact + len(rows) / rank
-        # a sum of fractions that is a whole number may lie a hair below it
+        # a sum of fractions that equals a whole number may fall slightly below it
         kept[rows[: int(exact + 1e-9) - int(before + 1e-9)]] = True
     return kept

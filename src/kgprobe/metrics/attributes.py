@@ -22,13 +22,13 @@ from kgprobe.metrics.sums import ordered_mean, ordered_sum
 KEYS = (1, 3, 5)
 ALL = "all"
 ENTITY = "entity_centric"
-#: no triple is a condition of another one, so there is no partial score
+#: benchmarks in which no triple is a condition of another one: no partial score
 WITHOUT_PARTIAL = (ENTITY, "bias")
 
 _A0, _A1, _A2 = (pl.col(f"a{i}") for i in range(3))
 _EITHER = pl.max_horizontal("a0", "a1")
 #: benchmark -> triples of an example, numerator, denominator; equation numbers are the paper's.
-#: entity_centric has any number of triples (3: their mean)
+#: entity_centric has any number of triples (equation 3: their mean)
 EQUATIONS: dict[str, tuple[int, pl.Expr, pl.Expr]] = {
     "symmetry": (2, _A0 * _A1, _EITHER),  # 2
     "asymmetry": (2, _A0 * (1 - _A1), pl.lit(1.0)),  # 4; a1 is the reversed probe
@@ -48,13 +48,13 @@ def fractions(
     ambiguous_denominator: str = "or",
     patterns: bool = False,
 ) -> pl.DataFrame:
-    """Numerator and denominator of every example.
+    """Compute the numerator and denominator of every example.
 
     `alphas`: benchmark, example, pattern, position, alpha (null: missing) and the columns `by`.
-    Gives benchmark, `by`, example, pattern, numerator, denominator, partial (the partial score,
-    null where there is none), missing; an example with a missing triple has null in all of them.
-    With `patterns` an example of entity_centric counts once per relation. Raises ValueError for an
-    unknown benchmark, an alpha outside [0, 1] or a triple that stands twice.
+    Returns benchmark, `by`, example, pattern, numerator, denominator, partial (the partial score,
+    null where there is none), missing; an example with a missing triple has null in the first three
+    values. With `patterns` an example of entity_centric counts once per relation. Raises ValueError
+    for an unknown benchmark, an alpha outside [0, 1] or a duplicate triple.
     """
     _check(alphas, by, ambiguous_denominator)
     frames = []
@@ -92,10 +92,10 @@ def _fractions(rows: pl.DataFrame, by: Sequence[str], name: str, denominator: st
 
 
 def _entity_fractions(rows: pl.DataFrame, by: Sequence[str], patterns: bool) -> pl.DataFrame:
-    """The mean over the entity's triples, of all relations together or of each."""
+    """Average over the entity's triples, of all relations together or of each relation."""
     keys = ["benchmark", *by, "example", *(["pattern"] if patterns else [])]
     pattern = [] if patterns else [pl.lit(ALL).alias("pattern")]
-    # the order of the sum is part of the result's last bits
+    # the order of summation affects the last bits of the result
     wide = rows.sort("position").group_by(keys, maintain_order=True).agg(
         ordered_mean("alpha").alias("numerator"), pl.col("alpha").is_null().any().alias("missing")
     )  # fmt: skip
@@ -132,15 +132,15 @@ def measure(
     seed: int = 0,
     ambiguous_denominator: str = "or",
 ) -> pl.DataFrame:
-    """The metric of every benchmark and setting `by`, or also of every pattern.
+    """Compute the metric of every benchmark and setting `by`, and optionally of every pattern.
 
-    Gives benchmark, `by`, pattern ("all"), value_pooled (sum of numerators over sum of
+    Returns benchmark, `by`, pattern ("all"), value_pooled (sum of numerators over sum of
     denominators), value_mean (mean of the ratios of defined examples), numerator, denominator,
     examples (none of their triples missing), undefined (denominator 0, dropped), missing, low,
-    high, interval, partial (mean partial score of the examples). A value without defined example
-    is null. The interval is Wilson's on (numerator, denominator); a bootstrap over examples where
-    scores are fractional by nature: entity_centric, and `kind` = token_mean or `pooling` = mean
-    among `by`. Where all its replicates are the same, Wilson's takes its place, by name, too.
+    high, interval, partial (mean partial score of the examples). A value without a defined example
+    is null. The interval is Wilson's on (numerator, denominator), or a bootstrap over examples
+    where scores are fractional: entity_centric, and `kind` = token_mean or `pooling` = mean among
+    `by`. If all bootstrap replicates are equal, Wilson's interval replaces it, named as such.
     """
     rows = fractions(alphas, by, ambiguous_denominator)
     frames = [_measured(rows.with_columns(pattern=pl.lit(ALL)), by, seed)]
@@ -181,6 +181,6 @@ def _bounds(
     if row["benchmark"] == ENTITY or how & {"token_mean", "mean"}:
         sums = defined.select("numerator", "denominator").to_numpy()
         _, bounds = bootstrap(sums, seed=seed).ratio(0, 1)
-    # sums of fractions may differ from their limits in the last bit
+    # sums of fractions may exceed their limits in the last bit
     right, n = min(row["numerator"], row["denominator"]), row["denominator"]
     return bounds or (*wilson(right, n), "wilson")

@@ -1,21 +1,22 @@
-"""The one bootstrap: percentile intervals of means, ratios of sums and their paired differences.
+"""Bootstrap percentile intervals of means, ratios of sums and their paired differences.
 
     boot = bootstrap(values, strata=relations)      items x columns (models, metrics); values 0..1
-    boot.mean(0), boot.interval(0)                  of all items, Wilson's where no draw differs
-    boot.mean(0, boot.macro()), boot.interval(0, boot.macro())    every relation the same
-    boot.difference(0, 1)                           paired: one draw for all columns
+    boot.mean(0), boot.interval(0)                  all items; Wilson's if all draws are equal
+    boot.mean(0, boot.macro()), boot.interval(0, boot.macro())    every relation weighs the same
+    boot.difference(0, 1)                           paired: the same draws for all columns
     boot.ratio(0, 1)                                sum of column 0 over sum of column 1
 
-Stratified: units are drawn within their stratum. One stratum's draws depend on the seed, its name
-and its size alone, so they are the same for every model and template (differences are paired, over
-several calls, too) and do not change when another stratum is added. Of n units n - 1 are drawn, and
-count n / (n - 1) each: n of n vary by (n - 1)/n of what they should (Rao and Wu 1988, Resampling
-inference with complex survey data). Strata of one unit, which alone would never vary, are drawn as
-if they were one stratum (Cochran 1977, Sampling techniques, section 5A.12), so that their draws
-depend on which strata these are. Percentiles reach as much further as Student's t is wider than the
-normal distribution (Hesterberg 2015, What teachers should know about the bootstrap).
-Clustered: with `clusters`, whole groups of units (a relation's, an entity's, a configuration's) are
-drawn, and the mean is still that of units. Values that are one per cluster (the mean of a relation)
+Stratified: units are drawn within their stratum. The draws of a stratum depend only on the seed,
+its name and its size, so they are the same for every model and template (differences are paired,
+also across calls) and do not change when another stratum is added. Of n units, n - 1 are drawn and
+weigh n / (n - 1) each, because n of n have a variance of (n - 1)/n of the true one (Rao and Wu
+1988, Resampling inference with complex survey data). Strata of one unit, which alone would not
+vary, are drawn as one stratum (Cochran 1977, Sampling techniques, section 5A.12), so their draws
+depend on which strata these are. Percentiles are widened by the ratio of Student's t to the normal
+distribution (Hesterberg 2015, What teachers should know about the bootstrap).
+
+Clustered: with `clusters`, whole groups of units (of a relation, an entity, a configuration) are
+drawn, and the mean is still over units. Values that are one per cluster (the mean of a relation)
 need no `clusters`: they are the units.
 """
 
@@ -31,7 +32,7 @@ from kgprobe.sampling import hash_key
 
 Numbers = NDArray[np.float64]
 DRAWS = 2000
-#: units of a stratum whose draws are kept beside others'
+#: size up to which the draws of many strata are cached
 SMALL = 1000
 
 
@@ -41,23 +42,23 @@ class Bootstrap:
     of units."""
 
     strata: list[str]
-    counts: Numbers  #: what was drawn and is not 0, units or clusters: strata x (columns + 1)
+    counts: Numbers  #: number of nonzero units or clusters drawn: strata x (columns + 1)
     sums: Numbers  #: strata x (columns + 1)
     drawn: Numbers  #: draws x strata x (columns + 1)
     kind: str = "bootstrap"
 
     @property
     def sizes(self) -> Numbers:
-        """Units, per stratum."""
+        """Number of units per stratum."""
         return np.asarray(self.sums[:, -1])
 
     def macro(self) -> Numbers:
-        """Weights under which every stratum counts the same."""
+        """Return weights (one per stratum) under which every stratum counts the same."""
         return np.asarray(1.0 / self.sizes)
 
     def degrees_of_freedom(self, below: int = -1, weights: Numbers | None = None) -> float:
-        """Degrees of freedom of a mean, or of a ratio over the sum of column `below`: what is drawn
-        less its strata (those of one unit are one), and less than what counts in that sum."""
+        """Degrees of freedom of a mean, or of a ratio over the sum of column `below`: units drawn
+        minus strata (those of one unit are one), and less than the nonzero units in that sum."""
         used = self.counts if weights is None else self.counts[weights > 0]
         drawn = (used[:, -1] - 1).sum() + max(0, (used[:, -1] == 1).sum() - 1)
         return float(max(1, min(drawn, used[:, below].sum() - 1)))
@@ -67,17 +68,17 @@ class Bootstrap:
         return float(_ratio(self.sums, column, -1, weights))
 
     def draws(self, column: int = 0, weights: Numbers | None = None) -> Numbers:
-        """`mean` in every draw."""
+        """Return `mean` in every draw."""
         return _ratio(self.drawn, column, -1, weights)
 
     def interval(
         self, column: int = 0, weights: Numbers | None = None, is_proportion: bool = False
     ) -> Interval:
-        """95 % bounds of `mean`, whose units lie in 0..1.
+        """Return 95 % bounds of `mean`, for units in 0..1.
 
-        Wilson's for a proportion of units (each right or wrong, all weighing the same), and where
-        all draws are the same: all right, all wrong, one unit say nothing of what others would
-        show. A mean of values in 0..1 varies at most as a proportion does.
+        Wilson's interval for a proportion of units (each right or wrong, all weighing the same),
+        and if all draws are equal: all right, all wrong or one unit have no spread to resample. The
+        variance of a mean of values in 0..1 is at most that of a proportion.
         """
         degrees = self.degrees_of_freedom(weights=weights)
         bounds = of_draws(self.draws(column, weights), self.kind, degrees)
@@ -90,9 +91,10 @@ class Bootstrap:
     def difference(
         self, column: int, other: int, weights: Numbers | None = None
     ) -> tuple[float, Interval | None]:
-        """Mean of `column` minus mean of `other`, and the interval of the paired difference.
+        """Return the mean of `column` minus that of `other`, and the interval of the paired
+        difference.
 
-        None where the difference is the same in every draw: nothing fits such a quantity.
+        The interval is None if the difference is the same in every draw.
         """
         gap = self.draws(column, weights) - self.draws(other, weights)
         value = self.mean(column, weights) - self.mean(other, weights)
@@ -101,10 +103,10 @@ class Bootstrap:
     def ratio(
         self, above: int, below: int, less: int | None = None
     ) -> tuple[float, Interval | None]:
-        """Sum of column `above` over that of `below`; None where no draw differs. With `less` the
-        sum of that column is taken from the one above: a paired difference.
+        """Return the sum of column `above` over that of `below`, and its interval (None if all
+        draws are equal). `less`: column whose ratio over `below` is subtracted (paired difference).
 
-        Draws in which the lower sum is 0 do not count. Raises ValueError where it is 0 already.
+        Draws with a denominator of 0 do not count. Raises ValueError if the observed one is 0.
         """
         if self.sums[:, below].sum() == 0:
             raise ValueError("a ratio over a sum of 0 is not defined")
@@ -127,10 +129,10 @@ def bootstrap(
 ) -> Bootstrap:
     """Resample `values` (units x columns, or one column).
 
-    `strata`: a stratum's name per unit (default: one stratum). `clusters`: a cluster's name per
-    unit, inside its stratum. Units must come in an order that is the same in every call (sorted by
-    item); clusters are sorted by name here. Raises ValueError when lengths differ or nothing is
-    there.
+    `strata`: the name of each unit's stratum (default: one stratum). `clusters`: the name of each
+    unit's cluster, within its stratum. Units must be in the same order in every call (sorted by
+    item); clusters are sorted by name here. Raises ValueError if lengths differ or there are no
+    values.
     """
     values = np.asarray(values, dtype=float)
     values = values[:, None] if values.ndim == 1 else values
@@ -165,7 +167,7 @@ def bootstrap(
 def of_draws(
     values: Numbers, kind: str = "bootstrap", degrees_of_freedom: float = np.inf
 ) -> Interval | None:
-    """Percentile bounds of draws; None where there are none or all are the same."""
+    """Return percentile bounds of draws, or None if there are none or all are equal."""
     if not len(values):
         return None
     low, high = percentile(values, degrees_of_freedom)
@@ -173,11 +175,10 @@ def of_draws(
 
 
 def mean_of_ratios(sums: Numbers, weights: Numbers) -> Numbers:
-    """Weighted mean of the ratios (means, where the lower column counts units) of columns in
-    strata. `sums` (..., strata, 2 x columns + 1): those of the upper columns, then of the lower
-    ones; `weights`: strata x columns. A ratio over a sum of 0 does not count; where none counts the
-    mean is nan.
-    """
+    """Weighted mean of ratios over columns and strata (means, if the denominators count units).
+    `sums` (..., strata, 2 x columns + 1): numerators, then denominators, then unit counts;
+    `weights`: strata x columns. A ratio over a sum of 0 does not count; if none counts, the mean is
+    nan."""
     count = weights.shape[1]
     above, below = sums[..., :count], sums[..., count : 2 * count]
     held = weights * (below > 0)
@@ -187,14 +188,14 @@ def mean_of_ratios(sums: Numbers, weights: Numbers) -> Numbers:
 
 
 def _ratio(sums: Numbers, above: int, below: int, weights: Numbers | None = None) -> Numbers:
-    """Ratio of weighted sums over strata (the axis before the last)."""
+    """Return the ratio of weighted sums over strata (the second-to-last axis)."""
     w = np.ones(sums.shape[-2]) if weights is None else weights
     top, bottom = (w * sums[..., above]).sum(axis=-1), (w * sums[..., below]).sum(axis=-1)
     return np.asarray(top / bottom)
 
 
 def _weights(size: int, draws: int, seed: int) -> NDArray[np.uint8]:
-    """How often each unit (row) comes in every draw."""
+    """Return how often each unit (row) occurs in every draw."""
     return (_of_small if size <= SMALL else _of_large)(size, draws, seed)
 
 
@@ -202,14 +203,14 @@ def _resampled(size: int, draws: int, seed: int) -> NDArray[np.uint8]:
     return np.ascontiguousarray(resamples(size, draws, seed).T, np.uint8)
 
 
-# kept for the next metric: of a large stratum there may be memory for one matrix
+# cached for the next metric; for large strata memory may allow only one matrix
 _of_small, _of_large = lru_cache(maxsize=64)(_resampled), lru_cache(maxsize=1)(_resampled)
 
 
 def _summed(
     rows: Numbers, owner: NDArray[np.str_], clusters: NDArray[np.str_]
 ) -> tuple[Numbers, NDArray[np.str_]]:
-    """Sums per cluster and the stratum of each. Raises ValueError for one in two strata."""
+    """Return each cluster's sums and stratum. Raises ValueError for a cluster in two strata."""
     names, place = np.unique(clusters, return_inverse=True)
     strata = np.empty(len(names), dtype=owner.dtype)
     strata[place] = owner

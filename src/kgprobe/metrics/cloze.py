@@ -1,6 +1,6 @@
 """Metrics of items with several golds and tied ranks: R@K, MRR, MRRa (OntoProbe, sec. 3.1.3).
 
-Ties fall in random order and every value is its expectation, so that MRR is never below R@1.
+Ties are broken at random and every value is its expectation, so that MRR is never below R@1.
 """
 
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Items:
-    """Values per item, all in 0 .. 1: `hits` and `recall` by K, reciprocal ranks.
+    """Metric values per item, all in 0 .. 1: `hits` and `recall` by K, reciprocal ranks.
 
     mrr: of the best gold. mrra: reciprocal of the mean gold rank. filtered: mean over golds, each
-    ranked without the others. ceiling: what mrra is at most, 2 / (golds + 1).
+    ranked without the others. ceiling: maximum of mrra, 2 / (golds + 1).
     """
 
     hits: dict[int, Numbers]
@@ -31,7 +31,7 @@ class Items:
 
 
 def values(best: Counts, worst: Counts, starts: Counts, ks: tuple[int, ...] = (1, 5)) -> Items:
-    """Metrics of items whose golds lie one after another from `starts` on (flat rank ranges)."""
+    """Compute metrics of items from rank ranges of golds, those of each item from `starts` on."""
     best, worst = np.asarray(best, dtype=np.int64), np.asarray(worst, dtype=np.int64)
     starts = np.asarray(starts, dtype=np.int64)
     golds = np.diff(starts, append=len(best))
@@ -54,7 +54,7 @@ def values(best: Counts, worst: Counts, starts: Counts, ks: tuple[int, ...] = (1
 
 
 def at_ranks(ranks: Numbers, starts: Counts, ks: tuple[int, ...] = (1, 5)) -> Items:
-    """Metrics of items whose golds have one rank each, which golds may share (mean of a tie)."""
+    """Compute metrics of items from one rank per gold; tied golds share their mean rank."""
     ranks, starts = np.asarray(ranks, dtype=float), np.asarray(starts, dtype=np.int64)
     golds = np.diff(starts, append=len(ranks))
     owner = np.repeat(np.arange(len(starts)), golds)
@@ -65,7 +65,7 @@ def at_ranks(ranks: Numbers, starts: Counts, ks: tuple[int, ...] = (1, 5)) -> It
     above = np.maximum.accumulate(np.where(fresh, np.arange(len(ordered)), 0)) - starts[of]
     number = np.cumsum(fresh)
     same = np.bincount(number)[number]
-    # without the others that share a place, the mean of the tie is lower by half of them
+    # without the other golds tied with it, the mean rank of the tie is lower by half their number
     alone = np.empty(len(ordered))
     alone[order] = 1.0 / (ordered - above - (same - 1) / 2)
     return Items(
@@ -79,7 +79,7 @@ def at_ranks(ranks: Numbers, starts: Counts, ks: tuple[int, ...] = (1, 5)) -> It
 
 
 def _without_others(best: Counts, worst: Counts, owner: Counts) -> Numbers:
-    """Expected reciprocal rank of every gold when the other golds of its item are taken away."""
+    """Return the expected reciprocal rank of every gold without the other golds of its item."""
     order = np.lexsort((best, owner))
     b, w, o = best[order], worst[order], owner[order]
     fresh = np.r_[True, (o[1:] != o[:-1])]

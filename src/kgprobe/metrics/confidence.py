@@ -1,7 +1,7 @@
-"""What the probabilities of options are worth: calibration errors, and when to say nothing.
+"""Calibration of option probabilities: calibration error and abstention.
 
 The confidence of an answer is the largest probability among its options, a softmax over their
-scores. Where several options tie for it, the answer is right with the chance of the tie.
+scores. If several options tie for it, the hit is the chance of picking a gold one.
 """
 
 import numpy as np
@@ -13,30 +13,28 @@ BINS = 10
 
 
 def bins_of(confidence: Floats) -> NDArray[np.int64]:
-    """The number of each confidence's bin: (low, high] of equal width, 0 in the first (Guo et al.
-    2017, section 2). Raises ValueError for what is no probability.
-    """
+    """Assign each confidence to a bin: (low, high] of equal width, 0 in the first (Guo et al. 2017,
+    section 2). Raises ValueError for values outside [0, 1]."""
     if (confidence < 0).any() or (confidence > 1 + 1e-9).any():
         raise ValueError("a confidence is no probability")
     return np.asarray(np.clip(np.ceil(confidence * BINS) - 1, 0, BINS - 1), dtype=np.int64)
 
 
 def expected_calibration_error(gaps: Floats) -> float:
-    """Mean distance of confidence and hits over the bins, weighed by their answers, 0 to 1 (Guo et
-    al. 2017, equation 3). `gaps`: per bin, the sum of confidence less hits over the number of all
-    answers.
-    """
+    """Expected calibration error: mean distance of confidence and accuracy over bins, weighted by
+    size (Guo et al. 2017, equation 3), 0 to 1. `gaps`: per bin, the sum of confidence minus hits
+    over the number of all answers."""
     return float(np.abs(gaps).sum())
 
 
 def calibration_interval(gaps: Floats, draws: Floats) -> tuple[float, float]:
-    """95 % bounds of the expected calibration error over fixed bins.
+    """Return 95 % bounds of the expected calibration error over fixed bins.
 
-    `gaps`: as above; `draws` (draws x bins): the same in every resample. A bin's distance cannot be
-    negative, so that noise adds up to sqrt(2 / pi) of its standard error where confidence and hits
-    agree. Percentiles of resamples have that bias twice and need not even hold the error itself.
-    The lower bound takes it off each bin whose gap is within two standard errors of 0, the upper
-    one is right without.
+    `gaps`: see `expected_calibration_error`; `draws` (draws x bins): the same in every resample. A
+    bin's distance cannot be negative, so noise adds a bias of sqrt(2 / pi) of its standard error
+    where confidence and hits agree. Percentiles of resamples have that bias twice and may not even
+    contain the error itself. The lower bound subtracts it for each bin whose gap is within two
+    standard errors of 0; the upper bound is correct without.
     """
     errors, value = draws.std(axis=0), expected_calibration_error(gaps)
     bias = np.sqrt(2 / np.pi) * float(errors[np.abs(gaps) < 2 * errors].sum())
@@ -45,10 +43,10 @@ def calibration_interval(gaps: Floats, draws: Floats) -> tuple[float, float]:
 
 
 def abstention_threshold(confidence: Floats, hits: Floats) -> float:
-    """The confidence from which answering pays: it makes right less wrong answers the most.
+    """Return the confidence threshold that maximizes the number of right minus wrong answers.
 
-    One of the confidences, or above 1 where no answer pays; of equal ones the smallest, which
-    answers most.
+    One of the confidences, or infinity if no answer pays; among equally good ones the smallest,
+    which answers most.
     """
     order = np.argsort(-confidence, kind="stable")
     gains = np.concatenate([[0.0], np.cumsum(2 * hits[order] - 1)])

@@ -1,4 +1,4 @@
-"""Intervals for shares and means: Wilson, percentile bootstrap, standard error."""
+"""Intervals for proportions and means: Wilson, percentile bootstrap, standard error."""
 
 from collections.abc import Sequence
 from statistics import NormalDist
@@ -10,18 +10,18 @@ from scipy.special import ndtr, ndtri, stdtrit
 
 
 class Interval(NamedTuple):
-    """95 % bounds and the name of what they are (wilson, bootstrap, paired bootstrap ...)."""
+    """95 % bounds and the kind of interval (wilson, bootstrap, paired bootstrap ...)."""
 
     low: float
     high: float
     kind: str
 
     def times(self, factor: float) -> "Interval":
-        """The bounds of the same number in another unit (100: per cent)."""
+        """Scale the bounds to another unit (100: per cent)."""
         return Interval(self.low * factor, self.high * factor, self.kind)
 
     def minus(self, value: float) -> "Interval":
-        """The bounds of the difference to a fixed number."""
+        """Subtract a fixed number from the bounds."""
         return Interval(self.low - value, self.high - value, self.kind)
 
 
@@ -41,13 +41,13 @@ def wilson(successes: float, n: float) -> tuple[float, float]:
     half = z * np.sqrt(proportion * (1 - proportion) / n + z * z / (4 * n * n))
     scale = 1 + z * z / n
     low, high = (center - half) / scale, (center + half) / scale
-    # At the ends the bound equals the proportion; rounding must not put it on the other side.
+    # At 0 and 1 the bound equals the proportion; rounding must not put it on the other side.
     return float(min(max(low, 0.0), proportion)), float(max(min(high, 1.0), proportion))
 
 
 def of_hits(hits: NDArray[np.float64]) -> Interval:
-    """Wilson's interval of the mean of hits, 0 to 1 each (fractional: expected under ties)."""
-    # the sum of expected hits may lie a rounding error above n
+    """Wilson's interval of the mean of hits, each in 0..1 (fractional: expected under ties)."""
+    # the sum of expected hits may exceed n by a rounding error
     return Interval(*wilson(min(max(float(hits.sum()), 0.0), len(hits)), len(hits)), "wilson")
 
 
@@ -65,7 +65,7 @@ def student(values: Sequence[float]) -> Interval | None:
 
 
 def standard_error(values: Sequence[float]) -> float:
-    """Standard deviation with divisor n - 1, over sqrt(n); 0 for a single value."""
+    """Return the standard deviation with divisor n - 1, over sqrt(n); 0 for a single value."""
     if not len(values):
         raise ValueError("standard_error needs at least one value")
     if len(values) == 1:
@@ -74,13 +74,13 @@ def standard_error(values: Sequence[float]) -> float:
 
 
 def fisher(r: float, n: int, is_of_ranks: bool = False) -> Interval:
-    """Interval of a correlation over `n` > 3 pairs by Fisher's transform; for one of ranks with the
-    error of Bonett and Wright (2000, Psychometrika 65:23-28).
+    """Interval of a correlation over `n` > 3 pairs by Fisher's transform; for rank correlations
+    with the error of Bonett and Wright (2000, Psychometrika 65:23-28).
 
     >>> [round(bound, 2) for bound in fisher(0.5, 28)[:2]]
     [0.16, 0.74]
     """
-    # at 1 itself the transform has no value
+    # the transform is infinite at 1
     center = np.arctanh(min(max(r, -1 + 1e-12), 1 - 1e-12))
     half = ndtri(0.975) * np.sqrt((1 + is_of_ranks * r * r / 2) / (n - 3))
     low, high = np.tanh([center - half, center + half]).tolist()
@@ -88,23 +88,23 @@ def fisher(r: float, n: int, is_of_ranks: bool = False) -> Interval:
 
 
 def resamples(size: int, n: int = 2000, seed: int = 0) -> NDArray[np.int32]:
-    """Bootstrap weights (n x size): how often each item comes among the size - 1 of a draw; one
-    item in every draw.
+    """Return bootstrap weights (n x size): how often each item occurs in a draw of size - 1; a
+    single item is in every draw.
 
-    One matrix for several models or templates makes their differences paired. Same seed, same
-    matrix, on every machine.
+    One matrix for several models or templates makes their differences paired. The same seed gives
+    the same matrix on every machine.
     """
     generator = np.random.Generator(np.random.PCG64(seed))
     drawn = generator.integers(0, size, size=(n, max(1, size - 1)))
-    drawn += size * np.arange(n)[:, None]  # each draw counts in a row of its own
+    drawn += size * np.arange(n)[:, None]  # each draw is counted in its own row
     return np.bincount(drawn.ravel(), minlength=n * size).reshape(n, size).astype(np.int32)
 
 
 def percentile(
     samples: NDArray[np.float64], degrees_of_freedom: float = np.inf
 ) -> tuple[float, float]:
-    """The central 95 % of bootstrap replicates, more by as much as Student's t with so many degrees
-    of freedom lies further out than the normal distribution."""
+    """Return the central 95 % of bootstrap replicates, widened by the ratio of Student's t with
+    these degrees of freedom to the normal distribution."""
     tail = ndtr(-stdtrit(degrees_of_freedom, 0.975))
     low, high = np.quantile(samples, [tail, 1 - tail])
     return float(low), float(high)

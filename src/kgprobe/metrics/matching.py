@@ -1,7 +1,7 @@
-"""When a generated text is the gold: equality after named rules, never containment.
+"""Match a generated text to a gold: equality after named normalization rules, never containment.
 
-The rules are applied one after the other to the text and to the name; the first after which both
-are equal names the match, so that each rule is counted by the matches that it adds.
+The rules are applied in sequence to the text and to the name; the match is named after the first
+rule that makes them equal, so that each rule is credited with the matches that it adds.
 
     verbatim   Paris = Paris
     blanks     equal after Unicode's compatibility forms (NFKC) and white space
@@ -29,7 +29,7 @@ VERBATIM, ALIASES = "verbatim", "aliases"
 _ONE_QUOTE = str.maketrans(
     {**dict.fromkeys("’‘‚‛ʼʹ′`´", "'"), **dict.fromkeys("“”„‟«»″", '"')},
 )
-#: Letters that are written with a stroke or as a pair, and have no decomposition in Unicode.
+#: Letters with a stroke and ligatures, which have no decomposition in Unicode.
 _LETTERS = str.maketrans(
     {"ø": "o", "đ": "d", "ð": "d", "ł": "l", "ħ": "h", "ı": "i", "þ": "th", "æ": "ae", "œ": "oe"}
 )
@@ -58,13 +58,13 @@ def _stop(text: str) -> str:
 
 
 def _accents(text: str) -> str:
-    """Without diacritical marks; the vowel signs of other scripts stay."""
+    """Remove diacritical marks; the vowel signs of other scripts stay."""
     apart = unicodedata.normalize("NFD", text.translate(_LETTERS))
     return unicodedata.normalize("NFC", re.sub("[\u0300-\u036f]", "", apart))
 
 
 def _quotes(text: str) -> str:
-    """One kind of apostrophe and of quotation mark; those around it off, with punctuation."""
+    """Unify apostrophes and quotation marks, and strip outer ones with final punctuation."""
     plain, before = text.translate(_ONE_QUOTE), ""
     while before != plain:
         before = plain
@@ -80,13 +80,13 @@ def _articles(text: str) -> str:
 
 
 def _initials(text: str) -> str:
-    """Runs of single letters without dots and blanks; a lone letter without its dot."""
+    """Join runs of initials without periods and spaces; remove the period of a lone initial."""
     joined = _INITIALS.sub(lambda run: re.sub(r"[\s.]", "", run[0]), text)
     return _INITIAL.sub(r"\1", joined)
 
 
 def _dates(text: str) -> str:
-    """A date of day, month and year as year-month-day; anything else as it is."""
+    """Format a date of day, month and year as year-month-day; return anything else unchanged."""
     for form in _DATES:
         if match := form.match(text):
             month = match["m"]
@@ -110,13 +110,13 @@ RULES: dict[str, Callable[[str], str]] = {
     "initials": _initials,
     "dates": _dates,
 }
-#: Every way in which a text may be right, in the order of counting.
+#: Names of all kinds of match, in the order of counting.
 RULE_NAMES = (VERBATIM, *RULES, ALIASES)
 
 
 @lru_cache(maxsize=1 << 16)
 def _forms(text: str) -> tuple[str, ...]:
-    """A text as it is, then after each rule."""
+    """Return a text as it is, then after each rule."""
     forms = [text]
     for rule in RULES.values():
         forms.append(rule(forms[-1]))
@@ -124,7 +124,7 @@ def _forms(text: str) -> tuple[str, ...]:
 
 
 def normalized(text: str) -> str:
-    """A text after all rules; of punctuation alone, which they take away, after the first.
+    """Normalize a text by all rules; a text of punctuation only is normalized by the first.
 
     >>> normalized(" The  'United Kingdom'. "), normalized("J. K. Rowling"), normalized(" !!!")
     ('united kingdom', 'jk rowling', '!!!')
@@ -133,7 +133,7 @@ def normalized(text: str) -> str:
 
 
 def find_rule(text: str, label: str, aliases: Iterable[str] = ()) -> str:
-    """The first of RULE_NAMES in which a text is a gold, "" when in none; an empty text never is.
+    """Return the first of RULE_NAMES by which a text equals a gold, "" for none or an empty text.
 
     >>> find_rule("zurich", "Zürich"), find_rule("the UK", "United Kingdom", ["UK"])
     ('accents', 'aliases')
@@ -148,7 +148,7 @@ def find_rule(text: str, label: str, aliases: Iterable[str] = ()) -> str:
 
 
 def names(label: str, entity: str, aliases: Mapping[str, Sequence[str]]) -> list[str]:
-    """The label of an entity, then its aliases (entity id -> other names), each once.
+    """Return the label of an entity and its aliases (entity id -> other names), without duplicates.
 
     >>> names("Eswatini", "Q1050", {"Q1050": ["Swaziland", "Eswatini"]})
     ['Eswatini', 'Swaziland']
@@ -157,19 +157,19 @@ def names(label: str, entity: str, aliases: Mapping[str, Sequence[str]]) -> list
 
 
 def matched(text: str, labels: Iterable[str]) -> bool:
-    """Whether a text equals one of the labels after all rules; an empty text never does."""
+    """Return whether a text equals one of the labels after all rules; an empty text never does."""
     plain = normalized(text)
     return bool(plain) and any(plain == normalized(label) for label in labels)
 
 
 def contained(text: str, labels: Iterable[str]) -> bool:
-    """Whether a label stands inside a text as whole words: counted, never a match."""
+    """Return whether a text contains a label as whole words: counted, but never a match."""
     padded = f" {' '.join(_words(text))} "
     return any(f" {' '.join(w)} " in padded for label in labels if (w := _words(label)))
 
 
 def first_match(texts: Sequence[str], labels: Iterable[str]) -> int:
-    """Rank (from 1) of the first text that matches, 0 when none does."""
+    """Return the rank (from 1) of the first text that matches, or 0."""
     golds = {normalized(label) for label in labels} - {""}
     return next((n for n, text in enumerate(texts, 1) if normalized(text) in golds), 0)
 

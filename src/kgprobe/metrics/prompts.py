@@ -2,9 +2,8 @@
 
     OUTCOMES + EXAMPLES  --join_outcomes-->  rows  --rank_outcomes | sentences-->  a value per unit
 
-All values but numbers of sentences lie in 0 .. 1. Ties fall in random order and every value is its
-expectation.
-Source: Shin et al. 2020, sections 5 and 6; docs/papers/autoprompt.md, Tasks.
+All values except numbers of sentences are in 0 .. 1. Ties are broken at random and every value is
+its expectation. Source: Shin et al. 2020, sections 5 and 6; docs/papers/autoprompt.md, Tasks.
 """
 
 import numpy as np
@@ -12,7 +11,7 @@ import polars as pl
 
 from kgprobe.metrics.ranking import hit_at, reciprocal_rank
 
-#: reciprocal ranks beyond are 0 in the released evaluation
+#: reciprocal ranks beyond this are 0 in the released evaluation
 RELEASED_CUT = 10_000
 ABSENT = ("drop", "wrong")
 _KEY = ["group", "split", "example"]
@@ -21,9 +20,9 @@ _KEY = ["group", "split", "example"]
 def join_outcomes(
     examples: pl.DataFrame, outcomes: pl.DataFrame, split: str = "test"
 ) -> pl.DataFrame:
-    """The outcomes of `split` beside their examples.
+    """Join the outcomes of `split` with their examples.
 
-    Raises ValueError for outcomes of examples that are not there, and when nothing is left.
+    Raises ValueError for outcomes whose examples are missing, and if there are no outcomes.
     """
     wanted = outcomes.filter(pl.col("split") == split)
     rows = wanted.join(examples, on=_KEY, how="left", validate="m:1")
@@ -39,11 +38,11 @@ def join_outcomes(
 def rank_outcomes(
     rows: pl.DataFrame, filtered: bool = False, cut: int | None = None, absent: str = "drop"
 ) -> pl.DataFrame:
-    """prompt, group, unit (the example) and p1, p10, mrr of every row of `join_outcomes`.
+    """Return prompt, group, unit (the example) and p1, p10, mrr of every row of `join_outcomes`.
 
-    `filtered` takes the ranks that ignore other right answers; reciprocal ranks beyond `cut` are 0;
-    golds without rank (not one token, not in the vocabulary) are left out or, with `absent` wrong,
-    count as never found.
+    `filtered` uses the ranks that ignore other right answers; reciprocal ranks beyond `cut` are 0;
+    golds without a rank (not one token, not in the vocabulary) are dropped or, with `absent`
+    "wrong", count as never found.
     """
     if absent not in ABSENT:
         raise ValueError(f"absent {absent!r}; valid: {', '.join(ABSENT)}")
@@ -64,12 +63,12 @@ def rank_outcomes(
 
 
 def cut_of(mode: str) -> int | None:
-    """Where reciprocal ranks end in a mode of the search; None: nowhere."""
+    """Return the rank beyond which reciprocal ranks are 0 in a search mode; None: no limit."""
     return RELEASED_CUT if mode == "released" else None
 
 
 def right(rows: pl.DataFrame) -> pl.Series:
-    """Whether the answer of a row of `join_outcomes` is its label or, ignoring case, a surface.
+    """Return whether each row's answer is its label or, ignoring case, a surface form.
 
     The rule of relation extraction: the model may name the object as its sentence does.
     """
@@ -80,7 +79,7 @@ def right(rows: pl.DataFrame) -> pl.Series:
 
 
 def sentences(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """(per fact, per sentence) values of relation extraction.
+    """Return (per fact, per sentence) values of relation extraction.
 
     Per fact: any_sentence (right for any of its sentences) and sentences (their number); per
     sentence: sentence. The first rewards facts with many sentences, so print all three.

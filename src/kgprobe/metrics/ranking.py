@@ -1,4 +1,4 @@
-"""Ranks with ties as ranges, and what follows from them. Larger scores are better."""
+"""Ranking metrics with ties as ranges of ranks. Larger scores are better."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,8 +10,8 @@ def hit_at(
     worst: NDArray[np.int64],
     golds: NDArray[np.int64] | int = 1,
 ) -> NDArray[np.float64]:
-    """Expected proportion of hits at `k` under random tie breaking, per item; `golds`: how many of
-    those that tie are right, of which one is enough.
+    """Expected proportion of hits at `k` under random tie breaking, per item; `golds`: number of
+    golds among the tied candidates, of which one is enough.
 
     >>> hit_at(1, np.array([1]), np.array([4]), np.array([3])).tolist()
     [0.75]
@@ -31,8 +31,8 @@ def reciprocal_rank(
     cut: int | None = None,
     golds: NDArray[np.int64] | int = 1,
 ) -> NDArray[np.float64]:
-    """Expected reciprocal rank of the first right one under random tie breaking, per item; beyond
-    rank `cut` it is 0; `golds`: how many of those that tie are right.
+    """Expected reciprocal rank of the first gold under random tie breaking, per item; 0 beyond rank
+    `cut`; `golds`: number of golds among the tied candidates.
 
     >>> reciprocal_rank(np.array([1]), np.array([3]), golds=np.array([2])).round(3).tolist()
     [0.833]
@@ -45,7 +45,7 @@ def reciprocal_rank(
     expected = (harmonic[worst] - harmonic[best - 1]) / size
     several = np.flatnonzero(golds > 1)
     size, golds, place = size[several], golds[several], best[several] - 1
-    total, first = np.zeros(len(several)), golds / size  # chance that the first is at a place
+    total, first = np.zeros(len(several)), golds / size  # chance that the first is at a position
     for i in range(int((size - golds).max(initial=-1)) + 1):
         total += first * parts[np.minimum(place + i, len(parts) - 1)]
         first = first * (size - golds - i) / np.maximum(size - 1 - i, 1)

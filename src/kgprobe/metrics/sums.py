@@ -1,7 +1,7 @@
-"""Means and sums of float columns whose last digit depends on the numbers alone.
+"""Means and sums of float columns whose last digits do not depend on row order or threads.
 
-A data frame's own sum adds up what each thread found, so that its last digit follows the number of
-cores and the order of the rows. These add in ascending order.
+A data frame's own sum adds up partial sums of threads, so that its last digit depends on the number
+of cores and the order of the rows. These functions add in ascending order.
 
     >>> frame = pl.DataFrame({"kind": ["a", "a", "b"], "value": [0.1, 0.2, 0.3]})
     >>> frame.group_by("kind").agg(ordered_mean("value")).sort("kind")["value"].to_list()

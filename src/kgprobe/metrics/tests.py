@@ -1,4 +1,4 @@
-"""Tests of paired differences, corrected for their number."""
+"""Tests of paired differences, corrected for multiple comparisons."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,18 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-#: error of the first kind, and fraction of true differences of the least size that are found
+#: type I error, and power: the proportion of true differences of the least size that are found
 LEVEL, POWER = 0.05, 0.8
-#: pairs that differ up to which p is exact, the finest part of 1 that their gaps are counted in
-#: (three templates with up to seven options in first place), and so many parts are all gaps at most
+#: most differing pairs with an exact p; largest n of the unit 1/n that all differences are counted
+#: in (three templates, up to seven tied options); largest sum of all differences in such units
 LARGE, FINEST, LONGEST = 1000, 1260, 36_000
 
 
 def exchange_error(gaps: NDArray[np.float64]) -> float:
-    """Standard error of the mean of paired differences where neither side is better: then each
-    could have either sign (McNemar 1947, with means over several answers in place of single ones).
+    """Standard error of the mean of paired differences under random signs, if neither side is
+    better (McNemar 1947, with means over several answers in place of single ones).
 
-    It is 0 only where no pair differs; the spread of the gaps is 0 where all differ alike, too.
+    It is 0 only if no pair differs; the spread of the differences is also 0 if all differ alike.
 
     >>> exchange_error(np.array([1.0, 1.0, 0.0, 0.0]))
     0.3535533905932738
@@ -28,12 +28,12 @@ def exchange_error(gaps: NDArray[np.float64]) -> float:
 
 
 def exchange_p(gaps: NDArray[np.float64]) -> float:
-    """Two-sided p of paired differences, -1 to 1, where neither side is better (`exchange_error`).
+    """Two-sided p of paired differences (-1 to 1) if neither side is better (`exchange_error`).
 
-    Exact, signs that give a mean as far from 0 counting half: McNemar's mid-p where every gap is
-    -1, 0 or 1 (Fagerland, Lydersen and Laake 2013, BMC Medical Research Methodology 13:91). Normal
-    beyond LARGE pairs that differ, and for gaps that are not all multiples of 1/n for an n up to
-    FINEST that keeps their sum within LONGEST steps.
+    Exact, with sign patterns whose mean is equally far from 0 counting half: McNemar's mid-p if
+    every difference is -1, 0 or 1 (Fagerland, Lydersen and Laake 2013, BMC Medical Research
+    Methodology 13:91). Normal approximation beyond LARGE differing pairs, and for differences that
+    are not all multiples of 1/n for an n up to FINEST that keeps their sum within LONGEST steps.
 
     >>> exchange_p(np.array([1.0, 1.0, 1.0, 0.0]))
     0.125
@@ -60,7 +60,7 @@ def exchange_p(gaps: NDArray[np.float64]) -> float:
 
 
 def two_sided(difference: float, error: float) -> float:
-    """p of a difference with this standard error under the normal distribution; 1 where both are 0.
+    """p of a difference with this standard error under the normal distribution; 1 if both are 0.
 
     >>> round(two_sided(1.96, 1.0), 3)
     0.05
@@ -71,7 +71,7 @@ def two_sided(difference: float, error: float) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values corrected for their number, in the order given (Holm 1979).
+    """Correct p-values for multiple comparisons (Holm 1979), in the given order.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
@@ -84,5 +84,5 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def detectable(error: float) -> float:
-    """The least true difference that a two-sided test at LEVEL finds with POWER."""
+    """Return the least true difference that a two-sided test at LEVEL finds with POWER."""
     return float((ndtri(1 - LEVEL / 2) + ndtri(POWER)) * error)

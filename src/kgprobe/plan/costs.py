@@ -1,4 +1,4 @@
-"""What a run costs before it begins: rows of resources/costs.tsv, summed by stage."""
+"""Estimated costs of a run before it begins: rows of resources/costs.tsv, summed by stage."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,14 +10,14 @@ from kgprobe.plan.jobs import PlannedJob
 
 STAGES = ("sources", "knowledge", "benchmarks", "models", "probes", "tables")
 NUMBERS = ("cpu_s", "download_mb", "disk_mb", "requests")
-#: bytes of a weight in a checkpoint of the hub, where it is not four: by the start of its name
+#: bytes per weight in a checkpoint on the hub, if not four, by the beginning of its name
 STORED = {"facebook/opt": 2, "meta-llama/": 2, "mistralai/": 2, "google/gemma": 2,
           "microsoft/phi": 2, "HuggingFaceTB/SmolLM2": 2}  # fmt: skip
-#: rules of which there is one for every model: each of their files is priced by its path
+#: prefixes of rules that exist once per model: each of their files is priced by its path
 ASKED = ("prompts_", "probes_")
-#: what an RDF file ends in: a pull that reads one asks no public endpoint
+#: file extensions of RDF: a pull that reads such a file queries no public endpoint
 RDF = (".nt", ".nt.gz", ".nt.bz2", ".ttl", ".ttl.gz", ".rdf", ".owl", ".owl.gz")
-#: what the columns mean and what they leave out
+#: explanation of the columns and what they leave out
 NOTES = (
     "CPU h: hours of one core, without the forward passes of models, whose time depends on the "
     "device. ~: partly estimated, for the sizes in the papers (resources/costs.tsv). Model weights "
@@ -27,7 +27,7 @@ NOTES = (
 
 @dataclass
 class Cost:
-    """Core seconds, 10^6 bytes and requests to public services, of so many jobs."""
+    """CPU seconds, 10^6 bytes and requests to public services, for a number of jobs."""
 
     jobs: int = 0
     cpu_s: float = 0
@@ -37,7 +37,7 @@ class Cost:
     estimated: bool = False
 
     def add(self, other: "Cost") -> None:
-        """Add what others cost; the sum is estimated where a part is."""
+        """Add another cost; the sum is estimated if either term is."""
         for name in ("jobs", *NUMBERS):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.estimated |= other.estimated
@@ -45,13 +45,13 @@ class Cost:
 
 #: costs by stage
 Stages = dict[str, Cost]
-#: rows of costs.tsv with what a job of each costs
+#: rows of costs.tsv with the cost of one job of each
 Costs = Sequence[tuple[Mapping[str, str], Cost]]
 
 
 def cost_of(job: PlannedJob, kind: str, costs: Costs) -> Cost | None:
-    """What a job costs whose model is of a kind: of the first row that fits, a row for each file
-    where a model is asked; None where one has none."""
+    """Return the cost of a job from the first matching row for its model's kind, summed over its
+    output files for jobs that query a model; None if no row matches."""
     known = [[*job.wildcards.values(), *job.inputs, ""]]
     if job.rule.startswith(ASKED):  # below the folder of the run
         known = [[path.split("/", 2)[2]] for path in job.outputs]
@@ -68,7 +68,7 @@ def cost_of(job: PlannedJob, kind: str, costs: Costs) -> Cost | None:
 
 
 def read(path: Path) -> Costs:
-    """costs.tsv. Raises TableError with file, row and what is legal."""
+    """Read costs.tsv. Raises TableError with the file, the row and the valid values."""
     rows = []
     for row in read_table(path):
         where = f"{path}, rule {row['rule']}"
@@ -83,17 +83,17 @@ def read(path: Path) -> Costs:
 
 
 def asks_nobody(job: PlannedJob) -> bool:
-    """Whether a pull asks RDF files, and no public service."""
+    """Return whether a pull reads RDF files instead of querying a public service."""
     return job.rule.startswith("pull") and any(name.endswith(RDF) for name in job.inputs)
 
 
 def model_of(job: PlannedJob) -> str:
-    """The model that a job asks, or nothing."""
+    """Return the model that a job queries, or ""."""
     return job.rule.partition("_")[2] if job.rule.startswith(ASKED) else ""
 
 
 def stage(job: PlannedJob) -> str:
-    """The stage of a job: the folder of its log, where all that models answer are probes."""
+    """Return the stage of a job from the folder of its log; answers of models are "probes"."""
     name = job.log.split("/")[2] if job.log.count("/") > 1 else "tables"
     return name if name in STAGES else "probes"
 
@@ -101,8 +101,8 @@ def stage(job: PlannedJob) -> str:
 def plan(
     jobs: Iterable[PlannedJob], models: Mapping[str, Mapping[str, str]], costs: Costs
 ) -> tuple[Stages, list[str]]:
-    """The costs of all jobs, and rules that could not be priced; a model of the hub is downloaded
-    once. `models`: rows of models.tsv by name."""
+    """Sum the costs of all jobs by stage, and list rules without a price; a model on the hub is
+    downloaded once. `models`: rows of models.tsv by name."""
     stages, unpriced = {name: Cost() for name in STAGES}, dict[str, None]()
     hub: dict[str, Mapping[str, str]] = {}
     for job in jobs:
@@ -115,20 +115,20 @@ def plan(
             unpriced[job.rule] = None
     for row in hub.values():
         size = weights_mb(row)
-        # configuration, tokenizer, weights: at least so many files
+        # configuration, tokenizer, weights: at least five files
         stages["models"].add(Cost(0, 0, size, size, 5, True))
     return stages, list(unpriced)
 
 
 def weights_mb(row: Mapping[str, str]) -> float:
-    """10^6 bytes of the weights of a model of the hub."""
+    """Return the size of the weights of a model on the hub in 10^6 bytes."""
     name = row["source"].removeprefix("hub:")
     stored = next((size for start, size in STORED.items() if name.startswith(start)), 4)
     return float(row.get("parameters") or 0) * stored
 
 
 def table(stages: Stages) -> list[dict[str, str]]:
-    """A row of each stage and one of all."""
+    """Return a row for each stage and one for the total."""
     total = Cost()
     for cost in stages.values():
         total.add(cost)
@@ -143,7 +143,7 @@ def table(stages: Stages) -> list[dict[str, str]]:
 
 
 def _number(value: float) -> str:
-    """Three digits that say something."""
+    """Format a number with two or three significant digits."""
     if not value:
         return "-"
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2g}"

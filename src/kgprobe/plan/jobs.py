@@ -1,4 +1,4 @@
-"""The jobs that a run has to do, from Snakemake's own dry run.
+"""List the jobs that a run has to do, from Snakemake's own dry run.
 
     python -m kgprobe.plan.jobs CONFIG ...
 
@@ -18,17 +18,17 @@ from typing import Any
 
 from kgprobe import experiments
 
-#: the event of Snakemake's logger that announces a job; rules that only name what is wanted
+#: event of Snakemake's logger that announces a job; rules that only list targets
 EVENT, TARGETS = "job_info", ("all", "everything")
 
 
 class PlanError(RuntimeError):
-    """Snakemake cannot plan the run; the message is what it says."""
+    """Snakemake cannot plan the run; the message is Snakemake's own."""
 
 
 @dataclass(frozen=True)
 class PlannedJob:
-    """A planned job."""
+    """A job planned by Snakemake."""
 
     rule: str
     wildcards: Mapping[str, str]
@@ -40,7 +40,7 @@ class PlannedJob:
 
 
 def to_do(configs: Sequence[str]) -> list[PlannedJob]:
-    """The jobs that are to do, without those whose outputs stand. Raises PlanError."""
+    """Return the jobs to do, without those whose outputs exist. Raises PlanError."""
     command = [sys.executable, "-m", __spec__.name, *configs]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
@@ -52,8 +52,8 @@ def to_do(configs: Sequence[str]) -> list[PlannedJob]:
 
 
 class Announced(logging.Filter):
-    """Lets everything pass and keeps the jobs that are announced: Snakemake replaces the handlers
-    of its logger at every start, filters stay."""
+    """Logging filter that passes every record and collects announced jobs. A filter, because
+    Snakemake replaces the handlers of its logger at every start, while filters stay."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,16 +72,16 @@ class Announced(logging.Filter):
 
 
 def dry(configs: Sequence[str]) -> list[PlannedJob]:
-    """The jobs of one dry run in this process. Raises SystemExit where Snakemake ends with one."""
+    """Return the jobs of a dry run in this process. Raises SystemExit if Snakemake fails."""
     import snakemake.cli
     from snakemake.logging import logger
 
     announced = Announced()
     logger.addFilter(announced)
     given = ["--configfile", *map(experiments.located, configs)] if configs else []
-    # what only a live pull needs is asked for when it begins
+    # the contact, needed only by live pulls, is checked when they begin
     os.environ.setdefault("KGPROBE_CONTACT", "nobody@example.org")
-    # the rules look there for what kind of start this is
+    # the rules read sys.argv to see that this is a dry run
     sys.argv = ["snakemake", *experiments.snakefile(), "--dry-run", "--cores", "1", "--nocolor"]
     sys.argv += given
     output = io.StringIO()

@@ -1,7 +1,7 @@
-"""What a run needs from outside, checked and reported before its first job.
+"""External requirements of a run, checked and reported before its first job.
 
-Of the jobs that are to do: a contact for public services, keys of gated models and a network,
-without which they fail one after the other; disk and memory, without which they may.
+For the jobs to do: a contact for public services, tokens for gated models and a network, without
+which they would fail one after another; disk space and memory, without which they may fail.
 """
 
 import os
@@ -21,20 +21,20 @@ from kgprobe.settings import Settings
 from kgprobe.sources.sparql.endpoint import read_endpoints
 from kgprobe.workflow import sources
 
-#: seconds for all host names, and for one question to the hub
+#: seconds for resolving all host names, and for one request to the hub
 TIMEOUT = 5.0
-#: hosts, services and models that a message names
+#: maximum number of hosts, services and models named in a message
 SHOWN = 5
 
 
 class NeedsError(RuntimeError):
-    """A run lacks what its jobs cannot do without; the message names all of it."""
+    """A run lacks requirements of its jobs; the message names all of them."""
 
 
 @dataclass
 class Outside:
-    """Addresses that jobs ask, those that want to know whom to write to, and the models of the hub
-    that the cache does not have: name -> row of models.tsv."""
+    """URLs that jobs access, those whose operators want a contact, and the models on the hub that
+    are not in the cache: name -> row of models.tsv."""
 
     urls: list[str] = field(default_factory=list)
     public: list[str] = field(default_factory=list)
@@ -44,7 +44,7 @@ class Outside:
 def outside(
     settings: Settings, jobs: Iterable[PlannedJob], models: Mapping[str, Mapping[str, str]]
 ) -> Outside:
-    """The addresses that jobs ask and the models of the hub that they need."""
+    """Collect the URLs that jobs access and the models on the hub that they need."""
     needs = Outside()
     endpoints = read_endpoints(located(settings.sources.endpoints))
     archives = {
@@ -78,9 +78,9 @@ def find_missing(
     memory: Mapping[str, int],
     machine_mb: int,
 ) -> tuple[list[str], list[str]]:
-    """(needs without which jobs fail, warnings), a sentence each.
+    """Return (missing requirements without which jobs fail, warnings), a sentence each.
 
-    `memory`: MB that rules ask for; `machine_mb`: what there is, 0 where jobs run elsewhere.
+    `memory`: MB requested by each rule; `machine_mb`: available MB, 0 if jobs run elsewhere.
     """
     needs = outside(settings, jobs, models)
     fatal = [*_contact(settings, needs), *_network(needs)]
@@ -90,7 +90,7 @@ def find_missing(
 
 
 def check(fatal: Sequence[str], perhaps: Sequence[str]) -> str:
-    """The warnings as one message. Raises NeedsError where jobs would fail."""
+    """Return the warnings as one message. Raises NeedsError if jobs would fail."""
     message = "".join(f"\n  - {text}" for text in (*fatal, *perhaps))
     if fatal:
         raise NeedsError(f"before the first job: this run lacks what its jobs need{message}")
@@ -108,7 +108,7 @@ def _contact(settings: Settings, needs: Outside) -> list[str]:
 
 
 def _network(needs: Outside) -> list[str]:
-    """Names that cannot be resolved: all of them are one cause, reported once."""
+    """Report host names that cannot be resolved, as one problem if none can be."""
     from huggingface_hub import constants
 
     if needs.models and constants.HF_HUB_OFFLINE:
@@ -129,7 +129,7 @@ def _network(needs: Outside) -> list[str]:
 
 
 def unresolved(names: Iterable[str]) -> list[str]:
-    """Host names that have no address within TIMEOUT, all asked at once."""
+    """Return the host names that have no address within TIMEOUT; all are resolved in parallel."""
     resolved: set[str] = set()
 
     def ask(name: str) -> None:
@@ -145,7 +145,7 @@ def unresolved(names: Iterable[str]) -> list[str]:
 
 
 def _ask_all(ask: Callable[..., None], questions: Iterable[tuple[Any, ...]]) -> None:
-    """Ask all questions at once; an answer that takes longer than TIMEOUT is not waited for."""
+    """Call `ask` for all questions in parallel, waiting for each thread at most TIMEOUT."""
     threads = [threading.Thread(target=ask, args=one, daemon=True) for one in questions]
     for thread in threads:
         thread.start()
@@ -154,7 +154,7 @@ def _ask_all(ask: Callable[..., None], questions: Iterable[tuple[Any, ...]]) -> 
 
 
 def _keys(needs: Outside) -> list[str]:
-    """Models that the hub gives to those alone who have accepted their terms."""
+    """Report models that the hub serves only to accounts that have accepted their terms."""
     gated: list[str] = []
 
     def ask(name: str, row: Mapping[str, str]) -> None:
@@ -187,7 +187,7 @@ def _disk(
     costs: Costs,
     needs: Outside,
 ) -> list[str]:
-    """File systems that have less room than is to be written to them."""
+    """Report file systems with less free space than will be written to them."""
     here = Path(settings.data)
     wanted = {Path(): 0.0, here: 0.0}
     for job in jobs:
@@ -225,7 +225,7 @@ def _memory(jobs: Iterable[PlannedJob], memory: Mapping[str, int], machine_mb: i
 
 
 def _has(row: Mapping[str, str]) -> bool:
-    """Whether a model needs nothing of the hub, or its cache has it."""
+    """Return whether a model needs no download: it is not on the hub, or it is cached."""
     scheme, _, repository = row.get("source", "").partition(":")
     if scheme != "hub":
         return True
@@ -241,7 +241,7 @@ def _host(url: str) -> str:
 
 
 def _reached(url: str) -> str:
-    """The host that is asked for an address: of a proxy, where the environment names one."""
+    """Return the host contacted for a URL: that of a proxy, if the environment names one."""
     from requests.utils import get_environ_proxies, select_proxy
 
     return _host(select_proxy(url, get_environ_proxies(url)) or url)

@@ -1,15 +1,15 @@
-"""The same scores under other aggregations, with the controls that belong to a gain.
+"""Results under other score aggregations, with the controls that a gain requires.
 
-A probe's own aggregation (BEAR's: the sum of a sentence's terms) stands first. Beside it stand the
+A probe's own aggregation (BEAR's: the sum of a sentence's terms) comes first. The others are the
 sum, the mean over tokens, the mean over bytes, the answer's part, and the sum corrected by a prior:
-the option's mean over questions of its relation about the subjects of other folds, or over subjects
-that say nothing. Setting `aggregation` is absent where BEAR's own is meant.
+the option's mean over its relation's questions about subjects of other folds, or over content-free
+subjects. The setting `aggregation` is absent for BEAR's own.
 
-A gain means something only beside what it does where nothing was learned: held-out facts of control
+A gain is meaningful only next to the gain where nothing was learned: held-out facts of control
 models, and golds permuted among the items of their relation that share their options (the mean of
-200 permutations, and what the distributions of golds and answers alone give). Both stand for all
-items and for a part with skewed golds: of the r-th answer of a relation (in seeded order) 1/r of
-its questions stay, and the prior over other subjects is that of this part.
+200 permutations, and what follows from the distributions of golds and answers alone). Both are
+given for all items and for a subset with skewed golds: of the r-th answer of a relation (in seeded
+order) 1/r of its questions stay, with the prior over other subjects computed on the subset.
 """
 
 from collections.abc import Iterator, Mapping
@@ -40,23 +40,23 @@ from kgprobe.tables.study import Study, by_item
 from kgprobe.tables.views import View
 from kgprobe.templates import NO_SUBJECTS
 
-#: aggregations that stand beside a probe's own, in the order of printing
+#: aggregations other than a probe's own, in printing order
 OTHERS = ("sum", "mean", "byte_mean", "answer_only", PRIOR, CONTENT_FREE)
-#: the part of the items whose golds are skewed
+#: the subset of the items whose golds are skewed
 SKEWED = "skewed"
-#: (aggregation, part) -> judged answers; the first is the probe's own, of all items
+#: (aggregation, subset) -> judged answers; the first is the probe's own, of all items
 Readings = Mapping[tuple[str, str], pl.DataFrame]
 
 
 def _names(study: Study) -> list[str]:
-    """The own aggregation, then the others."""
+    """List the study's own aggregation, then the others."""
     aggregation = study.aggregation or "sum"
     return [study.aggregation, *(name for name in OTHERS if name != aggregation)]
 
 
 def _labels(study: Study) -> pl.DataFrame | None:
-    """The CANDIDATES where every item has options of its own, so that an option is its label:
-    priors and the skewed part go by labels."""
+    """Return the CANDIDATES if every item has options of its own, which are then identified by
+    their labels in priors and the skewed subset; else None."""
     return study.candidates if study.items["candidates"].is_unique().all() else None
 
 
@@ -66,11 +66,11 @@ def readings(
     study: Study,
     content_free: pl.DataFrame | None = None,
 ) -> Readings:
-    """SCORES judged under every aggregation, of all items and of the skewed part.
+    """Judge SCORES under every aggregation, for all items and for the skewed subset.
 
-    `base`: judged by the probe's own; `content_free`: CONTENT_FREE of the probe. An aggregation is
-    absent where it is not defined: the answer's part when no token of an answer is scored, a prior
-    of content-free subjects where none was asked.
+    `base`: judged by the probe's own aggregation; `content_free`: CONTENT_FREE of the probe. An
+    aggregation is absent where it is undefined: the answer's part if no token of an answer is
+    scored, the prior of content-free subjects if none was asked.
     """
     items, seed, labels = study.items, study.seed, _labels(study)
     ready = with_bytes(scores, items, study.candidates, study.prompts)
@@ -94,7 +94,7 @@ def readings(
 
 
 def skewed(items: pl.DataFrame, seed: int, labels: pl.DataFrame | None = None) -> pl.Series:
-    """Which of ITEMS are in the part with skewed golds; `labels`: of `_labels`."""
+    """Return which ITEMS are in the subset with skewed golds; `labels`: from `_labels`."""
     rows = items.with_row_index("_at").with_columns(gold=pl.col("answers").list.first())
     if labels is not None:
         named = labels.select(candidates="set", gold="index", label="label")
@@ -109,7 +109,7 @@ def skewed(items: pl.DataFrame, seed: int, labels: pl.DataFrame | None = None) -
 
 
 def count_coinciding(study: Study) -> Iterator[Number]:
-    """The "coinciding options" of the questions, those that read the same as another, if any."""
+    """Yield the number of "coinciding options", those that read the same as another, if any."""
     options = study.candidates.filter(pl.col("set").is_in(study.items["candidates"].implode()))
     if double := coinciding(options).height:
         of = Number(benchmark=study.benchmark, group=study.group, n=options.height)
@@ -117,12 +117,12 @@ def count_coinciding(study: Study) -> Iterator[Number]:
 
 
 def estimates(study: Study, probe: Probe, judged: Readings) -> Iterator[Number]:
-    """Every number of a probe's readings.
+    """Yield every number of a probe's aggregations.
 
     Metrics: accuracy, gain (over the own aggregation, paired), trained-on, held-out, AUC, "permuted
     golds", "permuted golds, expected"; "without prior" counts items that have none, "not permuted"
-    those whose gold cannot be exchanged. Slices: "", "skewed", of a gain "trained-on" and
-    "held-out". What BEAR's tables have of the own aggregation is left out.
+    those whose gold cannot be exchanged. Slices: "", "skewed", for a gain "trained-on" and
+    "held-out". Numbers of the own aggregation that BEAR's tables already have are omitted.
     """
     for (name, part), answers in judged.items():
         base = judged[study.aggregation, part]
@@ -139,7 +139,7 @@ def _of(study: Study, probe: Probe, name: str, **more: Any) -> Number:
 def _reading(
     study: Study, probe: Probe, base: pl.DataFrame, rows: pl.DataFrame, name: str, part: str
 ) -> Iterator[Number]:
-    """Accuracy and gain of one aggregation on one part, and what permuted golds give."""
+    """Yield accuracy and gain of an aggregation on a subset, and accuracy with permuted golds."""
     of = _of(study, probe, name, slice=part)
     if lost := base["item"].n_unique() - rows["item"].n_unique():
         yield of.but(metric="without prior", value=lost, n=base["item"].n_unique())
@@ -153,7 +153,7 @@ def _reading(
 def _accuracy(
     study: Study, of: Number, base: pl.DataFrame, answers: pl.DataFrame
 ) -> Iterator[Number]:
-    """Accuracy, and its gain over the own aggregation on the same items."""
+    """Yield the accuracy, and its gain over the own aggregation on the same items."""
     both = by_item(answers).join(by_item(base), on="item", suffix="_own", maintain_order="left")
     is_proportion = answers["template"].n_unique() == 1
     yield of.but(metric="accuracy", **study.estimate(both, "hit", is_proportion=is_proportion))
@@ -164,7 +164,7 @@ def _accuracy(
 def _gain_by_split(
     study: Study, probe: Probe, base: pl.DataFrame, answers: pl.DataFrame, name: str
 ) -> Iterator[Number]:
-    """What an aggregation does to trained-on and held-out facts, and how it separates them."""
+    """Yield accuracy and gain on trained-on and held-out facts, and the AUC that separates them."""
     margins: list[NDArray[np.float64]] = []
     for half, chosen in zip(("trained-on", "held-out"), study.splits or (), strict=False):
         inside = study.ordered.filter(pl.Series(chosen)).select("item")
@@ -183,10 +183,10 @@ def _gain_by_split(
 
 
 def _permute_golds(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
-    """Accuracy after permuting the golds among the items of a relation that share their options.
+    """Yield the accuracy after permuting the golds among a relation's items that share options.
 
-    One order serves all templates, since an item's gold is the same under each. An item that shares
-    its options with no other keeps its gold: such items are left out and counted.
+    One permutation serves all templates, since an item's gold is the same under each. An item that
+    shares its options with no other keeps its gold: such items are left out and counted.
     """
     items = study.items.select("item", "answers", set="candidates")
     rows = answers.join(items, on="item").with_columns(
@@ -220,7 +220,7 @@ def _permute_golds(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[
 
 
 def _indicator(chosen: pl.Series, size: int) -> NDArray[np.float64]:
-    """rows x options: 1 where an option is in the row's list."""
+    """Return a matrix (rows x options): 1 where an option is in the row's list."""
     matrix = np.zeros((len(chosen), size))
     lengths = chosen.list.len().to_numpy()
     matrix[np.repeat(np.arange(len(chosen)), lengths), chosen.explode().to_numpy()] = 1.0
@@ -247,7 +247,7 @@ WORDS = {
     ("aggregation", PRIOR): "prior-corrected",
     ("aggregation", CONTENT_FREE): "corrected by content-free subjects",
 }
-#: every aggregation, none of the other choices
+#: every aggregation, no other setting
 EVERY = {
     "aggregation": ["", "answer_mean", *OTHERS],
     **{name: [""] for name in ("instead", "mode", "pooling", "template", "weighting")},
@@ -297,7 +297,7 @@ GOLDS = View(
 
 
 CONTROL = "control:"
-#: what is counted of the questions -> of what, and what is said of them
+#: problem counted among the questions -> what is counted, and its description
 PROBLEMS = {
     "coinciding options": (
         "options",
@@ -306,7 +306,7 @@ PROBLEMS = {
     ),
     "without wrong option": ("items", "have no wrong option and are left out."),
 }
-#: prior -> why an item has none
+#: prior -> the reason why an item has none
 WITHOUT = {
     PRIOR: ": no other subject is asked about their relation with their options. They are left out "
     "of the corrected accuracy and its gain.",
@@ -318,10 +318,10 @@ WITHOUT = {
 def notes(
     results: pl.DataFrame, models: Mapping[str, Mapping[str, str]], aggregation: str = ""
 ) -> list[str]:
-    """Notes on the aggregations in these RESULTS, by benchmark and group.
+    """Write notes on the aggregations in these RESULTS, by benchmark and group.
 
-    `models`: rows of models.tsv by name; `aggregation`: the probes' own. For every control model
-    they name the aggregation that best separates trained-on facts from held-out ones.
+    `models`: rows of models.tsv by name; `aggregation`: the probes' own. The notes name, for every
+    control model, the aggregation that best separates trained-on from held-out facts.
     """
     several = results["benchmark"].n_unique() > 1
     lines = [
@@ -335,7 +335,7 @@ def notes(
             lines.append(f"{count} have no prior{why}")
     controls = [name for name, row in models.items() if row["source"].startswith(CONTROL)]
     areas = results.filter(
-        # a paper's own calibration may have an AUC that names no aggregation
+        # a paper's own calibration may have an AUC without an aggregation
         pl.col("model").is_in(controls),
         pl.col("aggregation").is_in([aggregation, *OTHERS]),
         metric="AUC",
@@ -352,20 +352,20 @@ def notes(
 
 
 def _count_problems(rows: pl.DataFrame, what: str, several: bool) -> str:
-    """The most of each benchmark and group, and of what; "" where there is none."""
+    """Format the largest count of each benchmark and group, of `what`; "" if there is none."""
     most = rows.group_by("benchmark", "group").agg(pl.col("value").max())
     counts = most.filter(pl.col("value") > 0).sort("benchmark", "group").rows()
     return ", ".join(f"{n:.0f} {what}{_of_part(b, g, several)}" for b, g, n in counts)
 
 
 def _of_part(benchmark: str, group: str, several: bool) -> str:
-    """A benchmark, where there are several or groups of them, and its group."""
+    """Format a benchmark, if there are several or a group is given, and its group."""
     named = [benchmark] * (several or bool(group)) + [group] * bool(group)
     return f" of {', '.join(named)}" if named else ""
 
 
 def _best(kind: str, rows: pl.DataFrame, aggregation: str, several: bool) -> str:
-    """The aggregations with the largest AUC of one probe; "" where it has its own alone."""
+    """Format the aggregations with the largest AUC of one probe; "" if it has only its own."""
     values = dict(rows.select("aggregation", "value").rows())
     if aggregation not in values or len(values) < 2:
         return ""

@@ -1,7 +1,7 @@
-"""What a model answered: SCORES judged against ITEMS, one row per item and template.
+"""Answers of a model: SCORES judged against ITEMS, one row per item and template.
 
 A prediction is the option with the largest score. Ties are kept: `hit` is the expected accuracy
-under random tie breaking, `first` what taking the lowest index among the leaders would give.
+under random tie breaking, `first` the accuracy of taking the lowest index among the leaders.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,13 +19,13 @@ from kgprobe.metrics.sums import ordered_mean, ordered_sum
 from kgprobe.templates import NO_SUBJECTS, fill
 
 Row = Mapping[str, str]
-#: the sum less the option's mean over questions about other subjects (`with_priors`)
+#: the sum minus the option's mean over questions about other subjects (`with_priors`)
 PRIOR = "prior"
-#: the sum less the option's mean over subjects that say nothing (`with_content_free`)
+#: the sum minus the option's mean over content-free subjects (`with_content_free`)
 CONTENT_FREE = "content_free"
-#: aggregations that an item may lack -> the column that is null then
+#: aggregations that are undefined for some items -> the column that is then null
 CORRECTED = {PRIOR: "corrected", CONTENT_FREE: "uninformed"}
-#: what stands below every table that shows one of them
+#: printed below every table that shows one of them
 PRIOR_IS = (
     "Prior-corrected: minus the option's mean score over questions of its relation about other "
     "subjects (PMI, five folds by subject), or over content-free subjects "
@@ -42,17 +42,17 @@ AGGREGATIONS: dict[str, pl.Expr] = {
     "byte_mean": pl.col("sum") / pl.col("bytes"),
     **{name: pl.col(column) for name, column in CORRECTED.items()},
 }
-#: who an item is about: the id, where there is one
+#: identity of an item's subject: the id, if there is one
 SUBJECT = pl.when(pl.col("subject_id") == "").then("subject").otherwise("subject_id")
-#: what an option is: the id, where there is one
+#: identity of an option: the id, if there is one
 OPTION = pl.when(pl.col("id") == "").then("label").otherwise("id")
-#: those that stand on the answer's tokens alone
+#: aggregations over the answer's tokens alone
 OF_ANSWERS = ("answer_only", "answer_mean", "conditional")
 
 
 @dataclass(frozen=True)
 class Probe:
-    """A row of the table of experiments with what its model's row says."""
+    """A row of the table of experiments with the properties of its model."""
 
     benchmark: str
     prompt: str
@@ -65,7 +65,7 @@ class Probe:
     parameters: int | None = None
     #: row of resources/published that belongs to the same weights, or ""
     published: str = ""
-    #: where the weights come from, as in models.tsv; `control:` marks control models
+    #: source of the weights, as in models.tsv; `control:` marks control models
     source: str = ""
 
     @property
@@ -82,10 +82,10 @@ class Probe:
 def probes_of(
     experiments: Sequence[Row], models: Mapping[str, Row], scores: Sequence[str | Path]
 ) -> list[Probe]:
-    """A Probe per row of the table of experiments; `scores`: its SCORES file, in the same order.
+    """Build a Probe per row of the table of experiments; `scores`: SCORES files in the same order.
 
-    `models`: rows of models.tsv by name. The number of parameters comes from the metadata of
-    the scores (`model.parameters` in their provenance), where it is.
+    `models`: rows of models.tsv by name. The number of parameters comes from the metadata of the
+    scores (`model.parameters` in their provenance), if present.
     """
     probes = []
     for row, path in zip(experiments, scores, strict=True):
@@ -99,26 +99,26 @@ def probes_of(
 
 
 def recorded(path: str | Path, what: str) -> dict[str, Any]:
-    """What the provenance of a file has under a name; {} where it has nothing (answers of servers:
-    nothing of a model)."""
+    """Return an entry of a file's provenance; {} if there is none (answers of servers record no
+    model)."""
     record = schema.provenance(path).get(what)
     return dict(record) if isinstance(record, dict) else {}
 
 
 def folders(files: Iterable[str | Path]) -> dict[str, Path]:
-    """Benchmark -> its folder, from the path of a file in each."""
+    """Return benchmark -> its folder, from the path of a file in each."""
     return {Path(path).parent.name: Path(path).parent for path in files}
 
 
 def gold_ids(items: pl.DataFrame, candidates: pl.DataFrame) -> pl.DataFrame:
-    """item, relation and id (else label) of every correct answer of ITEMS."""
+    """Return item, relation and id (else label) of every correct answer of ITEMS."""
     named = candidates.select(id=OPTION, candidates="set", answers="index")
     golds = items.select("item", "relation", "candidates", "answers").explode("answers")
     return golds.join(named, on=["candidates", "answers"]).select("item", "relation", "id")
 
 
 def questions(folder: str | Path) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """ITEMS, CANDIDATES and PROMPTS of a benchmark's folder."""
+    """Read ITEMS, CANDIDATES and PROMPTS from a benchmark's folder."""
     return (
         schema.read(Path(folder) / "items.parquet", schema.ITEMS),
         schema.read(Path(folder) / "candidates.parquet", schema.CANDIDATES),
@@ -127,7 +127,7 @@ def questions(folder: str | Path) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFr
 
 
 def read_aliases(path: str | Path) -> dict[str, list[str]]:
-    """Other names from a table of pulled rows (entity as URI, alias)."""
+    """Read aliases by entity id from a table of pulled rows (entity as URI, alias)."""
     grouped = pl.read_parquet(path).group_by("entity").agg(pl.col("alias").sort())
     return {uri.rsplit("/", 1)[-1]: names for uri, names in grouped.rows()}
 
@@ -142,9 +142,9 @@ def judge(
 ) -> pl.DataFrame:
     """Judge complete SCORES, see `judge_scores`.
 
-    Every item has to be there under all templates that occur, or, with `prompts`, under those of
-    its relation, with all options of its set. Raises ValueError, naming relation and item, where
-    one is missing: an incomplete relation is never left out of a mean.
+    Every item must be present under all templates that occur, or, with `prompts`, under those of
+    its relation, with all options of its set. Raises ValueError, naming relation and item, if one
+    is missing: an incomplete relation is never left out of a mean.
     """
     _check_complete(scores, items, candidates, where, prompts)
     return judge_scores(scores, items, aggregation, where)
@@ -153,19 +153,20 @@ def judge(
 def judge_scores(
     scores: pl.DataFrame, items: pl.DataFrame, aggregation: str, where: str = "scores"
 ) -> pl.DataFrame:
-    """SCORES under an aggregation: item, relation, template, options, winner, leaders, leading (the
-    options in first place), hit, first, above, tied, level, inverted (pairs of a correct and a
-    wrong option that are out of order, ties half), probability (of the correct option, softmax over
-    options), confidence (the largest probability), brier (sum over options of the squared distance
-    of its probability from 1 or 0; several correct options share the 1), margin (nats, correct
-    option minus the best wrong one).
+    """Judge SCORES under an aggregation.
 
-    `above` and `tied` count the wrong options above and level with the correct one; its rank is
-    above + 1 to above + tied + 1. With several correct options the best placed one counts, of
-    which `level` share the place, in `inverted` every one.
-    Raises ValueError for an item without a correct or without a wrong option; see `check_answers`,
-    too. byte_mean wants scores `with_bytes`; prior and content_free want them `with_priors` and
-    `with_content_free`, and items without one are left out.
+    Returns item, relation, template, options, winner, leaders, leading (the top-ranked options),
+    hit, first, above, tied, level, inverted (misordered pairs of a correct and a wrong option, ties
+    half), probability (of the correct option, softmax over options), confidence (the largest
+    probability), brier (sum over options of the squared distance of its probability from 1 or 0;
+    several correct options share the 1), margin (nats, correct option minus the best wrong one).
+
+    `above` and `tied` count the wrong options above and tied with the correct one; its rank is
+    above + 1 to above + tied + 1. If there are several correct options, the best ranked one counts,
+    of which `level` are tied, and in `inverted` every one. Raises ValueError for an item without a
+    correct or without a wrong option; see also `check_answers`. byte_mean needs scores
+    `with_bytes`; prior and content_free need `with_priors` and `with_content_free`, and items
+    without one are left out.
     """
     if aggregation not in AGGREGATIONS:
         raise ValueError(f"unknown aggregation {aggregation!r}; valid: {', '.join(AGGREGATIONS)}")
@@ -188,7 +189,7 @@ def judge_scores(
 def with_bytes(
     scores: pl.DataFrame, items: pl.DataFrame, candidates: pl.DataFrame, prompts: pl.DataFrame
 ) -> pl.DataFrame:
-    """SCORES with `bytes`: the length in UTF-8 of the sentence that each option makes."""
+    """Add `bytes` to SCORES: the length in UTF-8 of the sentence with each option."""
     texts = items.select("item", "relation", "subject", set="candidates").join(
         prompts.select("relation", "text", template="index"), on="relation"
     )
@@ -206,12 +207,12 @@ def with_bytes(
 def with_priors(
     scores: pl.DataFrame, items: pl.DataFrame, seed: int, labels: pl.DataFrame | None = None
 ) -> pl.DataFrame:
-    """SCORES with `corrected`: the sum less the option's mean over the subjects of other folds.
+    """Add `corrected` to SCORES: the sum minus the option's mean over subjects of other folds.
 
-    Questions of one relation that share their options and template make up its prior. With
-    `labels`, the CANDIDATES, all of one relation and template do, whatever their options: an option
-    is then its label, and its prior of those that offer it. Null at all options of a question that
-    has one without prior: all that offer it lie in the question's fold (one question alone).
+    A prior is over the questions of one relation that share their options and template. With
+    `labels`, the CANDIDATES, it is over all of one relation and template that offer the option,
+    identified by its label. The value is null for all options of a question if one has no prior,
+    that is, if all questions that offer it are in the question's fold.
     """
     known = items.select("item", "relation", set="candidates", who=SUBJECT)
     order = ["relation", "set", "template", "item", "candidate"]
@@ -239,9 +240,9 @@ def with_priors(
 def with_content_free(
     scores: pl.DataFrame, items: pl.DataFrame, content_free: pl.DataFrame
 ) -> pl.DataFrame:
-    """SCORES with `uninformed`: the sum less the option's mean over the subjects of CONTENT_FREE.
+    """Add `uninformed` to SCORES: the sum minus the option's mean over CONTENT_FREE's subjects.
 
-    Null where an item's set was not asked with them.
+    Null if an item's set was not asked with them.
     """
     means = without_subject(items, content_free)
     means = means.select("item", "template", "candidate", _mean="sum")
@@ -251,9 +252,9 @@ def with_content_free(
 
 
 def without_subject(items: pl.DataFrame, content_free: pl.DataFrame) -> pl.DataFrame:
-    """item, template, candidate, sum, count, answer_sum, answer_count: what the options of an item
-    have by themselves, their means over the subjects of CONTENT_FREE (of counts the largest). Items
-    whose set was not asked with them are absent."""
+    """Return the scores of an item's options without the subject: item, template, candidate, sum,
+    count, answer_sum, answer_count, means over the subjects of CONTENT_FREE (for counts, the
+    maximum). Items whose set was not asked with them are absent."""
     by = ["relation", "set"]
     means = content_free.group_by(*by, "template", "candidate").agg(
         ordered_mean(["sum", "answer_sum"]), pl.col("count", "answer_count").max()
@@ -266,7 +267,7 @@ def without_subject(items: pl.DataFrame, content_free: pl.DataFrame) -> pl.DataF
 
 
 def choosable(items: pl.DataFrame, candidates: pl.DataFrame) -> pl.DataFrame:
-    """The ITEMS that have a wrong option: of the others nothing is to be chosen."""
+    """Return the ITEMS that have a wrong option; the others leave nothing to choose."""
     sizes = candidates.group_by(candidates="set").agg(options=pl.len())
     has_wrong = pl.col("answers").list.len() < pl.col("options")
     known = items.select("item", "answers", "candidates").join(sizes, on="candidates")
@@ -274,17 +275,17 @@ def choosable(items: pl.DataFrame, candidates: pl.DataFrame) -> pl.DataFrame:
 
 
 def coinciding(candidates: pl.DataFrame) -> pl.DataFrame:
-    """CANDIDATES that read the same as another of their set but for case, blanks and Unicode form:
-    to a reader they are one answer, and only one of them is the gold."""
+    """Return CANDIDATES that equal another of their set except for case, whitespace and Unicode
+    form: to a reader they are one answer, but only one of them is the gold."""
     read = [" ".join(normalize("NFKC", label).casefold().split()) for label in candidates["label"]]
     named = candidates.with_columns(read=pl.Series(read, dtype=pl.String))
     return named.filter(pl.len().over("set", "read") > 1).drop("read")
 
 
 def check_answers(scores: pl.DataFrame, aggregation: str, where: str = "scores") -> None:
-    """Raise ValueError where no token of an option's answer is scored: 0 is no score, but the best.
+    """Raise ValueError if an answer has no scored token: its sum of 0 would be the maximum.
 
-    So it is with BOS policy none where the answer is one token, and the first of its sentence.
+    This happens with BOS policy none if the answer is one token, and the first of its sentence.
     """
     lost = scores.filter(pl.col("answer_count") < 1)
     if aggregation == "conditional":
@@ -299,7 +300,7 @@ def check_answers(scores: pl.DataFrame, aggregation: str, where: str = "scores")
 
 
 def _measures() -> dict[str, pl.Expr]:
-    """Aggregations over the options of one item under one template."""
+    """Return the measures of one item under one template, aggregated over its options."""
     score, gold = pl.col("score"), pl.col("gold")
     leads = score == score.max()
     right, wrong = score.filter(gold).max(), score.filter(~gold)
@@ -315,7 +316,7 @@ def _measures() -> dict[str, pl.Expr]:
         "above": (wrong > right).sum().cast(pl.Int32),
         "tied": (wrong == right).sum().cast(pl.Int32),
         "level": (score.filter(gold) == right).sum().cast(pl.Int32),
-        # places of the correct options less those that they have among themselves: Mann-Whitney's U
+        # rank sum of the correct options minus its minimum: the Mann-Whitney U statistic
         "inverted": score.rank("average", descending=True).filter(gold).sum()
         - gold.sum() * (gold.sum() + 1) / 2,
         "probability": ordered_sum(weight.filter(gold)) / ordered_sum(weight),
@@ -332,7 +333,7 @@ def _check_complete(
     where: str,
     prompts: pl.DataFrame | None,
 ) -> None:
-    """Every item under every template with every option of its set, and nothing else."""
+    """Check that every item has every option of its set under every template, and no others."""
     sizes = candidates.group_by(candidates="set").agg(pl.len().alias("expected"))
     wanted = items.select("item", "relation", "candidates").join(sizes, on="candidates", how="left")
     counts = scores.group_by("item", "template").agg(

@@ -1,13 +1,12 @@
-"""Baselines below a probe's numbers: what it reaches asked without the subject, or by random
-weights.
+"""Baselines of a probe: results without the subject, or with random weights.
 
-    accuracy                              of the probe, of all that it was asked
-      without the subject                 setting `without`, of the part that the baseline was asked
+    accuracy                              of the probe, on all questions
+      without the subject                 setting `without`, on the questions of the baseline
       without trained weights
-      instead: without the subject        the difference, paired, on what both were asked
+      instead: without the subject        the difference, paired, on the questions of both
 
-A baseline may be asked a part of the questions, under one template; the difference compares it with
-the probe on the same ones. BEAR's, which has slices of them as well, are in slices.py.
+A baseline may be asked a subset of the questions, under one template; the difference compares it
+with the probe on the same ones. BEAR's baselines, which also have slices, are in slices.py.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,14 +23,14 @@ from kgprobe.tables.estimate import estimate
 from kgprobe.tables.results import Number, family
 from kgprobe.templates import NO_SUBJECTS
 
-#: (benchmark, model, prompt, method of a probe, what it is asked without) -> its file
+#: (benchmark, model, prompt, method of a probe, what the baseline leaves out) -> its file
 Files = Mapping[tuple[str, ...], str]
 ARE = (
     f"No subject: content-free words instead of the subject ({', '.join(NO_SUBJECTS)}). Random "
     "weights: the same architecture, randomly initialized. Both are asked a sample of the "
     "questions with one template; differences are paired, on the questions that both were asked."
 )
-#: of the differences from baselines in a printed table
+#: caption for differences from baselines in a printed table
 TESTED = (
     "p: answers of both exchanged at random, with Holm correction over the rows of a benchmark. "
     "The minimum detectable difference would be significant at 5 % in 80 of 100 samples of this "
@@ -46,9 +45,9 @@ WORDS: Mapping[Any, str] = {
 
 @dataclass(frozen=True)
 class Baseline:
-    """Values below those of a probe: columns `item`, `stratum` (a relation, or "") and the metrics,
-    0 to 1. `of`: the probe's number, with the setting under which it was asked; `probe_values`: its
-    values under that setting, of these items and others."""
+    """Values of a baseline: columns `item`, `stratum` (a relation, or "") and the metrics, 0 to 1.
+    `of`: the probe's number, with the setting under which it was asked; `probe_values`: the probe's
+    values under that setting, including at least these items."""
 
     of: Number
     without: str
@@ -57,14 +56,14 @@ class Baseline:
 
 
 def files(rows: Sequence[Mapping[str, str]], paths: Sequence[str]) -> Files:
-    """The answers of baselines by what was asked; `rows` have them in the order of `paths`."""
+    """Map (benchmark, model, prompt, method, without) of `rows` to `paths`, in the same order."""
     keys = ("benchmark", "model", "prompt", "method", "without")
     named = [tuple(row[name] for name in keys) for row in rows]
     return dict(zip(named, paths, strict=True))
 
 
 def below(paths: Files, probe: Probe) -> Iterator[tuple[str, str]]:
-    """(without, file) of the baselines of a probe, in the order of printing."""
+    """Yield (without, file) of the baselines of a probe, in printing order."""
     wanted = tuple(probe.dimensions.values())
     yield from ((key[-1], path) for key, path in paths.items() if key[:-1] == wanted)
 
@@ -72,12 +71,11 @@ def below(paths: Files, probe: Probe) -> Iterator[tuple[str, str]]:
 def estimates(
     baselines: Sequence[Baseline], metrics: Sequence[str], seed: int = 0, macro: bool = False
 ) -> Iterator[Number]:
-    """Every metric of every baseline (per cent), and of the first metric the probe minus its
-    baseline.
+    """Yield every metric of each baseline (per cent), and the probe's gain over it in the first.
 
-    Setting `without`, or `instead` of a difference, which has "p after Holm" over all baselines
-    of a benchmark, and "detectable difference". A metric of all or nothing has Wilson's interval.
-    `macro`: strata weigh the same, else items.
+    Setting `without`, or `instead` for a difference, which has "p after Holm" over all baselines of
+    a benchmark, and "detectable difference". A binary metric has Wilson's interval. `macro`: strata
+    weigh the same, else items.
     """
     mean = partial(estimate, stratum="stratum", is_macro=macro, seed=seed)
     tested: dict[str, list[tuple[Number, NDArray[np.float64]]]] = {}

@@ -1,9 +1,9 @@
-"""What the probabilities of options are worth: pairwise AUC, calibration, abstention.
+"""Quality of the option probabilities: pairwise AUC, calibration, abstention.
 
-Of every probe that scores its options, under its own aggregation and under the prior-corrected one.
+Computed for every probe that scores its options, under its own and the prior-corrected aggregation.
 An answer is one item under one template; intervals come from resampling items within their
-relation. The threshold below which nothing is answered is chosen on one half of a relation's
-subjects (by hash) and judged on the other.
+relation. The threshold for abstaining is chosen on one half of a relation's subjects (by hash) and
+evaluated on the other.
 """
 
 from collections.abc import Iterator
@@ -72,11 +72,10 @@ VIEW = View(
 
 
 def estimates(study: Study, probe: Probe, judged: Readings) -> Iterator[Number]:
-    """K (per cent of an item's pairs of a correct and a wrong option that are in order, ties half),
-    Brier (0 to 2), ECE (per cent), OF_BINS (setting `bin`: its lower edge), and of the other half:
-    "abstention threshold", answered, "accuracy of answered" (per cent), "right less wrong" with
-    and (setting `choice`: all) without abstaining, in per cent of the study.
-    """
+    """Yield K (per cent of an item's pairs of a correct and a wrong option in order, ties half),
+    Brier (0 to 2), ECE (per cent), OF_BINS (setting `bin`: its lower edge), and for the other half:
+    "abstention threshold", answered, "accuracy of answered" (per cent), "right less wrong" with and
+    (setting `choice`: all) without abstaining, in per cent of that half."""
     for name in (study.aggregation, PRIOR):
         answers = judged.get((name, ""), pl.DataFrame())
         if answers.height:
@@ -88,7 +87,7 @@ def estimates(study: Study, probe: Probe, judged: Readings) -> Iterator[Number]:
 
 
 def _pairs(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
-    """K and the Brier score, means over templates."""
+    """Yield K and the Brier score, means over templates."""
     golds = study.items.select("item", golds=pl.col("answers").list.len())
     wrong = pl.col("options") - pl.col("golds")
     rows = answers.join(golds, on="item").with_columns(
@@ -100,10 +99,10 @@ def _pairs(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
 
 
 def _calibration(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
-    """ECE, and the bins that it is made of."""
+    """Yield ECE, and the bins that it is computed from."""
     rows = answers.sort("item", "template")
     bins = bins_of(rows["confidence"].to_numpy())
-    # each bin's gaps are a column, and add up in every draw
+    # each bin's gaps are a column, so that they add up in every draw
     gaps = np.zeros((len(rows), BINS))
     gaps[np.arange(len(rows)), bins] = (rows["confidence"] - rows["hit"]).to_numpy()
     boot = bootstrap(gaps, rows["relation"].to_list(), rows["item"].to_list(), study.seed)
@@ -122,7 +121,7 @@ def _calibration(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Nu
 
 
 def _abstention(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
-    """A threshold chosen on half of the subjects, judged on the others; nothing without both."""
+    """Yield results of a threshold chosen on half of the subjects for the others, if both exist."""
     rows = answers.join(study.items.select("item", who=SUBJECT), on="item").sort("item", "template")
     half = pl.Series(np.zeros(len(rows), dtype=np.int64))
     for (relation,), group in rows.with_row_index("_at").group_by("relation", maintain_order=True):
@@ -153,14 +152,14 @@ def _abstention(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Num
 def _between(
     study: Study, rows: pl.DataFrame, value: str, low: int, scale: float
 ) -> dict[str, Any]:
-    """The mean of a value from `low` to `low` + 2."""
+    """Estimate the mean of a value from `low` to `low` + 2."""
     result = study.estimate(rows.with_columns(one=1.0), value, over="one", scale=scale)
     alike = _alike(result["value"] / scale, low, low + 2, rows.height).times(scale)
     return {**result, "interval": result["interval"] or alike}
 
 
 def _alike(value: float, low: float, high: float, n: int) -> Interval:
-    """The bounds of a mean where no draw differs: of others as many differ, by all that is possible
-    from `low` to `high`, as Wilson's bound allows where none of `n` does."""
+    """Return the bounds of a mean if all draws are equal: the proportion of others that Wilson's
+    bound allows when none of `n` differs may have any value from `low` to `high`."""
     others = wilson(0, n)[1]
     return Interval(value - others * (value - low), value + others * (high - value), "wilson")

@@ -1,4 +1,4 @@
-"""Questions in several templates: how often all, any or most are right, and agree."""
+"""Consistency across templates: items right under all, any or most of them, and agreement."""
 
 from collections.abc import Iterator
 
@@ -24,11 +24,11 @@ CAPTION = (
 
 
 def estimates(of: Number, answers: pl.DataFrame, by: str = "") -> Iterator[Number]:
-    """METRICS, in per cent, of items that are asked in several templates; nothing without any.
+    """Yield METRICS, in per cent, over items asked with several templates; nothing without any.
 
-    `answers`: item, template, hit (0 to 1; under ties a chance), said (the answer in first place;
-    where one is null, there is no agreement). Templates are the same for all items, or, where `by`
-    is a column, for those that share its value: the best one is chosen within.
+    `answers`: item, template, hit (0 to 1; under ties a probability), said (the top-ranked answer;
+    if one is null, there is no agreement). Templates are the same for all items, or, if `by` is a
+    column, for those with the same value: the best one is chosen among them.
     """
     rows = answers.with_columns(size=pl.len().over("item")).filter(pl.col("size") > 1)
     rows = rows.sort("item", "template")
@@ -53,9 +53,9 @@ def estimates(of: Number, answers: pl.DataFrame, by: str = "") -> Iterator[Numbe
 
 
 def at_least(hits: NDArray[np.float64]) -> NDArray[np.float64]:
-    """items x (templates + 1): the chance that so many templates or more are right.
+    """Return items x (templates + 1): the probability that at least that many templates are right.
 
-    A hit under ties is a chance; those of several templates are taken as independent.
+    A hit under ties is a probability; those of several templates are treated as independent.
     """
     exactly = np.zeros((len(hits), hits.shape[1] + 1))
     exactly[:, 0] = 1.0

@@ -1,4 +1,4 @@
-"""One number over judged answers: its value, n and 95 % interval, with the one bootstrap behind.
+"""Estimate one number from judged answers: its value, n and 95 % bootstrap interval.
 
 A frame has a row per item, in the order of items, and values of 0 to 1:
 
@@ -6,7 +6,7 @@ A frame has a row per item, in the order of items, and values of 0 to 1:
     estimate(rows, "hit", stratum="relation", is_macro=True)    mean of the relations' means
     estimate(rows, "hit", less="other")                         mean of paired differences
     estimate(rows, "right", over="asked")                       ratio of two sums
-    estimate(rows, "hit", weight="asked")                       weighted mean, of a part of the rows
+    estimate(rows, "hit", weight="asked")                       weighted mean, of a subset of rows
 """
 
 from typing import Any
@@ -31,13 +31,14 @@ def estimate(
     seed: int = 0,
     scale: float = 100,
 ) -> dict[str, Any]:
-    """Value, n and interval of a Number, `scale` times what the columns hold.
+    """Return value, n and interval of a Number, scaled by `scale`.
 
-    Rows are drawn within their `stratum`, or by whole clusters, which n then counts. `weight`: what
-    a row counts in a mean or difference; those of 0 are drawn as well, so that how many of the
-    others come varies, and are not in n. `is_macro`: strata weigh the same; `is_proportion`: a mean
-    of hits, whose interval is Wilson's, as it is where no draw of a mean differs. A difference and
-    a ratio have no interval there. Raises ValueError for a ratio over 0 and weights that are all 0.
+    Rows are drawn within their `stratum`, or by whole clusters, which n then counts. `weight`:
+    weight of a row in a mean or difference; rows of weight 0 are drawn as well, so that the number
+    of others varies, but not counted in n. `is_macro`: strata weigh the same; `is_proportion`: a
+    mean of hits, with Wilson's interval, also used for a mean if all draws are equal, where a
+    difference or ratio has no interval. Raises ValueError for a ratio over 0 and for all-zero
+    weights.
     """
     strata, clusters = (rows[name].to_list() if name else None for name in (stratum, cluster))
     columns = [pl.col(name) * (pl.col(weight) if weight else 1) for name in (value, less) if name]

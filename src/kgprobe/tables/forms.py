@@ -1,7 +1,7 @@
-"""Prompt forms compared: the same items under another text around them, scored the same way.
+"""Comparison of prompt formats: the same items in different contexts, scored the same way.
 
-A form is a value of `prompt`; `templates` is the raw one. Accuracy stands on the items that were
-asked in the form, the raw one's on those of the sample; a difference is paired, on items of both.
+A format is a value of `prompt`; `templates` is the raw one. Accuracy is over the items asked in the
+format, the raw one's over the sampled items; a difference is paired, over the items of both.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,10 +18,10 @@ from kgprobe.tables.results import Number, hit_rate
 from kgprobe.tables.views import View
 from kgprobe.templates import FORMS
 
-#: the part of a benchmark that is asked in forms
+#: the subset of a benchmark that is asked in prompt formats
 SLICE = "forms"
 RAW = "templates"
-#: what the record of a form counts (probes/jobs/forms.py) -> the metric
+#: counts in the record of a format (probes/jobs/forms.py) -> the metric
 COUNTS = {
     "items": "drawn",
     "too_long": "too long",
@@ -81,10 +81,10 @@ def estimates(
     by_relation: bool = False,
     written: Mapping[str, pl.DataFrame] | None = None,
 ) -> Iterator[Number]:
-    """Every number of forms. `formed`: answers of the probes in a form, `raw`: of those without, of
-    which each form has one; `aggregation`: what SCORES of both are read by. `by_relation`: of each
-    by itself as well (OntoProbe's tasks). `written`: item, template, hit of FILLS by their file.
-    Raises ValueError for a form without its raw probe."""
+    """Yield every number of prompt formats. `formed`: answers of probes in a format, `raw`: of
+    those without, one for each; `aggregation`: of the SCORES of both. `by_relation`: also by
+    relation (OntoProbe's tasks). `written`: item, template, hit of FILLS by their file. Raises
+    ValueError for a format without its raw probe."""
     families: dict[Probe, list[Probe]] = {}
     for probe in formed:
         families.setdefault(replace(probe, prompt=RAW, parameters=None), []).append(probe)
@@ -121,8 +121,8 @@ def _hits(
     probe: Probe,
     path: str | Path,
 ) -> pl.DataFrame:
-    """item, relation, hit of a probe under the first template, in order of the items; `frames`:
-    ITEMS, CANDIDATES and PROMPTS."""
+    """Return item, relation, hit of a probe under the first template, in order of the items;
+    `frames`: ITEMS, CANDIDATES and PROMPTS."""
     items, candidates, prompts = frames
     if probe.method.startswith("sentence") or written is None:
         items = choosable(items, candidates)
@@ -130,8 +130,8 @@ def _hits(
         first = scores.filter(pl.col("template") == pl.col("template").min().over("item"))
         judged = judge_scores(first, items, aggregation, str(path))
     else:
-        # a causal model fills no mask slot inside the first template: no row, whatever it
-        # wrote under another one
+        # a causal model has no row if it cannot fill the mask slot inside the first template,
+        # whatever it generated under another one
         first = prompts.group_by("relation").agg(template=pl.col("index").min())
         named = items.select("item", "relation").join(first, on="relation")
         judged = written[str(path)].join(named, on=["item", "template"])
@@ -148,7 +148,7 @@ def _accuracy(of: Number, hits: pl.DataFrame) -> Iterator[Number]:
 
 
 def _difference(of: Number, formed: pl.DataFrame, raw: pl.DataFrame, seed: int) -> Iterator[Number]:
-    """The accuracy of a form less that of the raw one, paired by item."""
+    """Yield the accuracy of a format minus that of the raw one, paired by item."""
     both = formed.join(raw.select("item", raw="hit"), on="item").sort("item")
     if both.height:
         of = of.but(metric="difference", setting={"instead": f"{of.model}, {RAW}"})
@@ -158,7 +158,7 @@ def _difference(of: Number, formed: pl.DataFrame, raw: pl.DataFrame, seed: int) 
 def pairs(
     probes: Sequence[Probe], files: Sequence[str | Path]
 ) -> tuple[dict[Probe, str | Path], dict[Probe, str | Path]]:
-    """(probes in a form, probes of sentences or mask slots without one), each with its file."""
+    """Return (probes in a prompt format, sentence or fill probes without one) with their files."""
     every = dict(zip(probes, files, strict=True))
     ranked = {p: f for p, f in every.items() if p.method.startswith(("sentence", "fill"))}
     formed = {p: f for p, f in ranked.items() if p.prompt in FORMS}

@@ -1,4 +1,4 @@
-"""JUDGED: what every answer of a probe is worth, from the frames that RESULTS are made of.
+"""JUDGED: every answer of a probe with its evaluation, from the frames that RESULTS are made of.
 
 Pages with questions and answers, `kgprobe trace` and `kgprobe compare` read it and judge nothing.
 """
@@ -11,14 +11,14 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.tables.answers import SUBJECT, Probe
 
-#: every right answer of an item counts, the best placed
+#: every right answer of an item counts; the best ranked one is used
 ANY = "any"
-#: matchings of the numbers of RESULTS that name no `gold`
+#: gold matchings of the numbers in RESULTS without a `gold`
 PLAIN = (ANY, "own")
 
 
 def frame(paper: str, judged: Iterable[tuple[Probe, pl.DataFrame]]) -> pl.DataFrame:
-    """The JUDGED frame of a paper; what a frame of answers lacks is "", or null where it may be."""
+    """Build the JUDGED frame of a paper; missing columns are "", or null if nullable."""
     parts = [pl.DataFrame(schema=dict(schema.JUDGED.columns))]
     for probe, answers in judged:
         lacking = schema.JUDGED.columns.keys() - set(answers.columns)
@@ -30,7 +30,7 @@ def frame(paper: str, judged: Iterable[tuple[Probe, pl.DataFrame]]) -> pl.DataFr
 
 
 def with_items(answers: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
-    """Answers with the group, relation and subject of their ITEMS."""
+    """Add the group, relation and subject of their ITEMS to answers."""
     known = items.select("item", "group", "relation", subject=SUBJECT)
     return answers.drop("relation", "subject", strict=False).join(known, on="item")
 
@@ -38,8 +38,7 @@ def with_items(answers: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
 def with_options(
     answers: pl.DataFrame, items: pl.DataFrame, candidates: pl.DataFrame
 ) -> pl.DataFrame:
-    """The same, with the number of options, and the label of the one in first place (`winner`)
-    where that is known."""
+    """Add also the number of options, and the label of the top-ranked one (`winner`) if known."""
     sets = items.select("item", set="candidates")
     sizes = candidates.group_by("set").agg(options=pl.len())
     rows = with_items(answers, items).drop("options", strict=False)
@@ -51,22 +50,22 @@ def with_options(
 
 
 def of_scores(answers: pl.DataFrame, items: pl.DataFrame, candidates: pl.DataFrame) -> pl.DataFrame:
-    """What JUDGED has of scored options; `answers`: of `answers.judge`."""
+    """Convert scored options to JUDGED; `answers`: from `answers.judge`."""
     best = pl.col("above").cast(pl.Int64) + 1
     ranks = {"rank_low": best, "rank_high": best + pl.col("tied")}
     return with_options(answers.with_columns(**ranks, matching=pl.lit(ANY)), items, candidates)
 
 
 def read(paths: Iterable[str | Path]) -> pl.DataFrame:
-    """JUDGED of several papers."""
+    """Read JUDGED of several papers."""
     empty = pl.DataFrame(schema=dict(schema.JUDGED.columns))
     return pl.concat([empty, *(schema.read(path, schema.JUDGED) for path in paths)])
 
 
 def of_first(judged: pl.DataFrame) -> pl.DataFrame:
-    """The rows of each probe, item and scoring mode under its first template and configuration:
-    multiple masks and means before others; of ways of matching golds the widest that is printed for
-    the probe (every right answer counts)."""
+    """Select the rows of each probe, item and scoring mode under its first template and
+    configuration: multiple masks and means before others; the widest gold matching printed for the
+    probe (every right answer counts)."""
     key = ["benchmark", "model", "prompt", "method", "item", "scoring", "premise"]
     widths = {"set": 0, ANY: 0, "own": 1}
     width = pl.col("matching").replace_strict(widths, default=2, return_dtype=pl.Int32)

@@ -1,5 +1,5 @@
-"""Figures of scored options, whatever the benchmark: how often the answers of one confidence are
-right (reliability: Guo et al. 2017), and accuracy by slices, parts of the items."""
+"""Figures of scored options, for any benchmark: accuracy by confidence (reliability: Guo et al.
+2017), and accuracy by slice of the items."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
@@ -16,7 +16,7 @@ from kgprobe.tables.slices import SLICES, Slice, list_bins
 
 #: benchmark and group -> RESULTS
 Panels = Mapping[tuple[str, str], pl.DataFrame]
-#: what is drawn of a probe: asked whole, and without the subject
+#: points of a probe: full questions, and without the subject
 ASKED = ("", WITHOUT[0])
 RELIABILITY = (
     "Answers in ten bins of confidence; larger points have more answers. On the dashed line, "
@@ -26,7 +26,7 @@ CAPTION = (
     "With 95 % intervals, within each bin in the order of the legend; hollow: control models; "
     "crosses: no-subject baseline; horizontal lines: chance; n: items."
 )
-#: lines of a label
+#: line breaks of a label
 LINES = "split(datum.label, '\\n')"
 CROSS = "M-.7,-.7L.7,.7M.7,-.7L-.7,.7"
 
@@ -40,12 +40,12 @@ def drawings(
     aggregation: str = "",
     controls: Collection[str] = (),
 ) -> Iterator[Drawing]:
-    """The reliability plot, and a figure for every slice, with a panel for each of these benchmarks
-    and groups of which RESULTS have bins, of a slice more than one; nothing without any.
+    """Draw the reliability plot, and a figure for every slice, with a panel for each benchmark and
+    group for which RESULTS have bins (for a slice, more than one); nothing without any.
 
-    `part`: where they stand in the report; figures of slices are folded but for those of one
-    benchmark. `kinds`: kind of model by name; `aggregation`: the probes' own, "" where none is
-    named; `controls`: names of control models.
+    `part`: their section of the report; figures of slices are collapsed except those of one
+    benchmark. `kinds`: kind of model by name; `aggregation`: the probes' own, "" if unnamed;
+    `controls`: names of control models.
     """
     figure = partial(_figure, marks.signs(results), kinds)
     end, is_folded = [part] * (part != paper), part == paper
@@ -64,7 +64,7 @@ def drawings(
         )
         drawn = figure(binned, _reliability, 300, (110, 110))
         yield drawing(part, name, "Confidence and accuracy", RELIABILITY, drawn, data)
-    # groups of items and relations both are groups: what is asked for says which
+    # groups of items and relations are both groups: the requested panels determine which
     measured = probed.filter(
         *(pl.col(name) == "" for name in SETTING if name not in ("aggregation", "without")),
         pl.col("without").is_in(ASKED),
@@ -94,8 +94,8 @@ def _figure(
     small: tuple[int, int],
     hollow: Collection[str] = (),
 ) -> draw.Chart:
-    """Panels of probes with one legend, and with their titles where they are several; of models
-    that are `hollow` the points are."""
+    """Draw panels of probes with one legend, titled if there are several; points of the models in
+    `hollow` are hollow."""
     probes = pl.concat(panels.values()).filter(pl.col("model").is_in(list(kinds)))
     names = marks.legend(probes.rows(named=True), sign)
     models = {name: who[0] for who, name in names.items()}
@@ -111,7 +111,7 @@ def _figure(
 def _reliability(
     names: Mapping[marks.Who, str], look: Mapping[str, Any], rows: pl.DataFrame, is_small: bool
 ) -> list[alt.Chart]:
-    """Accuracy against mean confidence, a line per probe."""
+    """Plot accuracy against mean confidence, a line per probe."""
     points = [
         draw.point(row, probe=names[tuple(row[d] for d in marks.WHO)], sure=row["sure"])
         for row in rows.rows(named=True)
@@ -133,9 +133,8 @@ def _slice(
     rows: pl.DataFrame,
     is_small: bool,
 ) -> list[alt.Chart]:
-    """Accuracy of every probe in every bin of a slice, with what it reaches without the subject,
-    and chance; bins that have an order are joined by lines. A small panel's labels stand
-    upright."""
+    """Plot the accuracy of every probe in every bin of a slice, with its accuracy without the
+    subject, and chance; ordered bins are joined by lines. Labels of a small panel are vertical."""
     chance = rows.filter(model="random")
     counts = dict(chance.select("slice", "n").rows())
     heads = {

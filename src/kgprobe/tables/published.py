@@ -1,4 +1,4 @@
-"""Published figures (resources/published): their tables, as text or by a schema; their digits."""
+"""Published figures (resources/published): read tables, as text or by a schema; count decimals."""
 
 from pathlib import Path
 
@@ -6,9 +6,9 @@ import polars as pl
 
 
 def read_tsv(path: str | Path, schema: dict[str, type[pl.DataType]] | None = None) -> pl.DataFrame:
-    """A table of published figures; without a schema all cells are text, as printed.
+    """Read a table of published figures; without a schema all cells are text, as printed.
 
-    Raises ValueError when the file is missing or its columns are not those of `schema`.
+    Raises ValueError if the file is missing or its columns are not those of `schema`.
     """
     if not Path(path).is_file():
         raise ValueError(f"{path}: no such table of published figures")
@@ -24,7 +24,7 @@ def read_tsv(path: str | Path, schema: dict[str, type[pl.DataType]] | None = Non
 
 
 def decimals(figure: float) -> int:
-    """Decimals of a printed figure, at least one.
+    """Return the decimals of a printed figure, at least one.
 
     >>> decimals(16.38), decimals(7.0)
     (2, 1)

@@ -4,8 +4,8 @@
                    metric="accuracy", value=18.4, n=7731, interval=Interval(17.5, 19.3, "wilson"))]
     schema.write(frame("bear", rows), schema.RESULTS, path)
 
-Nothing is joined into a label, so nothing has to be taken apart: tables, figures, the report and
-the exports are views of these rows (tables/views.py).
+Dimensions are never joined into labels, so nothing has to be parsed: tables, figures, the report
+and the exports are views of these rows (tables/views.py).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from kgprobe.metrics import intervals
 from kgprobe.metrics.intervals import Interval, wilson
 from kgprobe.metrics.tests import detectable, exchange_error, exchange_p, holm
 
-#: columns that say which number it is, beside the further choices of contracts.SETTING
+#: columns that identify a number, in addition to the settings of contracts.SETTING
 DIMENSIONS = ("paper", "benchmark", "group", "model", "prompt", "method", "metric", "slice")
 
 
@@ -32,8 +32,8 @@ class Number:
     """One number. Dimensions that do not apply are ""; `setting` are the columns of
     contracts.SETTING that apply.
 
-    `value` is None where it is not defined; numerator and denominator may say why. `published`:
-    the figure that `source` (a table, a figure, a page) prints for the same model, data and metric.
+    `value` is None if undefined; numerator and denominator may show why. `published`: the figure
+    that `source` (a table, a figure, a page) prints for the same model, data and metric.
     """
 
     metric: str = ""
@@ -53,13 +53,13 @@ class Number:
     source: str | None = None
 
     def but(self, **changes: Any) -> "Number":
-        """The same with other values; `setting` is added to."""
+        """Return a copy with other values; `setting` is merged."""
         setting = {**self.setting, **changes.pop("setting", {})}
         return replace(self, setting=setting, **changes)
 
 
 def proportion(count: float, n: float) -> dict[str, Any]:
-    """Value (per cent), n and Wilson's interval of `count` among `n`; nothing of nothing."""
+    """Return value (per cent), n and Wilson's interval of `count` among `n`; no value for n = 0."""
     if not n:
         return {"n": 0, "numerator": 0.0, "denominator": 0.0}
     return {
@@ -70,17 +70,17 @@ def proportion(count: float, n: float) -> dict[str, Any]:
 
 
 def hit_rate(hits: NDArray[np.float64]) -> dict[str, Any]:
-    """Value, n and Wilson's interval of hits, 0 to 1 each (fractional: expected under ties)."""
+    """Return value, n and Wilson's interval of hits in 0..1 (fractional: expected under ties)."""
     bounds = intervals.of_hits(hits).times(100)
     return {"value": 100 * float(hits.mean()), "n": len(hits), "interval": bounds}
 
 
 def family(tested: Sequence[tuple[Number, NDArray[np.float64]]]) -> Iterator[Number]:
-    """Differences that are tested together: of each its p after Holm's correction for all of them,
-    and the least difference that as many items would show in 80 of 100 cases, in per cent.
+    """Yield for each of a family of tested differences its p after Holm's correction over all of
+    them, and the minimum difference that 80 of 100 samples of this size would detect, in per cent.
 
-    `tested`: what is compared, and the difference of each item, -1 to 1. Where both answer every
-    item alike, nothing is known of what would show.
+    `tested`: what is compared, and the difference of each item, -1 to 1. If both sides answer every
+    item alike, the minimum difference is unknown.
     """
     errors = [exchange_error(gaps) for _, gaps in tested]
     p_values = holm([exchange_p(gaps) for _, gaps in tested])
@@ -92,15 +92,15 @@ def family(tested: Sequence[tuple[Number, NDArray[np.float64]]]) -> Iterator[Num
 
 
 def as_published(value: float | None, source: str) -> dict[str, Any]:
-    """A figure of a paper and where it stands; nothing where there is none."""
+    """Return the fields of a paper's figure and its location; both None if there is none."""
     return {"published": value, "source": None if value is None else source}
 
 
 def frame(paper: str, numbers: Iterable[Number]) -> pl.DataFrame:
-    """The RESULTS frame of a paper's numbers, checked.
+    """Build and check the RESULTS frame of a paper's numbers.
 
-    Raises ContractError where two numbers have the same dimensions, ValueError for an unknown key
-    of a setting or a published figure without its source.
+    Raises ContractError if two numbers have the same dimensions, ValueError for an unknown key of a
+    setting or a published figure without its source.
     """
     rows = [_row(paper, number) for number in numbers]
     table = pl.DataFrame(rows, schema=dict(schema.RESULTS.columns))
@@ -128,11 +128,11 @@ def _row(paper: str, number: Number) -> dict[str, object]:
 
 
 def read(paths: Iterable[str | Path]) -> pl.DataFrame:
-    """RESULTS of several files, one below the other. Raises ContractError for other files, among
-    them RESULTS of another version."""
+    """Read RESULTS of several files into one frame. Raises ContractError for other files, including
+    RESULTS of another version."""
     return pl.concat([schema.read(path, schema.RESULTS) for path in paths])
 
 
 def plain() -> pl.Expr:
-    """Rows of RESULTS that hold without any further choice."""
+    """Select rows of RESULTS without any further setting."""
     return pl.all_horizontal(pl.col(name) == "" for name in SETTING)

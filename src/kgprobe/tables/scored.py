@@ -1,8 +1,8 @@
-"""Numbers from stored scores of options, whatever the benchmark: SCORES are read once for all.
+"""Numbers from stored scores of options, for any benchmark: SCORES are read once for all of them.
 
-Accuracy under every aggregation, what the probabilities are worth, and slices of the accuracy under
-a probe's own aggregation. Of slices those are made that have more than one bin. Domains,
-cardinalities and sitelinks are left out: outside BEAR no benchmark knows them.
+Accuracy under every aggregation, quality of the probabilities, and slices of the accuracy under a
+probe's own aggregation, if they have more than one bin. Domains, cardinalities and sitelinks are
+left out: only BEAR has them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ from kgprobe.tables.results import Number
 from kgprobe.tables.study import BaselineAnswers, Study
 
 SUBJECT, WEIGHTS = WITHOUT
-#: what stands in a slice for all probes alike
+#: models in a slice that are the same for all probes
 CHANCE = ("random", "majority")
 #: the slices that any benchmark has
 SLICES = tuple(one for one in slices.SLICES if one.name in slices.EVERYWHERE)
@@ -29,7 +29,7 @@ class Scored:
     """SCORES of one probe, with all templates of each relation that it was asked.
 
     `content_free`: CONTENT_FREE of the probe; `random_init`: SCORES of the model with random
-    weights, which may be of a part; `where`: what errors name.
+    weights, possibly of a subset; `where`: name used in error messages.
     """
 
     probe: Probe
@@ -41,7 +41,7 @@ class Scored:
 
     @property
     def baselines(self) -> dict[str, pl.DataFrame]:
-        """The answers below this probe's, judged by its own aggregation: without -> answers."""
+        """The baselines' answers, judged by this probe's own aggregation: without -> answers."""
         scores = {WEIGHTS: self.random_init} if self.random_init is not None else {}
         if self.content_free is not None:
             scores = {SUBJECT: without_subject(self.study.items, self.content_free), **scores}
@@ -56,13 +56,13 @@ class Scored:
 
 
 def read_random_init(below: baselines.Files, probe: Probe) -> pl.DataFrame | None:
-    """SCORES of the model with random weights that stand below a probe's; None without any."""
+    """Read the SCORES with random weights that are a probe's baseline; None without any."""
     path = dict(baselines.below(below, probe)).get(WEIGHTS)
     return schema.read(path, schema.SCORES) if path else None
 
 
 def estimates(every: Iterable[Scored]) -> Iterator[Number]:
-    """Every number of several probes' SCORES, each of which is let go before the next is read.
+    """Yield every number of several probes' SCORES, each released before the next is read.
 
     Items without a wrong option are left out; "without wrong option" counts them.
     """
@@ -79,7 +79,7 @@ def estimates(every: Iterable[Scored]) -> Iterator[Number]:
         task = replace(one.study, items=items, benchmark=one.probe.benchmark)
         one = replace(one, scores=scores, study=task)
         answers = judge(scores, items, task.candidates, task.aggregation, one.where, task.prompts)
-        # what is counted of the questions stands once, whoever else is asked them
+        # counts of the questions are given once, regardless of the number of probes
         if (task.benchmark, task.group) not in seen:
             yield from aggregations.count_coinciding(task)
         seen.add((task.benchmark, task.group))
@@ -89,22 +89,22 @@ def estimates(every: Iterable[Scored]) -> Iterator[Number]:
 
 
 def numbers_of(one: Scored, answers: pl.DataFrame) -> Iterator[Number]:
-    """What SCORES say under every aggregation, and what their probabilities are worth; `answers`:
-    the same, judged by the study's own aggregation."""
+    """Yield the numbers of SCORES under every aggregation, and the quality of their probabilities;
+    `answers`: the same, judged by the study's own aggregation."""
     judged = aggregations.readings(answers, one.scores, one.study, one.content_free)
     yield from aggregations.estimates(one.study, one.probe, judged)
     yield from confidence.estimates(one.study, one.probe, judged)
 
 
 def with_probe(study: Study, one: Scored, answers: pl.DataFrame) -> Study:
-    """The study with the judged answers of one probe more, and those below them."""
+    """Add the judged answers of one more probe, and of its baselines, to the study."""
     below = [BaselineAnswers(len(study.probes), *pair) for pair in one.baselines.items()]
     probes = [*study.probes, (one.probe, answers)]
     return replace(study, probes=probes, baselines=[*study.baselines, *below])
 
 
 def _add(alike: Sequence[Study], one: Scored, answers: pl.DataFrame) -> list[Study]:
-    """Studies of what several probes were asked alike, with one probe more."""
+    """Add one more probe to the study of probes that were asked the same, or start a new one."""
     same = [s for s in alike if s.of == one.study.of and s.matches(answers)]
     study = same[0] if same else one.study
     more = with_probe(study, one, answers)
@@ -112,7 +112,7 @@ def _add(alike: Sequence[Study], one: Scored, answers: pl.DataFrame) -> list[Stu
 
 
 def _slice(studies: Sequence[Study]) -> Iterator[Number]:
-    """Slices; chance stands once in each."""
+    """Yield the slices, with chance only once in each."""
     seen: set[tuple[str, str]] = set()
     for study in studies:
         part = study.benchmark, study.group

@@ -1,15 +1,15 @@
-"""Accuracy by parts of a benchmark: by subject, options, answer, and what was trained on.
+"""Accuracy by slice of a benchmark: by subject, options, answer, and training status.
 
-Bins are fixed, so that they are the same in every run. In each of them every probe stands beside
-chance and beside its baselines: the same questions without the subject, and asked of the same
-architecture with random weights. Each probe is compared with the best one of all
-items and with its baselines; p is corrected for these comparisons in all bins of a slice (Holm),
-and beside it stands the least difference that as many items would show.
+Bins are fixed, so that they are the same in every run. In each of them every probe is compared with
+chance and with its baselines: the same questions without the subject, and asked of the same
+architecture with random weights. Differences are from the best probe over all items and from the
+baselines; p is corrected for these comparisons in all bins of a slice (Holm), and the minimum
+detectable difference for that many items is given.
 
-Items of a bin are drawn as everywhere, within their whole relation, so that how many of the bin are
-drawn varies, too. A difference is tested under the hypothesis of none, the answers of both to an
-item exchanged at random (metrics/tests.py): the spread over resamples would be none at all where a
-bin has one item of a relation.
+Items of a bin are drawn, as everywhere, within their whole relation, so that the number drawn from
+the bin also varies. A difference is tested under the null hypothesis by exchanging the answers of
+both to an item at random (metrics/tests.py): the spread over resamples would be zero if a bin has
+one item of a relation.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,14 +31,14 @@ from kgprobe.tables.views import View
 
 Floats = NDArray[np.float64]
 UNKNOWN = "unknown"
-#: facts that control models were trained on, that were held out, and those in neither half
+#: facts that control models were trained on, that were held out, and those in neither split
 HALVES = ("trained-on", "held-out", "neither")
 
 
 @dataclass(frozen=True)
 class Slice:
-    """A property that groups items. `edges`: the lower ones of its bins, the last of which is open;
-    without them the bins are `names`, those of domains as the relations have them."""
+    """A property that groups items. `edges`: lower edges of its bins, the last of which is open;
+    without them the bins are `names`; those of domains come from the relations."""
 
     name: str
     title: str
@@ -47,7 +47,7 @@ class Slice:
     names: tuple[str, ...] = ()
 
     def bin(self, value: int | None) -> str:
-        """The bin of a value.
+        """Return the bin of a value.
 
         >>> Slice("sitelinks", "", "", (0, 1, 5)).bin(3)
         '1-4'
@@ -69,11 +69,11 @@ class Slice:
         return [*map(self.bin, self.edges), UNKNOWN] if self.edges else list(self.names)
 
     def label(self, value: str) -> str:
-        """The label of a bin in `slice` of RESULTS: "sitelinks: 1-4"; of cardinality the bin."""
+        """Return a bin's label in `slice` of RESULTS: "sitelinks: 1-4"; for cardinality the bin."""
         return value if self.name == "cardinality" else f"{self.name}: {value}"
 
 
-#: In the order of printing. The first answer counts of those that are right.
+#: In printing order. Of several right answers, the first one counts.
 SLICES = (
     Slice("sitelinks", "popularity of the subject", "sitelinks of the subject", (0, 1, 5, 20, 100)),
     Slice(
@@ -96,10 +96,10 @@ SLICES = (
 )
 
 
-#: slices of any benchmark; statements where it knows them
+#: slices of any benchmark; statements only if it has them
 EVERYWHERE = ("statements", "options", "frequency", "length", "facts")
 _BINS = [one.label(b) for one in SLICES if one.name in EVERYWHERE for b in one.bins]
-#: by task or benchmark; `where` of a paper has its `aggregation` as well
+#: by task or benchmark; a paper adds its `aggregation` to `where`
 ACCURACY = View(
     "slices",
     "Accuracy by slice, %",
@@ -136,7 +136,7 @@ DIFFERENCES = View(
 
 @dataclass(frozen=True)
 class Bin:
-    """Some items: `name` as it stands in RESULTS, `weights` per item (0: not in it)."""
+    """Some items: `name` as in RESULTS, `weights` per item (0: not in the bin)."""
 
     name: str
     weights: Floats
@@ -148,8 +148,8 @@ EVERY_ITEM = Bin("", np.ones(1))
 
 
 def bins_of(study: Study, slices: Sequence[Slice] = SLICES) -> Iterator[tuple[Slice, list[Bin]]]:
-    """The bins of every slice that this benchmark has values for; an item lies in one of each, but
-    for domains: a relation counts fully in all of its own."""
+    """Yield the bins of every slice that this benchmark has values for; an item is in one bin of
+    each, except for domains: a relation counts fully in all of its own."""
     known = _values(study)
     for one in slices:
         if one.edges:
@@ -168,8 +168,8 @@ def items_of(
     part: str,
     relations: Path | None = None,
 ) -> pl.DataFrame:
-    """The ITEMS in a bin as `slice` of RESULTS has it, none where they do not have its values;
-    `relations`: the benchmark's file of cardinalities and domains."""
+    """Return the ITEMS in a bin named as in `slice` of RESULTS, none if its values are not
+    available; `relations`: the benchmark's file of cardinalities and domains."""
     if not items.height:
         return items
     known = relations_of(relations) if relations else None
@@ -182,10 +182,10 @@ def items_of(
 
 
 def _values(study: Study) -> dict[str, list[int | None]]:
-    """Slice -> the value of every item, in the order of ids."""
+    """Return slice -> the value of every item, in the order of ids."""
     fields = pl.Struct(dict.fromkeys(COUNTS, pl.Int64))
     meta = study.ordered["meta"].str.json_decode(fields).struct.unnest()
-    # what OntoProbe's instances have: in how many statements of the graph they stand
+    # OntoProbe's instances store their number of statements in the graph as popularity
     meta = meta.with_columns(pl.coalesce("statements", "popularity").alias("statements"))
     popularity = "statements" if meta["sitelinks"].null_count() == len(meta) else "sitelinks"
     names = study.candidates.select("label", id=OPTION, candidates="set", first="index")
@@ -203,7 +203,7 @@ def _values(study: Study) -> dict[str, list[int | None]]:
 
 
 def _named_bins(study: Study, one: Slice) -> Iterator[tuple[str, Sequence[bool] | Bools]]:
-    """(bin, which items are in it) of a slice whose bins are names."""
+    """Yield (bin, which items are in it) of a slice whose bins are names."""
     relations = study.ordered["relation"].to_list()
     if one.name == "cardinality":
         for kind in one.names:
@@ -216,16 +216,16 @@ def _named_bins(study: Study, one: Slice) -> Iterator[tuple[str, Sequence[bool] 
         yield from zip(one.names, (*splits, ~(splits[0] | splits[1])), strict=True)
 
 
-#: what is compared: the number of one, with what it is compared with, and of every item both hits
-#: and under how many templates both were asked
+#: comparisons: the number of one side, with what it is compared with; and for every item both hits
+#: and the number of templates that both were asked
 Pairs = Sequence[tuple[Number, pl.DataFrame]]
 
 
 def estimates(study: Study) -> Iterator[Number]:
-    """accuracy of every probe, of chance and of baselines (setting `without`) by slice, of probes
-    minus the best or their baselines (`instead`) with "p after Holm" and "detectable difference";
-    of all items those of the baselines alone. Domains have the weighting "split" as well: a
-    relation's weight divided by their number."""
+    """Yield accuracy of every probe, chance and baselines (setting `without`) by slice, and
+    differences of probes from the best or their baselines (`instead`) with "p after Holm" and
+    "detectable difference"; over all items only those of the baselines. Domains also have the
+    weighting "split": a relation's weight divided by their number."""
     for of, rows in _baselines(study):
         yield from _accuracy(study, of, rows, EVERY_ITEM)
     for baseline in study.baselines:
@@ -237,7 +237,7 @@ def estimates(study: Study) -> Iterator[Number]:
 
 
 def slice_numbers(study: Study, slices: Sequence[Slice] = SLICES) -> Iterator[Number]:
-    """The same of these slices alone, without the numbers of all items."""
+    """Yield the same for these slices only, without the numbers of all items."""
     probes = [(study.of.but(**probe.dimensions), rows)
               for (probe, _), rows in zip(study.probes, study.hits, strict=True)]  # fmt: skip
     baselines, pairs = _baselines(study), [*with_best(study), *_above_baselines(study)]
@@ -254,8 +254,8 @@ def slice_numbers(study: Study, slices: Sequence[Slice] = SLICES) -> Iterator[Nu
 
 
 def with_best(study: Study) -> Pairs:
-    """Each probe and the best one (of equal ones the first), in the order of the probes. All pairs
-    would leave a test of forty models no power. `instead`: the other's model and what else
+    """Pair each probe with the best one (the first among equals), in the order of the probes. All
+    pairs would leave a test of forty models no power. `instead`: the other's model and what else
     differs."""
     pairs = []
     best = int(np.argmax([rows["hit"].to_numpy().mean() for rows in study.hits]))
@@ -268,7 +268,7 @@ def with_best(study: Study) -> Pairs:
 
 
 def _above_baselines(study: Study) -> Pairs:
-    """Each baseline and its probe, on the items and templates that both were asked."""
+    """Pair each baseline with its probe, on the items and templates that both were asked."""
     pairs = []
     for baseline in study.baselines:
         probe, answers = study.probes[baseline.probe]
@@ -290,13 +290,13 @@ def _baselines(study: Study) -> list[tuple[Number, pl.DataFrame]]:
 
 
 def _split(study: Study, part: Bin) -> Bin:
-    """A domain whose relations weigh less by the number of domains they have."""
+    """Weight the relations of a domain by the inverse of their number of domains."""
     shares = [1 / len(study.domains.get(r) or [""]) for r in study.ordered["relation"]]
     return Bin(part.name, part.weights * np.array(shares), {"weighting": "split"})
 
 
 def _chance(study: Study, part: Bin) -> Iterator[Number]:
-    """Random and majority, exact."""
+    """Yield random and majority accuracy, which are exact."""
     inside = part.weights > 0
     for model, values in (("random", study.random), ("majority", study.majority)):
         number = study.of.but(metric="accuracy", model=model, slice=part.name)
@@ -304,7 +304,7 @@ def _chance(study: Study, part: Bin) -> Iterator[Number]:
 
 
 def _within(rows: pl.DataFrame, part: Bin) -> pl.DataFrame:
-    """Rows of all items with the `weight` of those in a bin that were asked."""
+    """Add `weight` to rows of all items: that of the bin for items that were asked, else 0."""
     weights = np.broadcast_to(part.weights, rows.height)
     return rows.with_columns(weight=pl.Series(weights) * (pl.col("templates") > 0))
 
@@ -319,7 +319,7 @@ def _accuracy(study: Study, of: Number, rows: pl.DataFrame, part: Bin) -> Iterat
 
 
 def differences(study: Study, pairs: Pairs, bins: Sequence[Bin]) -> Iterator[Number]:
-    """What is compared in every bin, as one family of tests."""
+    """Yield the differences of all pairs in every bin, as one family of tests."""
     tested: list[tuple[Number, NDArray[np.float64]]] = []
     for part in bins:
         for of, every in pairs:
@@ -334,8 +334,8 @@ def differences(study: Study, pairs: Pairs, bins: Sequence[Bin]) -> Iterator[Num
 
 
 def list_bins(one: Slice, results: pl.DataFrame) -> dict[str, str]:
-    """The bins of a slice that RESULTS have, in order: as they stand there -> as they are printed;
-    none where the slice has no values."""
+    """Return the bins of a slice that RESULTS have, in order: name in RESULTS -> printed name;
+    empty if the slice has no values."""
     names = set(results["slice"].unique())
     bins = one.bins or sorted(
         name.removeprefix(one.label("")) for name in names if name.startswith(one.label(""))
@@ -344,7 +344,7 @@ def list_bins(one: Slice, results: pl.DataFrame) -> dict[str, str]:
 
 
 def unknown_slices(results: pl.DataFrame) -> list[str]:
-    """Titles of the slices that RESULTS of one benchmark do not have."""
+    """Return the titles of the slices that RESULTS of one benchmark do not have."""
     known = {one.title: bool(list_bins(one, results)) for one in SLICES}
     known |= {one.title: True for one in SLICES if list_bins(one, results)}
     return [title for title, is_known in known.items() if not is_known]

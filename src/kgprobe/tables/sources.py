@@ -1,4 +1,4 @@
-"""RESULTS on the sources: dumps against SPARQL, what is rebuilt against what was released."""
+"""RESULTS on the sources: dumps against SPARQL, rebuilt data against released data."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -21,7 +21,7 @@ STATE = "instances in a state"
 
 
 def against_released(states: pl.DataFrame, agreement: pl.DataFrame | None = None) -> pl.DataFrame:
-    """RESULTS from RELEASED_STATES and AGREEMENT of each relation (`group`) and of all.
+    """Compute RESULTS from RELEASED_STATES and AGREEMENT of each relation (`group`) and of all.
 
     Each state in per cent of instances (Wilson; n: released instances, numerator: those in it);
     released instances found in the pull; Jaccard of answers and of instances in per cent (n: size
@@ -55,7 +55,7 @@ def _agreement(of: Number, near: pl.DataFrame) -> Iterator[Number]:
 
 
 EQUAL = "equal to the released"
-#: what is compared with the released ontology -> words
+#: aspects compared with the released ontology -> description
 ASPECTS = {
     "chain": "superclass chains of classes",
     "aligned": "properties aligned with DBpedia",
@@ -83,7 +83,7 @@ DIFFERENCES = Contract(
 def chain_differences(
     released: pl.DataFrame, classes: pl.DataFrame, chains: pl.DataFrame, rejects: pl.DataFrame
 ) -> pl.DataFrame:
-    """Classes whose superclass chain is not the released one, labels compared case-insensitively.
+    """Return classes whose superclass chain differs from the released one, ignoring case in labels.
 
     `released` has class, label, superclasses; `classes` has class; `chains` and `rejects` as built.
     """
@@ -123,7 +123,7 @@ def property_differences(
     alignment: pl.DataFrame,
     labels: dict[str, str],
 ) -> pl.DataFrame:
-    """Differences of the released properties that have ids in both graphs.
+    """Return differences of the released properties that have ids in both graphs.
 
     Rows of four kinds (`aligned`, `domain`, `range`, `superproperties`); `labels` are the classes'.
     """
@@ -161,7 +161,7 @@ def property_differences(
 def agreement(
     released: pl.DataFrame, properties: pl.DataFrame, differing: pl.DataFrame
 ) -> pl.DataFrame:
-    """RESULTS of agreement in per cent: chains of the classes, four aspects of the properties."""
+    """Compute RESULTS of agreement in per cent: chains of classes, four aspects of properties."""
     both = properties.filter(pl.col("property").is_not_null() & pl.col("dbpedia").is_not_null())
     totals = dict.fromkeys(ASPECTS, both.height) | {"chain": released.height}
     counts = dict(differing.group_by("what").len().rows())
@@ -188,13 +188,13 @@ LEAD = (
     "shows how well the types of access agree with each other, and what happened to the released "
     "data sets."
 )
-#: shown when the collection of statements holds the released BEAR itself
+#: shown if the collection of statements contains the released BEAR itself
 CIRCULAR = (
     "The collection of statements used here includes the released BEAR-big, so what is built from "
     "it agrees with BEAR by construction: these figures test the rules of the construction and say "
     "nothing about how Wikidata has changed. A live pull does."
 )
-#: what is measured of a dump
+#: metrics of a dump
 ACCESS = ("statements in both", "labels and sitelinks equal")
 PAPER = {"paper": ["sources"]}
 AGREEMENT = View(
@@ -243,11 +243,11 @@ BY_RELATION = View(
 
 
 def access(pulled: pl.DataFrame, dumps: Mapping[str, tuple[str, pl.DataFrame]]) -> pl.DataFrame:
-    """RESULTS of statements read from dumps against the pull over SPARQL; `benchmark` is the dump.
+    """Compute RESULTS of statements read from dumps against the SPARQL pull; `benchmark`: the dump.
 
     `dumps`: name -> (form, STATEMENTS). Only items as objects and relations of the dump are
-    compared; a truthy dump with the best ranks of the pull. Metrics: statements in both, of all
-    that either has (n); of those in both, equal in labels and sitelink counts.
+    compared; a truthy dump with the best ranks of the pull. Metrics: statements in both, of all in
+    either (n); of those in both, those equal in labels and sitelink counts.
     """
     numbers = []
     key = ["subject", "relation", "object", "rank"]
@@ -281,11 +281,11 @@ def section(
     circular: bool,
     coverage: pl.DataFrame | None = None,
 ) -> Section:
-    """The section on sources from the tables that were made.
+    """Build the section on sources from the available tables.
 
-    `results`: RESULTS of what was compared; `funnels` and `choices` by constructed set; `names`:
-    relation -> name; `circular`: the statements hold the released set, which `CIRCULAR` then says;
-    `coverage`: COVERAGE of the pull that sets are constructed from.
+    `results`: RESULTS of the comparisons; `funnels` and `choices` by constructed set; `names`:
+    relation -> name; `circular`: the statements contain the released set, which `CIRCULAR` then
+    warns about; `coverage`: COVERAGE of the pull that sets are constructed from.
     """
     shown: list[Grid] = []
     folded: list[Grid] = []
@@ -321,7 +321,7 @@ def section(
 
 
 def _choice(frame: pl.DataFrame, name: str) -> Grid:
-    """The choice of answers and instances, as it was made."""
+    """Tabulate the selection of answers and instances."""
     rows = frame.filter(pl.col("benchmark").str.starts_with(name)).iter_rows(named=True)
     caption = (
         "answers × instances per answer; popularity of the last one chosen and the first one not "

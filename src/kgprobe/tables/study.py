@@ -15,7 +15,7 @@ from kgprobe.tables.answers import Probe, gold_ids
 from kgprobe.tables.estimate import estimate
 from kgprobe.tables.results import Number
 
-#: Columns of the optional frame that says what a relation is.
+#: Columns of the optional frame of relations.
 RELATIONS = {"relation": pl.String, "cardinality": pl.String, "domains": pl.List(pl.String)}
 
 
@@ -24,8 +24,8 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class BaselineAnswers:
-    """Judged answers that stand below those of `probe` (its number), asked `without` one of
-    WITHOUT. Some items and templates may lack."""
+    """Judged answers of a baseline of `probe` (its index), asked `without` one of WITHOUT. Some
+    items and templates may be missing."""
 
     probe: int
     without: str
@@ -33,24 +33,23 @@ class BaselineAnswers:
 
 
 def by_item(answers: pl.DataFrame, *columns: str) -> pl.DataFrame:
-    """item, relation, columns of judged answers (means over templates), templates (how many), in
-    the order of items."""
+    """Average judged answers by item: item, relation, columns (means over templates), templates
+    (number), in the order of items."""
     means = ordered_mean(columns or ["hit"])
     return answers.group_by("item", "relation").agg(means, templates=pl.len()).sort("item")
 
 
 @dataclass(frozen=True)
 class Study:
-    """Questions, and judged answers (`answers.judge`) of probes, each on the same items and
+    """Questions, and judged answers (`answers.judge`) of probes, all on the same items and
     templates.
 
-    `aggregation`: the probes' own; "" is BEAR's, whose RESULTS do not name it. `group`: the part of
-    the benchmark that these items are.
-    `relations` (columns of RELATIONS) says cardinality and domains; without it there is no table by
-    domain, and a relation counts as one-to-one when its items have as many options as there are
-    items and no answer occurs twice. `numbers`: what the probes' SCORES say, too
-    (`scored.numbers_of`). `trained_on`: item -> whether control
-    models were trained on it, where known.
+    `aggregation`: the probes' own; "" is BEAR's, which is not named in RESULTS. `group`: the subset
+    of the benchmark with these items. `relations` (columns of RELATIONS) has cardinality and
+    domains; without it there is no table by domain, and a relation counts as one-to-one if its
+    items have as many options as there are items and no answer occurs twice. `numbers`: numbers
+    from the probes' SCORES (`scored.numbers_of`). `trained_on`: item -> whether control models were
+    trained on it, if known.
     """
 
     items: pl.DataFrame
@@ -65,7 +64,7 @@ class Study:
     numbers: Sequence[Number] = ()
     baselines: Sequence[BaselineAnswers] = ()
     trained_on: Mapping[str, bool] = field(default_factory=dict)
-    #: (relation, id) of the correct answers that the constant guess is chosen by; None: the items'
+    #: (relation, id) of the correct answers that determine the constant guess; None: the items'
     golds: pl.DataFrame | None = None
 
     def __post_init__(self) -> None:
@@ -82,19 +81,19 @@ class Study:
                 )
 
     def matches(self, answers: pl.DataFrame) -> bool:
-        """Whether judged answers are those to the items and templates of the first probe."""
+        """Return whether judged answers have the items and templates of the first probe."""
         first = self.probes[0][1]
         return answers.select("item", "template").equals(first.select("item", "template"))
 
     @property
     def of(self) -> Number:
-        """The dimensions of whatever is measured of these items."""
+        """The dimensions of all measures over these items."""
         setting = {"aggregation": self.aggregation} if self.aggregation else {}
         return Number(benchmark=self.benchmark, group=self.group, setting=setting)
 
     @cached_property
     def ordered(self) -> pl.DataFrame:
-        """The items in the order of ids, in which all arrays have them."""
+        """The items in the order of ids, which is the order of all arrays."""
         return self.items.sort("item")
 
     @cached_property
@@ -106,7 +105,7 @@ class Study:
 
     @cached_property
     def templates(self) -> list[int]:
-        """Template indices that were scored."""
+        """The template indices that were scored."""
         return sorted(self.probes[0][1]["template"].unique().to_list())
 
     @cached_property
@@ -115,14 +114,14 @@ class Study:
         return [self.item_hits(answers) for _, answers in self.probes]
 
     def item_hits(self, answers: pl.DataFrame) -> pl.DataFrame:
-        """item, relation, hit, templates of every item: 0 where it was not asked."""
+        """Return item, relation, hit, templates of every item: 0 if it was not asked."""
         rows = by_item(answers).drop("relation")
         every = self.ordered.select("item", "relation")
         rows = every.join(rows, on="item", how="left", maintain_order="left")
         return rows.with_columns(pl.col("hit", "templates").fill_null(0))
 
     def estimate(self, rows: pl.DataFrame, value: str, **more: Any) -> dict[str, Any]:
-        """`estimate` of rows of items, which are drawn within their relation."""
+        """Apply `estimate` to rows of items, which are drawn within their relation."""
         return estimate(rows, value, stratum="relation", seed=self.seed, **more)
 
     @cached_property
@@ -134,17 +133,17 @@ class Study:
 
     @cached_property
     def random(self) -> NDArray[np.float64]:
-        """Chance of a random guess, per item."""
+        """Accuracy of a random guess, per item."""
         return self.ordered["answers"].list.len().to_numpy() / self.options
 
     @cached_property
     def majority(self) -> NDArray[np.float64]:
         """Per item, whether the constant guess of its relation's most frequent answer is right.
 
-        Answers are known by their ids, since items of a relation may have options of their own. Of
-        a sample the guess is that of the whole set (`golds`): chosen by a few questions it would be
-        right in most of them. Ties between answers go to the lowest id; the mean over the whole
-        does not depend on that.
+        Answers are identified by their ids, since items of a relation may have their own options.
+        For a sample the guess is that of the full set (`golds`): chosen from a few questions it
+        would be right in most of them. Ties between answers go to the lowest id; the mean over the
+        full set does not depend on that.
         """
         gold = gold_ids(self.ordered, self.candidates)
         best = (
@@ -170,14 +169,14 @@ class Study:
 
     @cached_property
     def domains(self) -> dict[str, list[str]]:
-        """relation -> its domains; empty when the benchmark says nothing about them."""
+        """relation -> its domains; empty if the benchmark has none."""
         if self.relations is None or "domains" not in self.relations.columns:
             return {}
         return dict(self.relations.select("relation", "domains").drop_nulls().iter_rows())
 
 
 def relations_of(path: Path) -> pl.DataFrame | None:
-    """Cardinality and domains of the relations, where the benchmark has them."""
+    """Read cardinality and domains of the relations, if the benchmark has them."""
     if not path.is_file():
         return None
     frame = pl.read_parquet(path, glob=False)

@@ -1,12 +1,12 @@
-"""Views: a printed table is a choice of RESULTS, the dimensions in rows and columns, a format.
+"""Views: a printed table is a selection of RESULTS, the dimensions in rows and columns, a format.
 
     view = View("models", "Accuracy by model", where={"paper": ["bear"], "metric": ["accuracy"]},
                 rows=["model", "method"], columns=["metric"])
     printed = view.of(results)
 
-A dimension is a column of RESULTS. Where it stands in neither rows nor
-columns it has to be the same for all numbers of a cell: two numbers in one cell are an error that
-names what they differ in, never a choice.
+A dimension is a column of RESULTS. If it is in neither rows nor columns, it must be the same for
+all numbers of a cell: two numbers in one cell are an error that names the dimensions in which they
+differ; no choice is made between them.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ from kgprobe.contracts import SETTING
 from kgprobe.schema import atomic
 from kgprobe.tables.results import DIMENSIONS
 
-#: in `where` of a view: no further choice
+#: in `where` of a view: no further setting
 PLAIN = {name: [""] for name in SETTING}
 
 Row = Mapping[str, Any]
@@ -29,17 +29,17 @@ Key = tuple[str, ...]
 
 
 class ViewError(ValueError):
-    """A view asks for what RESULTS do not have, or two numbers fall into one cell."""
+    """A view asks for dimensions that RESULTS do not have, or two numbers belong to one cell."""
 
 
 @dataclass(frozen=True)
 class View:
     """A table to be printed.
 
-    `where`: dimension -> the values shown, in the order of printing; a dimension that is in rows or
-    columns and not here shows all of its values, in order of appearance. `words`: a value as it is
-    printed, by (dimension, value) or by value. `digits`: decimals by metric, `usual` for others.
-    `only`: the RESULTS that the view is made of, where that is more than its `where` can say.
+    `where`: dimension -> the values shown, in printing order; a dimension of rows or columns that
+    is not included shows all of its values, in order of appearance. `words`: the printed form of a
+    value, by (dimension, value) or by value. `digits`: decimals by metric, `usual` for others.
+    `only`: a filter of RESULTS that `where` cannot express.
     """
 
     name: str
@@ -63,11 +63,11 @@ class View:
                 raise ViewError(f"view {self.name}: unknown dimension {name!r}{hint}")
 
     def where_also(self, **values: Sequence[str]) -> "View":
-        """The same view of fewer numbers."""
+        """Restrict the view to fewer numbers."""
         return replace(self, where={**self.where, **values})
 
     def of(self, results: pl.DataFrame) -> "Printed":
-        """The view of RESULTS. Raises ViewError where two numbers fall into one cell."""
+        """Apply the view to RESULTS. Raises ViewError if two numbers belong to one cell."""
         numbers = self.select(results)
         rows, columns = self._keys(numbers, self.rows), self._keys(numbers, self.columns)
         cells: dict[tuple[Key, Key], Row] = {}
@@ -79,12 +79,12 @@ class View:
         return Printed(self, rows, columns, cells)
 
     def select(self, results: pl.DataFrame) -> pl.DataFrame:
-        """The numbers that the view shows."""
+        """Select the numbers that the view shows."""
         wanted = {name: [str(value) for value in values] for name, values in self.where.items()}
         return self.only(results).filter(*(pl.col(n).is_in(v) for n, v in wanted.items()))
 
     def _keys(self, numbers: pl.DataFrame, names: Sequence[str]) -> list[Key]:
-        """Keys that occur, ordered dimension by dimension."""
+        """Return the keys that occur, ordered dimension by dimension."""
         keys = list(dict.fromkeys(tuple(row) for row in numbers.select(names).rows()))
         orders = [self._order(name, numbers[name]) for name in names]
         return sorted(keys, key=lambda key: [o[v] for o, v in zip(orders, key, strict=True)])
@@ -94,13 +94,13 @@ class View:
         return {value: i for i, value in enumerate(dict.fromkeys([*given, *values]))}
 
     def word(self, name: str, value: str) -> str:
-        """A value of a dimension as it is printed."""
+        """Return the printed form of a value of a dimension."""
         return self.words.get((name, value), self.words.get(value, value))
 
 
 @dataclass(frozen=True)
 class Printed:
-    """The numbers of a view in their places: (row key, column key) -> row of RESULTS."""
+    """The numbers of a view arranged in cells: (row key, column key) -> row of RESULTS."""
 
     view: View
     rows: Sequence[Key]
@@ -109,18 +109,18 @@ class Printed:
 
     @property
     def heads(self) -> list[str]:
-        """Heads of all columns: the dimensions in rows, then what the columns hold."""
+        """Headers of all columns: the dimensions in rows, then the keys of the columns."""
         view = self.view
         first = [view.heads.get(name, name) for name in view.rows]
         return first + [self.words(view.columns, key) for key in self.columns]
 
     def words(self, names: Sequence[str], key: Key) -> str:
-        """A key in words, joined for reading alone."""
+        """Format a key for display."""
         parts = [self.view.word(n, v) for n, v in zip(names, key, strict=True)]
         return ", ".join(word for word in parts if word)
 
     def lines(self, shown: Callable[[Row | None, int], Any]) -> list[list[Any]]:
-        """A list per row: its words, then what `shown` makes of every cell and its decimals."""
+        """Return a list per row: its words, then `shown` applied to every cell and its decimals."""
         view = self.view
         table = []
         for row in self.rows:
@@ -134,7 +134,7 @@ class Printed:
 
 
 def write(view: View, results: pl.DataFrame, path: str | Path) -> None:
-    """The view as tab-separated text: its words, then every number with its interval and figure."""
+    """Write the view as tab-separated text: its words, then numbers with intervals and figures."""
     printed = view.of(results)
     lines = [printed.heads, *printed.lines(text)]
     content = "\n".join("\t".join(" ".join(str(c).split()) for c in line) for line in lines)
@@ -143,18 +143,18 @@ def write(view: View, results: pl.DataFrame, path: str | Path) -> None:
 
 
 def write_all(views: Iterable[View], results: pl.DataFrame, folder: str | Path) -> None:
-    """Write every view into a folder, which is made even where there is none."""
+    """Write every view into a folder, which is created even if there are none."""
     Path(folder).mkdir(parents=True, exist_ok=True)
     for view in views:
         write(view, results, Path(folder) / f"{view.name}.tsv")
 
 
 def text(cell: Row | None, digits: int) -> str:
-    """A cell as plain text: value, fraction, interval, published figure; "-" where none is."""
+    """Format a cell as plain text: value, fraction, interval, published figure; "-" if empty."""
     if cell is None:
         return "-"
     shown = "undef" if cell["value"] is None else f"{cell['value']:z.{digits}f}"
-    # what is no fraction may have a count below it alone
+    # a value that is not a fraction may still have a denominator
     if None not in (cell["numerator"], cell["denominator"]):
         shown += f" ({cell['numerator']:g}/{cell['denominator']:g})"
     if cell["low"] is not None:

@@ -1,2 +1,2 @@
-"""The DAG as plain Python: which model answers what, which files that makes, how sources are had,
-memory and threads. Rule files import it; no rule's script may, so that it is in no job's hash."""
+"""The DAG in plain Python: which model answers what, output files, access to sources, memory and
+threads. Rule files import it; scripts of rules must not, so that no job's hash includes it."""

@@ -1,4 +1,4 @@
-"""Where the answers of a row of the experiments lie, and its baselines."""
+"""Paths of the answers to a row of the table of experiments, and the row's baselines."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from kgprobe.probes import prompt_settings
 from kgprobe.templates import FORMS
 from kgprobe.workflow.run import Row, Run
 
-#: method (a module of probes/jobs/methods) -> the files of answers that it makes
+#: method (a module of probes/jobs/methods) -> the answer files that it writes
 PATTERNS = {
     "sentence": {"scores": "scores/{benchmark}/{prompt}/{method}/{model}.parquet"},
     "content_free": {"content_free": "scores/{benchmark}/{prompt}/{method}/{model}.parquet"},
@@ -37,12 +37,12 @@ PATTERNS = {
     "trained": {"outcomes": "outcomes/{benchmark}/{prompt}/{model}.parquet"},
     "sweep": {"sweep": "sweeps/{method}/{benchmark}/{prompt}/{model}.parquet"},
 }
-#: what a baseline is asked without (methods/baseline.py) -> the folder of its answers
+#: what a baseline leaves out (methods/baseline.py) -> the folder of its answers
 BASELINES = dict(zip(WITHOUT, ("no_subject", "random_init"), strict=True))
 
 
 def method_of(row: Row) -> str:
-    """The module that answers a row; of a baseline with that whose questions it has."""
+    """Return the module that answers a row; for a baseline with the prefix "baseline-"."""
     if row.get("without"):
         return f"baseline-{method_of({**row, 'without': ''})}"
     method = row["method"].split("-")[0]
@@ -54,7 +54,7 @@ def method_of(row: Row) -> str:
 
 
 def answer_files(row: Row, method: str = "") -> dict[str, str]:
-    """The files of answers of a row by name; one file may hold several rows."""
+    """Return the answer files of a row by name; one file may contain several rows."""
     folder = "<results>"
     if without := row.get("without"):
         folder += f"/baselines/{BASELINES[without]}"
@@ -63,7 +63,7 @@ def answer_files(row: Row, method: str = "") -> dict[str, str]:
 
 
 def answers_of(rows: Iterable[Row], name: str = "") -> list[str]:
-    """The files of answers, one for each row; with `name` the file of that name, where it is."""
+    """Return one answer file for each row, or with `name` the file of that name if a row has it."""
     per_row = [answer_files(row) for row in rows]
     if name:
         return [files[name] for files in per_row if name in files]
@@ -71,18 +71,18 @@ def answers_of(rows: Iterable[Row], name: str = "") -> list[str]:
 
 
 def has_form(row: Row) -> bool:
-    """Whether a row puts a text around its templates (probes/jobs/forms.py)."""
+    """Return whether a row wraps its templates in a prompt format (probes/jobs/forms.py)."""
     return row["prompt"] in FORMS
 
 
 def form_rows(run: Run, paper: str) -> list[Row]:
-    """Rows of a paper that put a text around their templates."""
+    """Return the rows of a paper that wrap their templates in a prompt format."""
     return list(filter(has_form, run.probes(paper)))
 
 
 def beside(run: Run, row: Row) -> list[Row]:
-    """Rows that are asked with a row: its options after content-free subjects, and its baselines.
-    Tables of forms show neither."""
+    """Return the rows that accompany a row: its options after content-free subjects, and its
+    baselines. There are none for prompt formats, whose tables show neither."""
     if has_form(row):
         return []
     rows: list[Row] = [{**row, "without": without} for without in _left_out(run, row)]
@@ -92,22 +92,22 @@ def beside(run: Run, row: Row) -> list[Row]:
 
 
 def content_free_files(run: Run, rows: Iterable[Row]) -> list[str]:
-    """Scores after content-free subjects, beside rows that are asked whole sentences."""
+    """Return the score files after content-free subjects that accompany rows of whole sentences."""
     others = [one for row in rows for one in beside(run, row)]
     return answers_of(one for one in others if method_of(one) == "content_free")
 
 
 def baseline_rows(run: Run, rows: Iterable[Row]) -> list[Row]:
-    """The baselines of some rows, each a row with what it is asked without."""
+    """Return the baselines of some rows, each a row with what it leaves out in `without`."""
     return [one for row in rows for one in beside(run, row) if one.get("without")]
 
 
 def _left_out(run: Run, row: Row) -> list[str]:
-    """What the baselines of a row are asked without: the subject, trained weights, both or none.
+    """Return what the baselines of a row leave out: the subject, trained weights, both or nothing.
 
-    A server's answers cost money. Sentences whose options are shared have no subject to leave out:
-    content-free subjects serve for all. A randomly initialized model writes one of tens of
-    thousands of tokens, which never is right: it fills no mask slot. Soft prompts, premises and
+    Answers of a server cost money. Sentences whose options are shared have no subject to leave out:
+    content-free subjects serve for all. A randomly initialized model generates one of tens of
+    thousands of tokens, which is never right, so it fills no mask slot. Soft prompts, premises and
     choices have no baseline, nor have searched prompts, whose controls are prompts of their own.
     """
     method, limits, model = method_of(row), run.settings.baselines, run.models[row["model"]]
@@ -119,7 +119,7 @@ def _left_out(run: Run, row: Row) -> list[str]:
     names = []
     if method != "sentence" or row["paper"] == "attributes":
         names.append("the subject")
-    # checkpoints of one training would all have the same; weights in few bits cannot be drawn anew
+    # checkpoints of one training would all be equal; quantized weights cannot be reinitialized
     is_stored = not model.get("step") and not model.get("quantized")
     if method != "fill" and is_stored and int(model.get("parameters") or 0) <= limits.largest:
         names.append("trained weights")

@@ -1,4 +1,4 @@
-"""The graph that the attributes are built on, and what that changes."""
+"""The graph that the attributes are built on, and the inputs that depend on it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,23 +12,23 @@ from kgprobe.workflow.sources import files, without
 
 @dataclass(frozen=True)
 class GraphInputs:
-    """What of the graph depends on the config; `[]` is no file."""
+    """Inputs of the graph that depend on the configuration; `[]` is no file."""
 
-    #: the section of an own graph whose ids are its own
+    #: the section of a user-supplied graph whose ids are not Wikidata's
     section: dict[str, Any] | None
-    #: where other names of its entities, and its properties, are pulled from
+    #: source of its entities' aliases and of its properties
     source: str
     #: its property dump, whose labels verbalize relations without a template
     properties: str
-    #: sentences of its relations, in place of ours
+    #: templates of its relations that replace ours
     templates: str | list[str]
-    #: other names of the answers, where a generated text may equal one of them; no endpoint has
-    #: those of an own graph's entities
+    #: aliases of the answers, which a generated text may equal; no endpoint has those of entities
+    #: of a user-supplied graph
     aliases: str | list[str]
 
 
 def graph(settings: Settings) -> GraphInputs:
-    """The graph that the config names."""
+    """Return the inputs of the graph named in the configuration."""
     name, source = settings.attributes.graph, "wikidata"
     section = settings.sources.graphs.get(name)
     is_own = section is not None and section.ids == "own"
@@ -45,19 +45,19 @@ def graph(settings: Settings) -> GraphInputs:
 
 
 def graph_facts(settings: Settings) -> list[str]:
-    """The facts of the graph that the attributes are built on."""
+    """Return the fact files of the graph that the attributes are built on."""
     name = settings.attributes.graph
     dates = ["<results>/knowledge/trex/dates.parquet"] if name == "trex" else []
     return [f"<results>/knowledge/{name}/facts.parquet", *dates]
 
 
 def plain_rows(run: Run) -> list[Row]:
-    """Rows of the attributes without a form."""
+    """Return the rows of the attributes without a prompt format."""
     return [row for row in run.probes("attributes") if not has_form(row)]
 
 
 def template_rows(settings: Settings) -> list[dict[str, str]]:
-    """Rows of templates.tsv and of the tables in `attribute_prompts`. Raises TableError."""
+    """Read templates.tsv and the tables in `attribute_prompts`. Raises TableError."""
     general = f"{experiments.located('resources')}/templates/templates.tsv"
     paths = [general, *files(settings.attribute_prompts.tables)]
     rows = [row for path in paths for row in experiments.read_table(path)]

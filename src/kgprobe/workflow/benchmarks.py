@@ -9,8 +9,8 @@ from kgprobe.settings.benchmarks import ATTRIBUTES
 
 @dataclass(frozen=True)
 class BenchmarkEntry:
-    """A paper's benchmark: `source` is the own graph, or the data set of a prompt task, that it is
-    made of, `parts` those parts of the data set."""
+    """A paper's benchmark. `source`: the user-supplied graph, or the data set of a prompt task,
+    that it is built from; `parts`: the parts of the data set that it uses."""
 
     paper: str
     description: str
@@ -48,7 +48,7 @@ PROMPT_TASKS: dict[str, tuple[str, tuple[str, ...]]] = {
     "auto_sick_2way": _SICK,
     "auto_sick_3way": _SICK,
 }
-#: what is made of an own graph
+#: benchmarks built from a user-supplied graph
 OF_GRAPH = {
     "{}_big": ("bear", "constructed from {}"),
     "{}_lite": ("bear", "a smaller set constructed from {}"),
@@ -59,7 +59,7 @@ OF_GRAPH = {
 
 
 def known_benchmarks(graphs: Iterable[str] = ()) -> dict[str, BenchmarkEntry]:
-    """All benchmarks by name, those of own graphs last."""
+    """Return all benchmarks by name, those of user-supplied graphs last."""
     entries = {
         name: BenchmarkEntry("ontoprobe" if name.startswith("onto_") else "bear", description)
         for name, description in CONSTRUCTED.items()
@@ -75,7 +75,7 @@ def known_benchmarks(graphs: Iterable[str] = ()) -> dict[str, BenchmarkEntry]:
 
 
 def check_names(graphs: Iterable[str]) -> None:
-    """Raise ConfigError where an own graph, or a set that is made of it, has a known set's name."""
+    """Raise ConfigError if a user-supplied graph or a benchmark built from it has a name in use."""
     known = known_benchmarks()
     for graph in graphs:
         names = [graph, *(name.format(graph) for name in OF_GRAPH)]
@@ -87,7 +87,7 @@ def check_names(graphs: Iterable[str]) -> None:
 
 
 def origin_of(benchmark: str) -> str:
-    """What a set of BEAR's is constructed from.
+    """Return the source that one of BEAR's benchmarks is constructed from.
 
     >>> origin_of("world_lite")
     'world'
@@ -96,7 +96,7 @@ def origin_of(benchmark: str) -> str:
 
 
 def files_of(benchmarks: Iterable[str], *tables: str) -> list[str]:
-    """Files of every benchmark.
+    """Return the given tables of every benchmark.
 
     >>> files_of(["lama"], "items")
     ['<results>/benchmarks/lama/items.parquet']

@@ -1,4 +1,4 @@
-"""What a model's jobs need: files of weights, devices, memory, threads."""
+"""Resources of a model's jobs: weight files, devices, memory, threads."""
 
 import contextlib
 import os
@@ -14,19 +14,19 @@ from kgprobe.workflow.sources import files
 #: columns of models.tsv that an answer depends on
 OF_MODEL = ("model", "kind", "source", "revision", "dtype", "bos",
             "quantized", "adapter", "device_map")  # fmt: skip
-#: bytes of a weight by arithmetic
+#: bytes per weight by dtype
 WEIGHT = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 
 def of_model(run: Run, model: str) -> dict[str, str]:
-    """The columns of models.tsv that an answer depends on, and where unpacked models lie."""
+    """Return the columns of models.tsv that affect an answer, and the folder of unpacked models."""
     row = run.models[model]
     known = {key: experiments.expand(row.get(key, "")) for key in OF_MODEL}
     return known | {"models_folder": f"results/{run.settings.run.name}/models"}
 
 
 def token_models(run: Run) -> list[dict[str, str]]:
-    """The models whose tokenizers choose facts. Raises ConfigError for an unknown one."""
+    """Return the models whose tokenizers select facts. Raises ConfigError for an unknown one."""
     chosen = run.settings.prompt_tasks.facts.single_token_for
     if unknown := [name for name in chosen if name not in run.models]:
         raise ConfigError(
@@ -37,7 +37,7 @@ def token_models(run: Run) -> list[dict[str, str]]:
 
 
 def weights(run: Run, model: str) -> list[str]:
-    """Files of a model that the workflow itself makes or finds on disk, its adapter's too."""
+    """Return files of a model, and of its adapter, that the workflow makes or finds on disk."""
     row = run.models[model]
     kind, _, place = row["source"].partition(":")
     paths = {"control": f"<resources>/control/{place}/model.safetensors",
@@ -49,13 +49,13 @@ def weights(run: Run, model: str) -> list[str]:
 
 
 def packed(run: Run, package: str) -> dict[str, str]:
-    """Kind and pinned sha256 of the models that a package holds as a GGUF file."""
+    """Return kind and pinned sha256 of the model that a package contains as a GGUF file."""
     row = next(row for row in run.models.values() if row["source"] == f"gguf:{package}")
     return {name: row[name] for name in ("kind", "revision")}
 
 
 def estimate_mb(run: Run, stages: Mapping[tuple[str, str], list[PlannedPart]]) -> dict[str, int]:
-    """MB that the rule of each stage and model asks for, whatever the machine has."""
+    """Estimate the MB that the rule of each stage and model requests, whatever the machine has."""
     return {
         f"{stage}_{model}": memory_of(run, parts, model)(None, threads_of(run, stage, model))
         for (stage, model), parts in stages.items()
@@ -63,10 +63,9 @@ def estimate_mb(run: Run, stages: Mapping[tuple[str, str], list[PlannedPart]]) -
 
 
 def accelerators(run: Run, model: str) -> int:
-    """Devices that a job asks for: one where models work on one, none for a server's. A machine
-    runs one such job at a time; a cluster places jobs by it.
-    Raises ConfigError for a KGPROBE_DEVICE that is none.
-    """
+    """Return the number of GPUs that a job requests: 0 for a server's model or without one. A
+    machine runs one such job at a time; a cluster schedules jobs by it. Raises ConfigError for an
+    invalid KGPROBE_DEVICE."""
     device = os.environ.get("KGPROBE_DEVICE") or "auto"
     if device not in ("auto", "cpu", "cuda"):
         raise ConfigError(f"KGPROBE_DEVICE is {device!r}; valid: auto, cpu, cuda")
@@ -76,26 +75,26 @@ def accelerators(run: Run, model: str) -> int:
 
 
 def memory_mb() -> int:
-    """MB of this machine, or of the group of processes that a container or a scheduler bounds."""
+    """Return the memory of this machine, or of the container's or scheduler's cgroup, in MB."""
     bounds: list[int] = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        with contextlib.suppress(OSError, ValueError):  # no such group, or "max"
+        with contextlib.suppress(OSError, ValueError):  # no such cgroup, or "max"
             bounds.append(int(Path(path).read_text()))
     return min(bounds) >> 20
 
 
 def limits(is_local: bool) -> dict[str, int]:
-    """What all jobs that run at once may take together, where neither command line nor profile says
-    so. The nodes of a cluster have accelerators and memory of their own; servers and the hosts of
-    files are the same for all."""
+    """Return the resources that all concurrent jobs may use together, unless the command line or
+    profile sets them. Cluster nodes have their own GPUs and memory; servers and file hosts are
+    shared."""
     most = {"sparql": 1, "api": 1, "downloads": 2}
     return {**most, "gpu": 1, "mem_mb": memory_mb()} if is_local else most
 
 
 def threads_of(run: Run, stage: str, model: str) -> int:
-    """Threads of a job: two where a model answers on a processor, so that no core waits while the
-    last model answers. A control model is done soon; an accelerator, a server and a model that is
-    spread over devices work with one process."""
+    """Return the threads of a job: two if a model runs on the CPU, so that no core idles while the
+    last model answers. Control models finish soon; a GPU, a server and a model spread over devices
+    use one process."""
     row = run.models[model]
     is_elsewhere = row["kind"] == "api" or row.get("device_map") or accelerators(run, model)
     is_control = row["source"].startswith("control:")
@@ -103,14 +102,14 @@ def threads_of(run: Run, stage: str, model: str) -> int:
 
 
 def memory_of(run: Run, parts: Iterable[PlannedPart], model: str) -> Callable[[object, int], int]:
-    """MB that the greatest of some parts asks for, once for each thread: each is a process. Copies
-    of the weights (gradients and their moments are copies), a third for what is read beside them,
-    and what a job without weights has."""
+    """Return a function for the MB of the largest of some parts, times threads: each is a process.
+    Counted are copies of the weights (gradients and their moments are copies), a third more for
+    data, and the needs of a job without weights."""
     row, parts = run.models[model], list(parts)
     stored, least = WEIGHT[row["dtype"]], 4000
     each = stored
     if any(part.settings.get("without") == "trained weights" for part in parts):
-        each = 2 * WEIGHT["float32"]  # random ones are drawn in float32
+        each = 2 * WEIGHT["float32"]  # random weights are drawn in float32
     if any(part.method in ("trained", "sweep") for part in parts):
         each, least = max(each, 4 * stored), 6000
     most = max(least, 2500 + int(row.get("parameters") or 0) * each * 4 // 3)

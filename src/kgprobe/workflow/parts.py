@@ -1,5 +1,5 @@
-"""What every model is asked: the parts of its two stages. `prompts` is what is searched or trained
-with it, `probes` is what it answers."""
+"""Everything that a model is asked, as parts of two stages: `prompts` are searched or trained with
+the model, `probes` are answered by it."""
 
 import json
 from collections.abc import Iterable
@@ -21,13 +21,13 @@ PUBLISHED = {
     "bert-base-cased": "fact_retrieval_bert_prompts.jsonl",
     "roberta-large": "fact_retrieval_roberta_prompts.jsonl",
 }
-#: file or files by name, and settings by name
+#: (file or files by name, settings by name)
 Asked = tuple[dict[str, Any], dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class PlannedPart:
-    """What a row asks, as plain values; several rows may be one part. `prompt` is a folder."""
+    """The work that a row requires, as plain values; rows may share a part. `prompt`: a folder."""
 
     method: str
     benchmark: str
@@ -38,7 +38,7 @@ class PlannedPart:
 
 
 def part_of(run: Run, row: Row) -> PlannedPart:
-    """What a row asks."""
+    """Return the part that a row requires."""
     method = method_of(row)
     prompt = "prompts" if method.endswith("predict") else row["prompt"]
     files, known = _method_inputs(run, row)
@@ -46,7 +46,7 @@ def part_of(run: Run, row: Row) -> PlannedPart:
 
 
 def stages(run: Run) -> dict[tuple[str, str], list[PlannedPart]]:
-    """(stage, model) -> the parts that the model is asked in it, each once."""
+    """Return (stage, model) -> the distinct parts of that stage for the model."""
     grouped: dict[tuple[str, str], dict[str, PlannedPart]] = {}
     for row in [*run.rows, *memorized_rows(run)]:
         for one in [*prepared(run, row), row, *beside(run, row)]:
@@ -57,25 +57,25 @@ def stages(run: Run) -> dict[tuple[str, str], list[PlannedPart]]:
 
 
 def inputs_of(parts: Iterable[PlannedPart]) -> list[str]:
-    """All files that some parts read, each once."""
+    """Return the distinct input files of some parts."""
     values = [value for part in parts for value in part.input.values()]
     paths = [path for v in values for path in ([v] if isinstance(v, str) else v)]
     return list(dict.fromkeys(filter(None, paths)))
 
 
 def outputs_of(parts: Iterable[PlannedPart]) -> list[str]:
-    """All files and folders that some parts make, each once."""
+    """Return the distinct output files and folders of some parts."""
     return list(dict.fromkeys(path for part in parts for path in part.output.values()))
 
 
 def plain(run: Run, parts: Iterable[PlannedPart]) -> Any:
-    """Parts as plain values, with the folder of this run in their paths."""
+    """Convert parts to plain values, with the folder of this run in their paths."""
     text = json.dumps([asdict(part) for part in parts])
     return json.loads(text.replace("<results>", f"results/{run.settings.run.name}"))
 
 
 def prepared(run: Run, row: Row) -> list[Row]:
-    """Rows of the first stage that a row needs, whether the table has them or not."""
+    """Return the rows of the first stage that a row needs, whether or not they are in the table."""
     method = method_of(row)
     if method in ("soft", "reason") and soft_prompts(run, row):
         return [{**row, "prompt": "soft", "method": "soft_prompts"}]
@@ -87,14 +87,14 @@ def prepared(run: Run, row: Row) -> list[Row]:
 
 
 def soft_prompts(run: Run, row: Row) -> str:
-    """The folder of soft prompts that a row needs; reasoning needs one for soft templates."""
+    """Return the folder of soft prompts that a row needs, also for soft reasoning, or ""."""
     is_soft = any(scheme.startswith("soft+") for scheme in schemes_of(run, row))
     is_needed = row["method"] == "soft" or is_soft
     return answer_files(row, "soft_prompts")["prompts"] if is_needed else ""
 
 
 def _method_inputs(run: Run, row: Row) -> Asked:
-    """What the method of a row reads, and its settings."""
+    """Return the inputs of a row's method, and its settings."""
     if row.get("without"):
         files, known = _method_inputs(run, {**row, "without": ""})
         if "draws" in known:
@@ -126,8 +126,8 @@ def _method_inputs(run: Run, row: Row) -> Asked:
 
 
 def _of_form(run: Run, row: Row) -> Asked:
-    """Inputs and settings of a form: a lite set has its examples from the whole one, attributes
-    from the facts of their graph."""
+    """Return inputs and settings of a prompt format: a lite benchmark takes its demonstrations from
+    the full one, attributes from the facts of their graph."""
     chosen, files = run.settings.forms, {}
     known = {"name": row["prompt"], "items": chosen.items, "seed": run.settings.seed}
     if row["prompt"].startswith("few"):
@@ -142,12 +142,12 @@ def _of_form(run: Run, row: Row) -> Asked:
 
 
 def _of_baseline(run: Run, row: Row) -> dict[str, Any]:
-    """The settings of a baseline beside those of its method."""
+    """Return the settings of a baseline, in addition to those of its method."""
     limits = run.settings.baselines
     return {
         "without": row["without"],
         "items": limits.items if row["paper"] == "bear" else limits.rows,
-        # OntoProbe lays down the last one beforehand
+        # OntoProbe specifies the last one in advance
         "template": "last" if row["paper"] == "ontoprobe" else "first",
         "whole": row["paper"] == "attributes",
         "seed": run.settings.seed,
@@ -155,7 +155,7 @@ def _of_baseline(run: Run, row: Row) -> dict[str, Any]:
 
 
 def _of_soft(run: Run, row: Row, tables: dict[str, Any]) -> Asked:
-    """Inputs and settings of OntoProbe's soft prompts, and of what is asked with them."""
+    """Return inputs and settings of OntoProbe's soft prompts, and of the probes that use them."""
     method, chosen = method_of(row), run.settings.ontoprobe
     known: dict[str, Any] = {"switches": switches(run.settings)}
     if method == "reason":
@@ -171,7 +171,7 @@ def _of_soft(run: Run, row: Row, tables: dict[str, Any]) -> Asked:
 
 
 def _of_prompts(run: Run, row: Row) -> Asked:
-    """Inputs and settings of prompts that are written, searched or trained."""
+    """Return inputs and settings of prompts that are written, searched or trained."""
     auto, method = run.settings.autoprompt, method_of(row)
     config, benchmark, model = asdict(auto), row["benchmark"], row["model"]
     tables = "examples.parquet", "vocabulary.json", "task.json"

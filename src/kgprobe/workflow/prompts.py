@@ -1,4 +1,4 @@
-"""Prompts that are written, searched or trained: what they are made of."""
+"""Inputs of prompts that are written, searched or trained."""
 
 from kgprobe import experiments
 from kgprobe.probes import prompt_settings
@@ -7,7 +7,7 @@ from kgprobe.workflow.sources import data_parts
 
 
 def list_written(run: Run, row: Row) -> list[str]:
-    """The prompts without training that the model of a row is asked on its benchmark."""
+    """Return the prompts without training that the model of a row is asked on its benchmark."""
     return [
         other["prompt"]
         for other in run.probes("autoprompt", "predict")
@@ -17,14 +17,14 @@ def list_written(run: Run, row: Row) -> list[str]:
 
 
 def find_searched(run: Run, row: Row) -> str:
-    """The searched prompts that some written one is made of, if any is."""
+    """Return the folder of searched prompts that some written prompt is derived from, or ""."""
     is_needed = set(list_written(run, row)) & set(prompt_settings.OF_SEARCHED)
     return f"<results>/prompts/searched/{row['benchmark']}/{row['model']}" if is_needed else ""
 
 
 def find_source(run: Run, row: Row) -> str:
-    """The searched prompts of the model that prompts are transferred from, if they are. Raises
-    TableError where the config names no such model."""
+    """Return the folder of searched prompts that "transferred" takes from another model, or "".
+    Raises TableError if the configuration names no such model."""
     if "transferred" not in list_written(run, row):
         return ""
     chosen, settings = run.settings.autoprompt.transfer, run.settings
@@ -37,6 +37,6 @@ def find_source(run: Run, row: Row) -> str:
 
 
 def find_published(run: Run, row: Row) -> str:
-    """The folder of the published searched prompts, if they are asked."""
+    """Return the folder of the published searched prompts if they are asked, or ""."""
     is_needed = "published" in list_written(run, row)
     return data_parts(run.settings, "lama", ["autoprompt_published"])[0] if is_needed else ""

@@ -1,4 +1,4 @@
-"""What a run asks: settings, models and experiments, checked before anything runs."""
+"""The contents of a run: settings, models and experiments, checked before anything is executed."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from kgprobe.workflow.sources import data_parts, files
 #: a row of a table
 Row = Mapping[str, str]
 PROMPTS = ("templates", "soft", *FORMS, *prompt_settings.PROMPTS)
-#: words and templates of LAMA that fact retrieval and relation extraction need beside their facts
+#: vocabulary and templates of LAMA that fact retrieval and relation extraction need
 LAMA_FILES = ("relations.jsonl", "optiprompt", "vocab/common_vocab_cased.txt")
 RELEASED_BEAR = {"bear_released": "BEAR", "bear_big_released": "BEAR-big"}
 
@@ -31,7 +31,7 @@ class Run:
     rows: Sequence[Row]
 
     def probes(self, paper: str | None = None, *methods: str) -> list[Row]:
-        """Rows of a paper, or of all, whose method is one of these modules, or any."""
+        """Return the rows of a paper whose method belongs to these modules (default: all, any)."""
         return [
             row
             for row in self.rows
@@ -40,17 +40,17 @@ class Run:
         ]
 
     def probed(self, paper: str | None = None) -> list[str]:
-        """The benchmarks that the experiments of a paper name, in their order."""
+        """Return the benchmarks that the experiments of a paper name, in their order."""
         return list(dict.fromkeys(row["benchmark"] for row in self.probes(paper)))
 
     def is_control(self, row: Row) -> bool:
-        """Whether a control model answers a row."""
+        """Return whether a control model answers a row."""
         return self.models[row["model"]]["source"].startswith("control:")
 
 
 def read_run(settings: Settings, files: Sequence[str | Path] = ()) -> Run:
-    """The run of a configuration that was read from `files`, the last one on top. Raises
-    ConfigError or TableError for a name that is not known."""
+    """Read the run of a configuration loaded from `files`, the last one taking precedence. Raises
+    ConfigError or TableError for an unknown name."""
     from kgprobe.benchmarks.ontoprobe.modes import resolve
 
     graphs = settings.sources.graphs
@@ -87,7 +87,7 @@ def read_run(settings: Settings, files: Sequence[str | Path] = ()) -> Run:
 def read_experiments(
     path: str, benchmarks: Mapping[str, BenchmarkEntry], models: Mapping[str, Row]
 ) -> list[dict[str, str]]:
-    """The probes of a table of experiments, every name in them known. Raises TableError."""
+    """Read the probes of a table of experiments and check every name in it. Raises TableError."""
     papers = {name: benchmark.paper for name, benchmark in benchmarks.items()}
     schema = experiments.read_schema(
         experiments.located("workflow/schemas/experiments.schema.json")
@@ -101,7 +101,7 @@ def read_experiments(
 
 
 def switches(settings: Settings, *names: str) -> dict[str, str]:
-    """The chosen values of OntoProbe's switches: all, or those named."""
+    """Return the values of OntoProbe's switches: all, or those named."""
     from kgprobe.benchmarks.ontoprobe.modes import resolve
 
     chosen = settings.ontoprobe
@@ -110,7 +110,7 @@ def switches(settings: Settings, *names: str) -> dict[str, str]:
 
 
 def check(run: Run) -> None:
-    """Check that what the experiments need and no rule makes is there: files, and the address of a
+    """Check that inputs of the experiments that no rule makes exist: files, and the URL of a
     server. Raises ConfigError or TableError."""
     sources = run.settings.sources
     for name in run.probed():

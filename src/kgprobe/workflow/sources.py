@@ -1,4 +1,4 @@
-"""How sources are had: files on disk, downloads, dumps, endpoints, and what is compared."""
+"""Access to sources: files on disk, downloads, dumps, endpoints, and comparisons of them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
@@ -14,27 +14,27 @@ from kgprobe.sources import rdf_forms
 from kgprobe.sources.dumps import lock_file
 
 EMBEDDED = Wikidata(access="embedded", endpoint="local", snapshot="embedded")
-#: what an embedded dump of each form is
+#: embedded dump of each form
 RENDERED = {
     "json": "<resources>/world/dumps/wikidata.json.bz2",
     "truthy": "<resources>/world/dumps/wikidata.nt.bz2",
     "names": "<resources>/world/dumps/wikidata_names.nt.bz2",
     "ntriples": "<resources>/world/dbpedia.nt.gz",
 }
-#: comparison that the config may ask for -> its table
+#: comparison that the configuration may ask for -> its table
 COMPARISONS = {
     "access": "access_agreement",
     "ontology": "ontology_agreement",
     "bear": "bear_against_released",
 }
-#: files of T-REx that one job reads: starting one costs as much as reading a file
+#: T-REx files per job: starting a job costs as much as reading a file
 TREX_FILES = 10
 
 
 def files(paths: Iterable[str]) -> list[str]:
-    """Paths of the config with their environment variables filled in. Raises ConfigError for one
-    that holds braces, or that does not exist, except LAMA's templates, which an installed package
-    does not have: our own of the same relations are used then."""
+    """Expand environment variables in paths of the configuration. Raises ConfigError for a path
+    that contains braces or does not exist, except LAMA's templates: an installed package lacks them
+    and uses our templates of the same relations instead."""
     found = {path: experiments.located(path) for path in paths}
     if ROOT.parent == PACKAGE:
         found = {p: at for p, at in found.items()
@@ -51,8 +51,8 @@ def files(paths: Iterable[str]) -> list[str]:
 
 
 def data_parts(settings: Settings, source: str, names: Iterable[str]) -> list[str]:
-    """Files or folders of a data set in parts, downloaded first where access is live; "" stands for
-    all that is downloaded. Raises ConfigError where they are not to be had."""
+    """Return files or folders of a data set in parts, those to be downloaded if access is live; ""
+    stands for everything downloaded. Raises ConfigError if they are not available."""
     if not (names := list(names)):
         return []
     chosen = getattr(settings.sources, source)
@@ -70,40 +70,40 @@ def data_parts(settings: Settings, source: str, names: Iterable[str]) -> list[st
 
 
 def graph_of(source: str) -> str:
-    """The graph whose queries a source answers: the world's facts have Wikidata's shape."""
+    """Return the graph whose queries a source answers; the embedded facts have Wikidata's form."""
     return "dbpedia" if source.endswith("dbpedia") else "wikidata"
 
 
 def endpoint(settings: Settings, source: str) -> SparqlSource:
-    """The access settings of a source; the world is always embedded."""
+    """Return the access settings of a source: EMBEDDED for the embedded knowledge graph."""
     section: SparqlSource = getattr(settings.sources, source, EMBEDDED)
     return EMBEDDED if source.startswith("world") else section
 
 
 def is_dump(settings: Settings, source: str) -> bool:
-    """Whether a source is read out of dumps."""
+    """Return whether a source is read from dumps."""
     return endpoint(settings, source).access == "dump"
 
 
 def own_graph(settings: Settings, name: str) -> dict[str, Any]:
-    """The section of an own graph that it is read by, its paths filled in."""
+    """Return the section needed for reading a user-supplied graph, with expanded paths."""
     section = settings.sources.graphs[name]
     paths = {"files": files(section.files), "labels": files(section.labels)}
     return without(section, "bear", "templates") | paths
 
 
 def without(section: Any, *keys: str) -> dict[str, Any]:
-    """A section as plain values, but for keys that a job does not read: they rerun nothing."""
+    """Return a section as plain values, without keys that should not trigger a rerun."""
     return {key: value for key, value in asdict(section).items() if key not in keys}
 
 
 def statement_dumps(settings: Settings) -> dict[str, Dump]:
-    """Dumps that statements are read from, by name."""
+    """Return the dumps that statements are read from, by name."""
     return {name: dump for name, dump in settings.sources.dumps.items() if dump.form != "names"}
 
 
 def read_dumps(settings: Settings) -> dict[str, Dump]:
-    """Dumps that statements are read from, by name, and Wikidata itself where it is one of them."""
+    """Return the dumps that statements are read from, by name, including Wikidata if it is one."""
     dumps = statement_dumps(settings)
     if is_dump(settings, "wikidata"):
         dumps["wikidata"] = dump_of(settings, "wikidata", "dump", ("json", "truthy"))
@@ -111,8 +111,8 @@ def read_dumps(settings: Settings) -> dict[str, Dump]:
 
 
 def dump_of(settings: Settings, source: str, key: str, forms: Iterable[str]) -> Dump:
-    """The dump that a source's setting names. Raises ConfigError where there is none of these
-    forms."""
+    """Return the dump named in a source's setting. Raises ConfigError if it is unknown or has none
+    of these forms."""
     name = getattr(getattr(settings.sources, source), key)
     fitting = {n: dump for n, dump in settings.sources.dumps.items() if dump.form in forms}
     if name not in fitting:
@@ -124,8 +124,8 @@ def dump_of(settings: Settings, source: str, key: str, forms: Iterable[str]) -> 
 
 
 def dump_files(settings: Settings, dump: Dump) -> list[str]:
-    """The file of a dump (embedded, on disk, or to be downloaded), and those of the dumps that have
-    what it lacks."""
+    """Return the file of a dump (embedded, on disk, or to be downloaded), and those of the dumps
+    that supplement it."""
     known = settings.sources.dumps
     if unknown := [name for name in dump.more if name not in known]:
         raise ConfigError(
@@ -141,7 +141,7 @@ def dump_files(settings: Settings, dump: Dump) -> list[str]:
 
 
 def rdf_files(settings: Settings, source: str) -> list[str]:
-    """RDF files that the queries of a source are asked of; none when it is pulled live."""
+    """Return the RDF files that the queries of a source are run on; none if it is pulled live."""
     chosen = endpoint(settings, source)
     if chosen.access == "embedded":
         return [f"<resources>/world/{graph_of(source)}.nt.gz"]
@@ -160,13 +160,13 @@ def rdf_files(settings: Settings, source: str) -> list[str]:
 
 
 def dump_aliases(settings: Settings, source: str) -> str | list[str]:
-    """Other names out of a dump, where that is what a source is; `[]` is no file."""
+    """Return the aliases read from a dump, if the source is one; `[]` is no file."""
     is_read = is_dump(settings, source)
     return f"<results>/sources/{source}/aliases.parquet" if is_read else []
 
 
 def large_relations(settings: Settings, source: str) -> list[str]:
-    """The statements of the dump that relations come from which are too large to be pulled."""
+    """Return the statements from the dump for relations that are too large to be pulled."""
     name = "" if source == "world" else settings.sources.wikidata.dump
     known = statement_dumps(settings)
     if name and name not in known:
@@ -177,7 +177,7 @@ def large_relations(settings: Settings, source: str) -> list[str]:
 
 
 def archives(settings: Settings) -> dict[tuple[str, int], Archive]:
-    """(data set, number) -> an archive that parts of it are downloaded from."""
+    """Return (data set, number) -> an archive to download parts of the data set from."""
     sections = {name: getattr(settings.sources, name) for name in RELEASED}
     return {
         (name, number): archive
@@ -188,7 +188,7 @@ def archives(settings: Settings) -> dict[tuple[str, int], Archive]:
 
 
 def pinned(trees: Mapping[str, lock_file.Tree], archive: Archive) -> lock_file.Tree | None:
-    """The tree that an archive's files are pinned in, if it is."""
+    """Return the tree in which an archive's files are pinned, or None."""
     try:
         return lock_file.find_tree(trees, archive.tree, archive.url)
     except lock_file.LockError as problem:
@@ -196,14 +196,14 @@ def pinned(trees: Mapping[str, lock_file.Tree], archive: Archive) -> lock_file.T
 
 
 def downloads(settings: Settings) -> dict[str, tuple[str, str]]:
-    """name -> (file, address) of what is downloaded: live dumps, and the archive of T-REx."""
+    """Return name -> (file, URL) of downloads: live dumps, and the archive of T-REx."""
     dumps, trex = settings.sources.dumps, settings.sources.trex
     live = {n: (dump.file, dump.url or "") for n, dump in dumps.items() if dump.access == "live"}
     return live | ({"trex": (trex.path, trex.url)} if trex.access == "live" else {})
 
 
 def trex_dump(settings: Settings) -> str:
-    """The folder or zip of T-REx files."""
+    """Return the path of the folder or zip of T-REx files."""
     chosen = settings.sources.trex
     if chosen.access == "embedded":
         return "<resources>/world/trex.zip"
@@ -211,8 +211,8 @@ def trex_dump(settings: Settings) -> str:
 
 
 def shared(settings: Settings) -> dict[str, list[str]]:
-    """Files and folders that are downloaded, by the file whose lock says who downloads them: runs
-    share them, below the same folder of data or from two working folders."""
+    """Return downloaded files and folders by lock file: runs share them, in the same data folder or
+    from two working folders."""
     by_lock: dict[str, list[str]] = {}
     for (name, _), archive in archives(settings).items():
         folder = Path(getattr(settings.sources, name).folder)
@@ -225,13 +225,13 @@ def shared(settings: Settings) -> dict[str, list[str]]:
 
 
 def trex_parts(settings: Settings) -> dict[str, list[str]]:
-    """Number of a job that reads T-REx -> names of its files, without their ending."""
+    """Return the number of a job that reads T-REx -> names of its files without extension."""
     access = settings.sources.trex.access
     if access == "embedded":
         return {"000": ["re-nlg_0-10000"]}
-    from kgprobe.sources.dumps.trex import PUBLISHED, members  # half a second
+    from kgprobe.sources.dumps.trex import PUBLISHED, members  # takes half a second
 
-    # the jobs of a run must not depend on how much of the archive has come
+    # the jobs of a run must not depend on how much of the archive has been downloaded
     names = PUBLISHED
     if access != "live":
         names = [Path(name).stem for name in members(Path(trex_dump(settings)))]

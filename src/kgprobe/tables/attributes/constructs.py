@@ -1,8 +1,8 @@
-"""What the nine benchmarks hold: sizes (Table 1), and three figures that a reader would not guess.
+"""Contents of the nine benchmarks: sizes (Table 1), and three statistics that may be unexpected.
 
-asymmetry   the reversed probe is hardly ever right: the metric is accuracy of the forward one
-paths       from how few entities they start
-bias        how many of its triples are continents
+asymmetry   how often the reversed probe is right: hardly ever, so the metric is forward accuracy
+paths       the number of start entities, which is small
+bias        the number of triples whose object is a continent
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,8 +15,8 @@ from kgprobe.tables.attributes.study import HEADLINE, SETTINGS, groups, of_row
 from kgprobe.tables.results import Number, as_published
 
 TABLE1 = "Mruthyunjaya et al. 2023, Table 1"
-#: a measure of a build -> the printed column that is its counterpart; printed predicates count
-#: patterns (predicates, pairs or combinations), as ours do
+#: measure of a build -> its printed counterpart; printed predicates count patterns (predicates,
+#: pairs or combinations), as ours do
 SIZES = {
     "triples": "triples", "patterns": "predicates", "entities": "entities",
     "triples per pattern": "triples_per_predicate",
@@ -33,7 +33,7 @@ PROBES = ("forward probe right", "reversed probe right")
 
 
 def sizes(frame: pl.DataFrame, published: PublishedAttributes) -> Iterator[Number]:
-    """Table 1: SIZES of every build (`slice`) of every benchmark, and the printed ones."""
+    """Yield Table 1: SIZES of every build (`slice`) of every benchmark, and the printed ones."""
     for row in frame.iter_rows(named=True):
         known = published.sizes.get(row["benchmark"], {}) if row["build"] != SAMPLED else {}
         base = Number(benchmark=row["benchmark"], slice=row["build"], n=row["examples"])
@@ -49,8 +49,8 @@ def sizes(frame: pl.DataFrame, published: PublishedAttributes) -> Iterator[Numbe
 
 
 def estimates(examples: Mapping[str, pl.DataFrame], alphas: pl.DataFrame) -> Iterator[Number]:
-    """The three figures, of all built EXAMPLES and of those probed; asymmetry per model, of
-    `alphas` at the headline's setting."""
+    """Yield the three statistics, of all built EXAMPLES and of those probed; asymmetry per model,
+    from `alphas` at the setting HEADLINE."""
     chosen = alphas.filter(**HEADLINE, benchmark="asymmetry").drop_nulls("alpha")
     for row, rows in groups(chosen, "benchmark", *SETTINGS, "position"):
         right = rows.select(ordered_sum("alpha")).item()
@@ -62,7 +62,7 @@ def estimates(examples: Mapping[str, pl.DataFrame], alphas: pl.DataFrame) -> Ite
                 value = rows.filter(position=0)["subject"].n_unique()
             else:
                 if not rows["predicate"].str.contains(r"^P[0-9]+$").all():
-                    continue  # an own graph has other ids
+                    continue  # a user-supplied graph has other ids
                 value = rows.filter(predicate=CONTINENT).height
             n = rows["example"].n_unique()
             yield Number(metric=metric, benchmark=name, slice=build, value=value, n=n)

@@ -1,4 +1,4 @@
-"""What the rules of the graph attributes call: from files to numbers and to a section."""
+"""Entry points for the rules of the graph attributes: from files to numbers and to a section."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
@@ -33,9 +33,9 @@ EQUAL = (
 def tabulate(run: JobContext) -> None:
     """Write RESULTS, JUDGED, every view of RESULTS as TSV, and the section.
 
-    Inputs that are asked row by row stand in the order of the rows: FILLS or SCORES, those in a
-    form of asking, CONTENT_FREE of the rows that rank candidates. The folders of EXAMPLES hold the
-    rest of a benchmark; where there are `aliases`, generated texts may equal one of them.
+    Inputs with a file per row are in the order of the rows: FILLS or SCORES, those in a prompt
+    format, CONTENT_FREE of the rows that rank candidates. The folders of EXAMPLES contain the other
+    files of a benchmark; with `aliases`, a generated text may equal one of them.
     """
     given, params = run.input, run.params
     edges, literals, ids = map(pl.read_parquet, (given.edges, given.literals, given.ids))
@@ -110,8 +110,8 @@ def score_ranked(
     known: pl.DataFrame | None = None,
     below: baselines.Files = MappingProxyType({}),
 ) -> Iterator[Scored]:
-    """The triples of ranked candidates: right is the own object in first place. `files`: the
-    answers of each probe; `known`: `numbers.status`; `below`: answers of baselines."""
+    """Yield the triples of ranked candidates, right if the example's own object ranks first.
+    `files`: the answers of each probe; `known`: `numbers.status`; `below`: answers of baselines."""
     stored = [] if known is None else known.filter("stored").select("item", "trained_on").rows()
     probes = [probe for probe in files if studies.is_ranked(probe.method)]
     for probe, beside in zip(probes, content_free, strict=True):
@@ -131,8 +131,8 @@ def score_ranked(
 def baseline_numbers(
     study: studies.AttributesStudy, below: baselines.Files, aliases: studies.Aliases | None = None
 ) -> Iterator[Number]:
-    """The metrics of each probe's baselines, on examples that were asked completely, under the
-    first prompt; beside them the triples that are right, which always are defined, and how many
+    """Yield the metrics of each probe's baselines, on examples that were asked completely, under
+    the first prompt. Further numbers are the right triples, which are always defined, and how many
     more the probe has under its own first prompt."""
     pairs = []
     for probe, (alphas, _) in study.answers.items():
@@ -155,7 +155,7 @@ def baseline_numbers(
 
 
 def _of_all(places: Mapping[str, Path], name: str, contract: Contract) -> pl.DataFrame:
-    """One frame of every benchmark's folder, joined."""
+    """Concatenate the frames of one name from every benchmark's folder."""
     return pl.concat(
         [schema.read(folder / f"{name}.parquet", contract) for folder in places.values()]
     )

@@ -1,12 +1,12 @@
-"""Every number of the nine benchmarks that follows from answers.
+"""All numbers of the nine attribute benchmarks that are computed from answers.
 
-    metrics      under every setting (Table 2), by pattern (Figure 4), on parts of the examples
-    prompts      what the oracle adds, kinds of templates, what templates agree on
+    metrics      under every setting (Table 2), by pattern (Figure 4), on subsets of the examples
+    prompts      the oracle's gain, kinds of templates, agreement between templates
     analyses     partial scores (Figure 3), popularity (Figure 5), intervals over clusters
 
 A value (equations 2 to 10) is in per cent; its n counts examples, its fraction the defined ones;
-where there are none it is null, which is not zero. Patterns and analyses stand at HEADLINE, all but
-intervals over clusters of the probes that fill or write.
+without any it is null, which is not zero. Patterns and analyses use HEADLINE; all analyses except
+intervals over clusters use only probes that fill or generate.
 """
 
 import json
@@ -41,11 +41,11 @@ from kgprobe.tables.report import validity
 from kgprobe.tables.results import Number, as_published, hit_rate
 
 VALUE, RIGHT, PARTIAL = "value", "triples right", "partial score"
-#: beside a mean of nine that is null
+#: given in addition to a mean of nine that is null
 DEFINED = "mean of those defined"
 TABLE2, PUBLISHED = "Mruthyunjaya et al. 2023, Table 2", "published"
 TRAINED_ON, PART, HELD_OUT = "trained-on", "trained-on in part", "held-out"
-#: a relation of bias with fewer triples has only their number
+#: below this number of triples, a relation of bias has only their count
 FEWEST = 10
 EXACT = {"alpha": "exact", "gold": "own"}
 AT_ONE: dict[str, Any] = {name: HEADLINE[name] for name in ("k", "kind", "gold")}
@@ -53,7 +53,7 @@ AT_ONE: dict[str, Any] = {name: HEADLINE[name] for name in ("k", "kind", "gold")
 UNBIASED = ("symmetry", "asymmetry", "bidirectional", "hierarchy")
 #: Width of a bin of log10 of popularity.
 BIN = 0.25
-#: The end of a triple of an example (role, side) whose entity repeats over examples.
+#: Position in an example (role, side) of the entity that is repeated across examples.
 REPEATS = {
     "asymmetry": ("forward", "object"), "hierarchy": ("two_hop", "object"),
     "composite": ("first", "subject"), "paths": ("hop1", "subject"), "bias": ("fact", "object"),
@@ -66,7 +66,7 @@ def estimates(
     published: PublishedAttributes,
     known: pl.DataFrame | None = None,
 ) -> Iterator[Number]:
-    """All numbers of this module; `alphas`: of `study`, `known`: `status`."""
+    """Yield all numbers of this module; `alphas`: of `study`, `known`: from `status`."""
     of_probes = alphas.filter(pl.col("method") != studies.BASELINE)
     headline = of_probes.filter(**HEADLINE)
     yield from values(study, alphas, published)
@@ -85,7 +85,7 @@ def estimates(
 
 
 def number(row: Mapping[str, Any], **changes: Any) -> Number:
-    """A row of `measure` as a number; its dimensions are the row's but for `changes`."""
+    """Convert a row of `measure` to a number; its dimensions are the row's except for `changes`."""
     known = {}
     if row["value_pooled"] is not None:
         bounds = Interval(row["low"], row["high"], row["interval"])
@@ -102,7 +102,7 @@ def number(row: Mapping[str, Any], **changes: Any) -> Number:
 
 
 def count(number: Number, metric: str, value: float | None, **changes: Any) -> Number:
-    """Another measure of the same examples."""
+    """Return another measure of the same examples."""
     bare = dict.fromkeys(("interval", "numerator", "denominator", "published", "source"))
     return number.but(**{**bare, "metric": metric, "value": value, **changes})
 
@@ -113,9 +113,9 @@ def count(number: Number, metric: str, value: float | None, **changes: Any) -> N
 def values(
     study: AttributesStudy, alphas: pl.DataFrame, published: PublishedAttributes
 ) -> Iterator[Number]:
-    """Table 2 under every setting, and `means`; then the printed figures in rows of their own: they
-    are of other examples. undefined, missing: examples whose denominator is 0, and that were not
-    asked completely; mean of examples: that of their ratios, where it is not that of sums."""
+    """Yield Table 2 under every setting, and `means`; then the printed figures, which are of other
+    examples, in separate rows. undefined, missing: examples with denominator 0, and not asked
+    completely; mean of examples: that of their ratios, if it is not the ratio of sums."""
     measured = study.measure(alphas)
     for row in measured.iter_rows(named=True):
         one = number(row)
@@ -139,8 +139,8 @@ def values(
 
 
 def means(rows: pl.DataFrame) -> Iterator[Number]:
-    """The mean of all nine rows of `measure`, null where one is undefined, and then beside it that
-    of those that are defined."""
+    """Yield the mean of all nine rows of `measure`: null if one is undefined, then also the mean of
+    the defined ones."""
     of, defined = number(rows.row(0, named=True)), rows.drop_nulls("value_pooled")
     value = 100 * sum(defined["value_pooled"]) / defined.height if defined.height else None
     is_whole = defined.height == rows.height
@@ -151,8 +151,8 @@ def means(rows: pl.DataFrame) -> Iterator[Number]:
 
 
 def patterns(study: AttributesStudy, alphas: pl.DataFrame) -> Iterator[Number]:
-    """The metric of every pattern (Figure 4), of hierarchy, which has one, by the class two up;
-    and how often bias is wrong."""
+    """Yield the metric of every pattern (Figure 4); hierarchy, which has only one, is split by the
+    two-hop ancestor. For bias, also yield the error rate."""
     chosen = alphas.filter(**HEADLINE)
     if "hierarchy" in study.benchmarks:
         tops = study.benchmarks["hierarchy"].examples.filter(role="two_hop")
@@ -171,8 +171,8 @@ def patterns(study: AttributesStudy, alphas: pl.DataFrame) -> Iterator[Number]:
 
 
 def ambiguous(study: AttributesStudy, alphas: pl.DataFrame) -> Iterator[Number]:
-    """Pairs of one name by whether their objects are equal (with one prompt, only then both can be
-    right), and by `mode`: the denominator, either of both (or) or the head."""
+    """Yield results for pairs of one name by whether their objects are equal (with one prompt, only
+    then both can be right), and by `mode`, the denominator: either (or), or the head."""
     if "ambiguous" not in study.benchmarks:
         return
     examples = study.benchmarks["ambiguous"].examples
@@ -193,11 +193,11 @@ def ambiguous(study: AttributesStudy, alphas: pl.DataFrame) -> Iterator[Number]:
 
 
 def status(study: AttributesStudy, trained_on: pl.DataFrame) -> pl.DataFrame:
-    """(example, item, stored, fact, trained_on, status, question, is_known) of sampled triples.
+    """Return sampled triples: example, item, stored, fact, trained_on, status, question, is_known.
 
-    The status of an example: control models were trained on all of its stored triples, some, or
-    none. What is inferred or reversed is no fact and never a training fact. A question is a
-    relation of a named subject, known where they were trained on one of its answers in the graph.
+    The status of an example: control models were trained on all, some or none of its stored
+    triples. Inferred or reversed triples are never training facts. A question is a relation of a
+    named subject, known if the models were trained on one of its answers in the graph.
     """
     facts = trained_on.filter("trained_on")["fact"].implode()
     triples = pl.concat(
@@ -222,8 +222,8 @@ def status(study: AttributesStudy, trained_on: pl.DataFrame) -> pl.DataFrame:
 def by_status(
     study: AttributesStudy, alphas: pl.DataFrame, known: pl.DataFrame
 ) -> Iterator[Number]:
-    """Every metric on examples that control models were trained on, in part, or not, and the share
-    of right stored triples; `known`: `status`. Nothing without a sampled training fact."""
+    """Yield every metric on examples that control models were trained on, in part, or not, and the
+    proportion of right stored triples; `known`: `status`. Empty without a sampled training fact."""
     if not known["trained_on"].any():
         return
     chosen = alphas.filter(**HEADLINE)
@@ -240,11 +240,11 @@ def by_status(
 def check_validity(
     study: AttributesStudy, alphas: pl.DataFrame, known: pl.DataFrame
 ) -> Iterator[Number]:
-    """The requirement on control models, all nine benchmarks together; `known`: `status`.
+    """Yield the validity check on control models, over all nine benchmarks; `known`: from `status`.
 
-    Of a question that has several answers the model can put one first: any object of the graph is
-    right, and a question counts once. Chance: a random object of the relation, or its most frequent
-    one, whichever is right more often.
+    For a question with several answers, the model may rank any of them first: any object in the
+    graph is right, and a question counts once. Chance: a random object of the relation, or its most
+    frequent one, whichever is right more often.
     """
     answered = alphas.filter(
         pl.col("pooling").is_in([HEADLINE["pooling"], ""]), k=1, kind="exact", gold="set"
@@ -268,7 +268,7 @@ def check_validity(
 
 
 def at_one(alphas: pl.DataFrame) -> pl.DataFrame:
-    """item, stratum (""), RIGHT: whether the own object of a triple that was asked comes first."""
+    """Return item, stratum (""), RIGHT: whether the own object of each triple asked ranks first."""
     chosen = alphas.filter(**AT_ONE).drop_nulls("alpha")
     return chosen.select(ITEM, pl.lit("").alias("stratum"), pl.col("alpha").alias(RIGHT))
 
@@ -277,7 +277,7 @@ def at_one(alphas: pl.DataFrame) -> pl.DataFrame:
 
 
 def questions(study: AttributesStudy) -> Iterator[Number]:
-    """What was asked and how it was answered, probe by probe: prompts, templates, texts, rules."""
+    """Yield each probe's counts of questions and answers: prompts, templates, texts, rules."""
     for probe, (alphas, firsts) in study.answers.items():
         base = Number(metric=RIGHT, **probe.dimensions)
         relations = study.benchmarks[probe.benchmark].items.select("item", "relation")
@@ -285,7 +285,7 @@ def questions(study: AttributesStudy) -> Iterator[Number]:
         yield from prompts(base, exact)
         rows = exact.filter(k=1).join(relations, on="item")
         yield from kinds(base, rows, study)
-        # what the templates of a relation agree on; right: at 1, the own gold
+        # agreement between the templates of a relation; right: at 1, the own gold
         rows = rows.select("item", "relation", "template", "said", hit="alpha")
         yield from consistency.estimates(base.but(setting={**EXACT, "k": 1}), rows, "relation")
         yield from count_questions(base, alphas, study)
@@ -293,20 +293,20 @@ def questions(study: AttributesStudy) -> Iterator[Number]:
 
 
 def prompts(base: Number, alphas: pl.DataFrame) -> Iterator[Number]:
-    """What the oracle adds: the expected best of 1, 2, 4, ... and all prompts, mean over the
-    triples (n) that have so many."""
+    """Yield the oracle's gain: the expected best of 1, 2, 4, ... and all prompts, mean over the
+    triples (n) that have as many."""
     by_size: dict[tuple[int, int], list[float]] = {}
     for _, k, _, _, values in alphas.group_by(studies.ANSWER).agg("alpha").rows():
         for size in {2**power for power in range(len(values).bit_length())} | {len(values)}:
             by_size.setdefault((k, size), []).append(studies.best_of(np.asarray(values), size))
     for (k, size), best in sorted(by_size.items()):
         how = {**EXACT, "k": k, "pooling": "best", "prompts": size}
-        # in ascending order: the last digit does not follow that of the rows
+        # in ascending order: the last digit does not depend on that of the rows
         yield base.but(value=100 * float(np.mean(sorted(best))), n=len(best), setting=how)
 
 
 def kinds(base: Number, alphas: pl.DataFrame, study: AttributesStudy) -> Iterator[Number]:
-    """Triples right at 1 by kind of template (lama, own, paraphrase, synonym ...): mean over
+    """Yield triples right at 1 by kind of template (lama, own, paraphrase, synonym ...): mean over
     triples of the mean over their prompts of the kind."""
     named = study.benchmarks[base.benchmark].prompts
     named = named.select("relation", template="index", variant="kind")
@@ -318,8 +318,8 @@ def kinds(base: Number, alphas: pl.DataFrame, study: AttributesStudy) -> Iterato
 
 
 def count_questions(base: Number, alphas: pl.DataFrame, study: AttributesStudy) -> Iterator[Number]:
-    """Triples in the sample and of them asked, prompts a triple, golds (of ranked candidates those
-    that the lists lacked and were given, too), examples left out for all models."""
+    """Yield the number of triples sampled and asked, prompts per triple, golds (for ranked
+    candidates also those added because the lists lacked them), examples left out for all models."""
     benchmark = study.benchmarks[base.benchmark]
     total, items = benchmark.examples.height, benchmark.items
     triples, golds = alphas["item"].n_unique(), int(items["answers"].list.len().sum())
@@ -340,8 +340,8 @@ def count_questions(base: Number, alphas: pl.DataFrame, study: AttributesStudy) 
 
 
 def check_written(base: Number, firsts: pl.DataFrame) -> Iterator[Number]:
-    """First answers of models that write: those that hold the label among other words, the rule of
-    metrics/matching by which they are right (how many each adds, aliases last), all; own gold."""
+    """Yield statistics of generated first answers against the own gold: those that contain the
+    label among other words, and right ones by matching rule (the number each adds) and in total."""
     if not firsts.height:
         return
     one = base.but(n=firsts.height)
@@ -358,15 +358,15 @@ def check_written(base: Number, firsts: pl.DataFrame) -> Iterator[Number]:
 
 
 def partial(parts: pl.DataFrame, seed: int = 0) -> Iterator[Number]:
-    """Mean partial score of examples that are not missing; entity_centric and bias have none."""
+    """Yield the mean partial score of non-missing examples; entity_centric and bias have none."""
     defined = parts.filter(~pl.col("missing")).drop_nulls("partial")
     for row, group in groups(defined.sort("example"), "benchmark", *SETTINGS):
         yield studies.of_row(row, metric=PARTIAL, **estimate(group, "partial", seed=seed))
 
 
 def correlations(measured: pl.DataFrame) -> Iterator[Number]:
-    """Partial against full score: correlations over models (per benchmark), over benchmarks and
-    over patterns (per model); n counts points. Fewer than six have no interval."""
+    """Yield correlations of partial with full scores: over models (per benchmark), over benchmarks
+    and over patterns (per model); n counts points. Fewer than six have no interval."""
     points = measured.drop_nulls(["partial", "value_pooled"]).sort("benchmark", *WHO, "pattern")
     whole = pl.col("pattern") == ALL
     for over, rows, keys in (
@@ -396,10 +396,10 @@ def spearman(x: NDArray[np.float64], y: NDArray[np.float64]) -> float | None:
 
 
 def popularity(study: AttributesStudy, alphas: pl.DataFrame) -> Iterator[Number]:
-    """Popularity of all examples and of those fully right (Figure 5): how many lie in a `bin` of
-    its log10, the hit rate of every decile, and the distance (Kolmogorov-Smirnov) of the two
-    samples, which share examples. Right: all triples (asymmetry: not the reversed one), from one
-    half on, of examples without a missing triple."""
+    """Yield the popularity of all examples and of those completely right (Figure 5): counts per
+    `bin` of its log10, the hit rate of every decile, and the Kolmogorov-Smirnov distance of the two
+    samples, which share examples. Right: all triples have an alpha of at least one half (asymmetry:
+    not the reversed one), for examples without a missing triple."""
     reversed_ = (pl.col("benchmark") == "asymmetry") & (pl.col("position") == 1)
     alpha = pl.when(reversed_).then(1 - pl.col("alpha")).otherwise(pl.col("alpha"))
     answered = alphas.group_by("benchmark", "example", *SETTINGS).agg(
@@ -431,7 +431,7 @@ def popularity(study: AttributesStudy, alphas: pl.DataFrame) -> Iterator[Number]
 
 
 def degrees(examples: pl.DataFrame) -> pl.DataFrame:
-    """(example, popularity): mean degree of the distinct entities of every example, no literals."""
+    """Return (example, popularity): mean degree of an example's distinct entities, no literals."""
     sides = [
         examples.select("example", id=side, degree=f"{side}_degree")
         for side in ("subject", "object")
@@ -441,7 +441,7 @@ def degrees(examples: pl.DataFrame) -> pl.DataFrame:
 
 
 def repeating(study: AttributesStudy) -> pl.DataFrame:
-    """(example, cluster): the entity that repeats over the examples of a benchmark of REPEATS."""
+    """Return (example, cluster): the repeated entity in examples of the benchmarks in REPEATS."""
     parts = [
         study.benchmarks[name].examples.filter(role=role).select("example", cluster=side)
         for name, (role, side) in REPEATS.items()
@@ -451,8 +451,8 @@ def repeating(study: AttributesStudy) -> pl.DataFrame:
 
 
 def clusters(parts: pl.DataFrame, entities: pl.DataFrame, seed: int = 0) -> Iterator[Number]:
-    """The metric with intervals for which clusters (n) are `drawn`: examples share relations, and
-    some an entity (`entities`: `repeating`), so that an interval over examples is too narrow."""
+    """Yield the metric with intervals for which clusters (n) are `drawn`: examples share relations
+    or an entity (`entities`: from `repeating`), so an interval over examples is too narrow."""
     rows = parts.filter(pl.col("denominator") > 0).drop_nulls("numerator").sort("example")
     for drawn, frame in (
         ("patterns", rows.with_columns(cluster="pattern")),

@@ -1,8 +1,8 @@
-"""The printed Tables 1 and 2, and what follows from them by arithmetic (docs/papers/attributes.md).
+"""The printed Tables 1 and 2, and their arithmetic consequences (docs/papers/attributes.md).
 
-The paper prints ratios in per cent to two decimals and no denominators. Which denominators a value
-admits tells which metric can have made it: counts out of a known number of examples, or ratios of
-two counts.
+The paper prints ratios in per cent to two decimals and no denominators. The denominators that a
+value admits show which metric can have produced it: counts out of a known number of examples, or
+ratios of two counts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ SIZES = {
     **dict.fromkeys(("triples", "predicates", "entities"), pl.Int64),
     **dict.fromkeys(("triples_per_predicate", "example"), pl.String),
 }
-#: what the printed values of a benchmark admit; as the report prints it
+#: consequences of a benchmark's printed values, as the report prints them
 ARITHMETIC = {
     "benchmark": pl.String,
     "values that are not zero": pl.Int64,
@@ -42,7 +42,7 @@ ARITHMETIC = {
 @dataclass(frozen=True)
 class PublishedAttributes:
     """Table 1 by benchmark and column (the ratio as text), Table 2 by benchmark, model and k, rows
-    of ARITHMETIC. What is not printed is absent."""
+    of ARITHMETIC. Values not printed are absent."""
 
     sizes: Mapping[str, Mapping[str, Any]]
     scores: Mapping[tuple[str, str, int], float]
@@ -50,7 +50,7 @@ class PublishedAttributes:
 
 
 def read(folder: str | Path) -> PublishedAttributes:
-    """The tables of the attributes in the folder of published figures."""
+    """Read the attributes' tables from the folder of published figures."""
     sizes, scores, arithmetic = (
         read_tsv(Path(folder) / f"attributes_{name}.tsv", columns).rows(named=True)
         for name, columns in (("sizes", SIZES), ("scores", SCORES), ("arithmetic", ARITHMETIC))

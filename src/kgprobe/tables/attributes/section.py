@@ -1,4 +1,4 @@
-"""The section of the report on the nine benchmarks: the paper's tables and figures beside ours."""
+"""The report's section on the nine benchmarks: the paper's tables and figures next to ours."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -92,8 +92,8 @@ def section(
     steps: pl.DataFrame | None = None,
     sensitivity: pl.DataFrame | None = None,
 ) -> Section:
-    """The section from RESULTS, names of relations (`titles`), worked `examples`, STEPS and
-    SENSITIVITY of all benchmarks; `thresholds`: those that are in use."""
+    """Build the section from RESULTS, names of relations (`titles`), worked `examples`, STEPS and
+    SENSITIVITY of all benchmarks; `thresholds`: the name of those in use."""
     order = sorted(dict.fromkeys(results["model"]), key=lambda model: _order(probes, model))
     ranked = sorted({is_ranked(p.method) for p in probes})
     scores = [one.where_also(model=order) for way in ranked for one in views.SCORES[way]]
@@ -119,7 +119,7 @@ def section(
 
 
 def _order(probes: Sequence[Probe], model: str) -> tuple[int, str]:
-    """Models, then control models, baselines, and those of the paper."""
+    """Return a sort key: models, then control models, baselines, and the paper's models."""
     if model in (MAJORITY, RANDOM):
         return 2, model
     control = [p.control for p in probes if p.model == model]
@@ -127,7 +127,7 @@ def _order(probes: Sequence[Probe], model: str) -> tuple[int, str]:
 
 
 def _records(title: str, frame: pl.DataFrame, then: str, caption: str = "") -> Grid:
-    """Records of all benchmarks, in the order of the paper's Table 2."""
+    """Format records of all benchmarks, in the order of the paper's Table 2."""
     place = pl.col("benchmark").replace_strict({b: i for i, b in enumerate(NAMES)})
     rows = frame.sort(place, then).drop("position", strict=False)
     return grid.records(title, rows.iter_rows(named=True), caption)
@@ -136,7 +136,7 @@ def _records(title: str, frame: pl.DataFrame, then: str, caption: str = "") -> G
 def drawings(
     results: pl.DataFrame, probes: Sequence[Probe], titles: Mapping[str, str]
 ) -> list[Drawing]:
-    """Figures 3, 4 and 5, reliability and slices, as far as there are numbers for them."""
+    """Draw Figures 3, 4 and 5, reliability and slices, where there are numbers for them."""
     kinds = {(p.model, p.method): p.kind for p in probes if not is_ranked(p.method)}
     largest, drawn = largest_model(probes), list[Drawing]()
     of_largest = results.filter(model=largest[0], method=largest[1])
@@ -162,14 +162,14 @@ def drawings(
 
 
 def largest_model(probes: Sequence[Probe]) -> Who:
-    """Model and method of the largest model that fills; control models only where alone."""
+    """Return model and method of the largest model that fills; control models rank last."""
     chosen = [p for p in probes if not is_ranked(p.method)] or list(probes)
     first = max(chosen, key=lambda p: (not p.control, p.parameters or 0, p.model))
     return first.model, first.method
 
 
 def pattern_models(results: pl.DataFrame, largest: Who) -> dict[str, list[Who]]:
-    """Benchmark -> largest model, and the best one at 1 (best prompt) if it is another."""
+    """Return benchmark -> largest model, and the best one at 1 (best prompt) if it is different."""
     whole = results.filter(is_filled(), group="")
     rows = replace(views.PATTERNS, only=lambda rows: rows).select(whole).drop_nulls("value")
     rows = rows.sort("value", "model", "method", descending=[True, False, False])
@@ -180,7 +180,7 @@ def pattern_models(results: pl.DataFrame, largest: Who) -> dict[str, list[Who]]:
 
 
 def partial_plot(results: pl.DataFrame, kinds: Mapping[Who, str]) -> draw.Chart:
-    """Partial score (bar, with interval) and full score (line across) per benchmark and model, in
+    """Plot partial (bar, with interval) and full score (line across) per benchmark and model, in
     the order of `kinds`."""
     printed, sign = views.PARTIAL.of(results), marks.signs(results)
     models, points = [model for model, _ in kinds], []
@@ -207,8 +207,8 @@ def partial_plot(results: pl.DataFrame, kinds: Mapping[Who, str]) -> draw.Chart:
 def patterns_plot(
     results: pl.DataFrame, models: Mapping[str, Sequence[Who]], titles: Mapping[str, str]
 ) -> draw.Chart:
-    """The most frequent patterns: metric @1 of the largest model and of the best one (`models`, by
-    benchmark); `titles`: relation -> name. What is undefined is a word, never a bar of zero."""
+    """Plot the most frequent patterns: metric @1 of the largest and the best model (`models`, by
+    benchmark); `titles`: relation -> name. An undefined value is a word, never a bar of zero."""
     look = {"largest model": draw.TRAINED_ON, "best model": draw.HELD_OUT}
     printed = views.PATTERNS.of(results)
     cells: dict[str, list[dict[str, Any]]] = {}
@@ -229,7 +229,7 @@ def patterns_plot(
 def _patterns(
     benchmark: str, points: Sequence[Mapping[str, Any]], look: Mapping[str, str], is_last: bool
 ) -> draw.Chart:
-    """The patterns of one benchmark; the last one of all has the axis."""
+    """Plot the patterns of one benchmark; only the last one has the axis."""
     # one width for the names of all benchmarks
     names = alt.Axis(labelLimit=200, minExtent=200, maxExtent=200)
     title = "metric @1, %; numerator / denominator" if is_last else None
@@ -248,7 +248,7 @@ def _patterns(
 
 
 def popularity_plot(results: pl.DataFrame, who: Who) -> draw.Chart:
-    """Density over popularity of all examples and of those fully right, per benchmark."""
+    """Plot the density over popularity of all and of completely right examples, per benchmark."""
     order = {name: place for place, name in enumerate(NAMES)}
     shown = views.POPULARITY.select(results.filter(model=who[0], method=who[1]))
     shown = shown.sort(pl.col("benchmark").replace_strict(order), maintain_order=True)
@@ -286,8 +286,8 @@ def popularity_plot(results: pl.DataFrame, who: Who) -> draw.Chart:
 def worked_examples(
     study: studies.AttributesStudy, paths: Mapping[Probe, str | Path]
 ) -> list[dict[str, Any]]:
-    """One worked example of every benchmark that the largest model filled (`paths`: the file of
-    each probe). None of bias: its subjects are little known persons."""
+    """Return one worked example of every benchmark that the largest model filled (`paths`: the file
+    of each probe). None for bias, whose subjects are little-known people."""
     largest = largest_model(list(paths))
     return [
         {"benchmark": probe.benchmark, "model": probe.model, **row}
@@ -305,7 +305,7 @@ def worked_examples(
 def example_rows(
     alphas: pl.DataFrame, benchmark: ProbedAttribute, fills: pl.DataFrame
 ) -> list[dict[str, Any]]:
-    """The triples of the first example, by id, of which some triple is right at 1, or else of the
+    """Return the triples of the first example (by id) with a triple right at 1, or else of the
     first: with their first prompt, its first texts and whether it is right."""
     scores = alphas.filter(k=1, gold="own", kind="exact")
     first = scores.filter(pl.col("template") == pl.col("template").min().over("item"))

@@ -1,10 +1,10 @@
-"""From a run's answers on the nine benchmarks to the alphas that the metrics take.
+"""Convert a run's answers on the nine benchmarks to the alphas that the metrics take.
 
     FILLS or SCORES  ->  alpha per prompt (item template k kind gold alpha probability said)
                      ->  pooled over prompts  ->  alpha of every triple
 
-Alpha says whether a triple was answered (docs/papers/attributes.md, Answers and Metrics). Gold
-`own`: the triple's object; `set`: the best placed object of the graph that has a label.
+Alpha measures whether a triple was answered (docs/papers/attributes.md, Answers and Metrics). Gold
+`own`: the triple's object; `set`: the best ranked object in the graph that has a label.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -31,21 +31,21 @@ from kgprobe.tables import judged
 from kgprobe.tables.answers import AGGREGATIONS, Probe, questions
 from kgprobe.tables.results import Number
 
-#: Who answered, in the words of the table of experiments.
+#: Identity of a probe, as in the table of experiments.
 WHO = ("model", "prompt", "method")
-#: What a number depends on, beside benchmark and pattern.
+#: Dimensions that a number depends on, besides benchmark and pattern.
 SETTINGS = (*WHO, "pooling", "k", "kind", "gold")
 #: The setting of figures and of single numbers.
 HEADLINE = {"k": 1, "kind": "exact", "gold": "own", "pooling": "best"}
 #: The id of a triple's question.
 ITEM = pl.format("{}#{}", "example", "position").alias("item")
-#: Methods whose alphas are made of generated text or of tokens at masks, and of ranked candidates.
+#: Methods whose alphas come from generated text or tokens at masks, and from ranked candidates.
 FILLED, RANKED = "fill", "sentence"
-#: What needs no model: the most frequent objects of a relation, and a random one.
+#: Baselines without a model: the most frequent objects of a relation, and a random one.
 MAJORITY, RANDOM, BASELINE = "majority", "random", "baseline"
 #: IDS of a graph whose ids are Wikidata's
 WIKIDATA = pl.DataFrame(schema=dict(IDS.columns))
-#: Alpha per prompt (ALPHA), and first texts of those who write (FIRSTS).
+#: Alpha per prompt (ALPHA), and first texts of models that generate (FIRSTS).
 Answers = tuple[pl.DataFrame, pl.DataFrame]
 #: `best` chooses the prompt by looking at the gold: an oracle.
 POOLINGS = ("best", "mean", "base", "confident")
@@ -58,11 +58,11 @@ ALPHA = {
     "gold": pl.String,
     "alpha": pl.Float64,
     "probability": pl.Float64,
-    # the prompt's first answer, whatever the gold: to be compared with those of other prompts
+    # the prompt's first answer, whatever the gold, for comparison across prompts
     "said": pl.String,
 }
-#: what JUDGED has beside ALPHA: the gold's rank range, where one is kept, among so many options or
-#: texts, and the first answer as it was written
+#: columns of JUDGED in addition to ALPHA: the gold's rank range, if known, the number of options or
+#: texts, and the first answer as generated
 RANKS = {"best": pl.Int64, "worst": pl.Int64, "options": pl.Int64, "answer": pl.String}
 FIRSTS = {"item": pl.String, "rule": pl.String, "verbose": pl.Boolean}
 WHOLE = -1
@@ -74,7 +74,7 @@ Aliases = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class ProbedAttribute:
-    """One of the nine as it was probed: EXAMPLES in the evaluation sample, ITEMS, CANDIDATES."""
+    """One of the nine benchmarks as probed: EXAMPLES of the sample, ITEMS, CANDIDATES, PROMPTS."""
 
     name: str
     examples: pl.DataFrame
@@ -85,10 +85,10 @@ class ProbedAttribute:
 
 @dataclass(frozen=True)
 class AttributesStudy:
-    """All of a run: benchmarks by name, answers by probe, `guesses`, and what follows.
+    """All data of a run: benchmarks by name, answers by probe, `guesses`, and what is derived.
 
-    `intersect`: an example that some model could not be asked completely is left out for all alike,
-    so that they stay comparable.
+    `intersect`: an example that some model could not be asked completely is left out for all
+    models, so that they stay comparable.
     """
 
     benchmarks: Mapping[str, ProbedAttribute]
@@ -115,38 +115,38 @@ class AttributesStudy:
         return frozenset(missing if self.intersect else ())
 
     def alphas(self) -> pl.DataFrame:
-        """`every` without the examples that are left out."""
+        """Return `every` without the examples that are left out."""
         return self.every.filter(~pl.col("example").is_in(sorted(self.left_out)))
 
     def measure(self, alphas: pl.DataFrame, *further: str, patterns: bool = False) -> pl.DataFrame:
-        """The metric under every setting (and `further` columns); see metrics.attributes."""
+        """Compute the metric by setting (and `further` columns); see metrics.attributes."""
         return attributes.measure(
             alphas, [*SETTINGS, *further], patterns, self.seed, self.ambiguous_denominator
         )
 
     def fractions(self, alphas: pl.DataFrame) -> pl.DataFrame:
-        """Numerator, denominator and partial score of every example."""
+        """Compute numerator, denominator and partial score of every example."""
         return attributes.fractions(alphas, SETTINGS, self.ambiguous_denominator)
 
 
 def is_ranked(method: str) -> bool:
-    """Whether candidates were ranked, and nothing was filled or generated."""
+    """Return whether a method ranks candidates, as opposed to filling or generating."""
     return method.split("-")[0] == RANKED
 
 
 def is_filled() -> pl.Expr:
-    """Rows of probes that fill or generate: no baselines, no ranked candidates."""
+    """Select rows of probes that fill or generate: no baselines, no ranked candidates."""
     return pl.col("method").str.starts_with(FILLED)
 
 
 def groups(frame: pl.DataFrame, *keys: str) -> Iterator[tuple[dict[str, Any], pl.DataFrame]]:
-    """The rows of every key, which is a mapping, in the order of the keys."""
+    """Yield each key as a mapping with its rows, in the order of the keys."""
     for key, rows in frame.sort(keys, maintain_order=True).group_by(keys, maintain_order=True):
         yield dict(zip(keys, key, strict=True)), rows
 
 
 def of_row(row: Mapping[str, Any], **further: Any) -> Number:
-    """A number with the benchmark and setting of a row of alphas, or of what is made of them."""
+    """Create a number with the benchmark and setting of a row of alphas, or of a derived table."""
     names = {"k": "k", "alpha": "kind", "gold": "gold", "pooling": "pooling"}
     setting = {name: row[column] for name, column in names.items() if row[column] != ""}
     who = {name: row[name] for name in WHO}
@@ -156,8 +156,8 @@ def of_row(row: Mapping[str, Any], **further: Any) -> Number:
 def gold_names(
     examples: pl.DataFrame, aliases: Aliases | None = None
 ) -> dict[str, list[list[str]]]:
-    """Item -> names of its golds in EXAMPLES that have a label, the own one first; without
-    `aliases` labels alone."""
+    """Return item -> names of its golds in EXAMPLES that have a label, the own one first; without
+    `aliases` only labels."""
     columns = ("example", "position", "golds", "gold_labels")
     return {
         f"{example}#{position}": [
@@ -170,9 +170,9 @@ def gold_names(
 
 
 def of_masks(fills: pl.DataFrame, golds: pl.DataFrame) -> pl.DataFrame:
-    """Alpha per prompt of a masked model, from FILLS and FILL_GOLDS.
+    """Compute the alpha per prompt of a masked model from FILLS and FILL_GOLDS.
 
-    Token j of a gold is right at k when it is among the first k at mask j, ties by expectation.
+    Token j of a gold is right at k if it is among the first k at mask j, with ties by expectation.
     `exact`: all tokens right; `token_mean`: fraction of right tokens (the paper's rule for BERT and
     RoBERTa). Items whose own gold was left out have no rows.
     """
@@ -198,15 +198,15 @@ def of_masks(fills: pl.DataFrame, golds: pl.DataFrame) -> pl.DataFrame:
 
 
 def of_texts(fills: pl.DataFrame, golds: Golds) -> pl.DataFrame:
-    """Alpha per prompt of a model that writes: the first k texts against the names of the gold.
+    """Compute the alpha per prompt of a model that generates: the first k texts against the golds.
 
-    `golds`: `gold_names`. `exact`: equal after the rules of metrics/matching; `verbatim`: letter by
-    letter the label. Ks beyond the answers that a server gives (a chat server gives one) have no
-    rows.
+    `golds`: from `gold_names`. `exact`: equal after the rules of metrics/matching; `verbatim`:
+    equal to the label character by character. Ks beyond the number of answers from a server (a chat
+    server gives one) have no rows.
     """
     rows: list[tuple[object, ...]] = []
     whole = fills.filter(position=WHOLE).sort("item", "template", "masks", "rank")
-    # single tokens count, too: phrases that begin with different tokens may come out alike
+    # single tokens count, too: phrases with different first tokens may yield the same text
     most = max(fills["rank"], default=0)
     grouped = whole.group_by("item", "template", maintain_order=True).agg("text", "logprob")
     for item, template, texts, logprobs in grouped.rows():
@@ -224,8 +224,8 @@ def of_texts(fills: pl.DataFrame, golds: Golds) -> pl.DataFrame:
 
 
 def of_candidates(scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
-    """Alpha per prompt from SCORES: the rank of the gold among the objects of its relation; the
-    other true answers are rivals of the own one."""
+    """Compute the alpha per prompt from SCORES: the rank of the gold among the objects of its
+    relation; the other true answers compete with the own one."""
     golds = items.select(
         "item", candidate="answers", gold=pl.int_ranges(pl.col("answers").list.len())
     )
@@ -264,7 +264,7 @@ def _alpha(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def judge(probe: Probe, alphas: pl.DataFrame, benchmark: ProbedAttribute) -> pl.DataFrame:
-    """What JUDGED has of alphas per prompt: whether the first answer is right."""
+    """Convert alphas per prompt to JUDGED: whether the first answer is right."""
     rows = alphas.filter(k=1, kind="exact").rename(
         {"gold": "matching", "alpha": "hit", "best": "rank_low", "worst": "rank_high"}
     )
@@ -275,8 +275,8 @@ def judge(probe: Probe, alphas: pl.DataFrame, benchmark: ProbedAttribute) -> pl.
 
 
 def pooled(alphas: pl.DataFrame) -> pl.DataFrame:
-    """Alpha of a triple under every pooling of its prompts: `best`, `mean`, `base` (the first that
-    was asked), `confident` (whose first prediction is the most probable, ties to the first)."""
+    """Compute the alpha of a triple under every pooling of its prompts: `best`, `mean`, `base` (the
+    first asked), `confident` (whose first prediction is the most probable, ties to the first)."""
     sure = pl.col("probability").fill_null(float("-inf"))
     pools = alphas.sort("template").group_by(ANSWER).agg(
         best=pl.col("alpha").max(), mean=ordered_mean("alpha"), base=pl.col("alpha").first(),
@@ -288,7 +288,7 @@ def pooled(alphas: pl.DataFrame) -> pl.DataFrame:
 
 
 def best_of(values: NDArray[np.float64], size: int) -> float:
-    """Expected maximum of `size` of the values, drawn without replacement: closed form.
+    """Expected maximum of `size` of the values, drawn without replacement, in closed form.
 
     The i-th smallest of n is the maximum of C(i - 1, size - 1) of the C(n, size) subsets.
 
@@ -300,8 +300,8 @@ def best_of(values: NDArray[np.float64], size: int) -> float:
 
 
 def firsts(fills: pl.DataFrame, golds: Golds) -> pl.DataFrame:
-    """FIRSTS of every item and prompt against the own gold: `rule` is the first rule of matching by
-    which the text is right, or ""; `verbose`: wrong, it holds a name among others."""
+    """Return FIRSTS of every item and prompt against the own gold: `rule` is the first matching
+    rule that makes the text right, or ""; `verbose`: a wrong text that contains a gold name."""
     rows = []
     for item, text in fills.filter(position=WHOLE, rank=1).select("item", "text").rows():
         label, *aliases = golds[item][0]
@@ -311,7 +311,7 @@ def firsts(fills: pl.DataFrame, golds: Golds) -> pl.DataFrame:
 
 
 def read_benchmark(folder: str | Path) -> ProbedAttribute:
-    """The frames of one benchmark's folder."""
+    """Read the frames of one benchmark's folder."""
     examples = schema.read(Path(folder) / "examples.parquet", EXAMPLES).filter("sampled")
     return ProbedAttribute(Path(folder).name, examples, *questions(folder))
 
@@ -323,8 +323,8 @@ def read_answers(
     aliases: Aliases | None = None,
     may_be_empty: bool = False,
 ) -> Answers:
-    """The answers of a probe from its FILLS (with their golds beside them) or SCORES; with
-    `aliases` a text may equal one of them; FILLS of a baseline's few mask slots `may_be_empty`."""
+    """Read a probe's answers from its FILLS (with the golds file next to them) or SCORES; a text
+    may equal one of `aliases`; FILLS of a baseline's few mask slots `may_be_empty`."""
     path, nothing = Path(path), pl.DataFrame(schema=FIRSTS)
     if is_ranked(probe.method):
         return of_candidates(schema.read(path, schema.SCORES), benchmark.items), nothing
@@ -337,8 +337,8 @@ def read_answers(
 
 
 def triples(probe: Probe, alphas: pl.DataFrame, benchmark: ProbedAttribute) -> pl.DataFrame:
-    """Every triple of every sampled example under every setting, from alphas per prompt; one that
-    was not asked, or whose gold was too long, has a null alpha: missing, not wrong."""
+    """Return every triple of every sampled example under every setting, from alphas per prompt; a
+    triple that was not asked, or whose gold was too long, has a null alpha: missing, not wrong."""
     rows, how = pooled(alphas), ["k", "kind", "gold", "pooling"]
     every = benchmark.examples.select("benchmark", "example", "pattern", "position", ITEM)
     every = every.join(rows.select(how).unique(), how="cross")
@@ -356,7 +356,7 @@ def guesses(
     examples: Collection[pl.DataFrame],
     ids: pl.DataFrame = WIKIDATA,
 ) -> pl.DataFrame:
-    """`alphas` of EXAMPLES of some benchmarks; `edges`, `literals`, `ids` (IDS): of the graph."""
+    """Return `alphas` of some EXAMPLES; `edges`, `literals`, `ids` (IDS): of the graph."""
     counted = frequencies(edges, literals, examples, ids)
     return pl.concat([alphas(frame, counted) for frame in examples])
 
@@ -367,9 +367,9 @@ def frequencies(
     examples: Iterable[pl.DataFrame],
     ids: pl.DataFrame,
 ) -> pl.DataFrame:
-    """(predicate, object, best, worst, objects): rank of every object of the relations asked for by
-    number of statements, ties as ranges, and number of the relation's objects. The inferred
-    relation of hierarchy counts its two-step paths."""
+    """Return (predicate, object, best, worst, objects): the rank of every object of the relations
+    asked for by number of statements, ties as ranges, and the number of the relation's objects. The
+    inferred relation of hierarchy counts its two-step paths."""
     known = dict(ids.filter(kind=RELATION).select("id", "number").rows())
     names = {name for one in examples for name in one["predicate"].unique()}
     hops = {
@@ -402,15 +402,15 @@ def frequencies(
 
 
 def _hops(name: str, known: Collection[str]) -> list[str]:
-    """The relations of a path of two steps; a relation by itself. `known`: those that have ids."""
+    """Split the name of a two-step path into its relations. `known`: relations that have ids."""
     hop = name[: len(name) // 2]
     return [hop, hop] if name == f"{hop}/{hop}" and name not in known else [name]
 
 
 def alphas(examples: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:
-    """ALPHAS of both baselines for the triples of EXAMPLES.
+    """Return ALPHAS of both baselines for the triples of EXAMPLES.
 
-    Majority: the own object, or any gold that has a label, is among the k most frequent objects;
+    Majority: the own object, or any gold with a label, is among the k most frequent objects;
     random: among k of the relation's objects. An object that the relation never has (asymmetry's
     reversal) is never right.
     """
@@ -427,7 +427,7 @@ def alphas(examples: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:
         frame.join(counted.drop("objects"), on=["predicate", "object"], how="left")
         for frame in (rows.with_columns(right=pl.lit(1, dtype=pl.Int64)), every)
     )
-    # golds that are as frequent as the most frequent of them tie with it
+    # golds as frequent as the most frequent gold tie with it
     every = every.with_columns(tied=pl.len().over(*key, "best").cast(pl.Int64))
     every = every.sort("best", nulls_last=True).group_by(key).agg(pl.all().first())
     first = first.with_columns(tied=pl.lit(1, dtype=pl.Int64))

@@ -1,4 +1,4 @@
-"""The printed tables of the nine attributes: which numbers, what stands in rows and columns."""
+"""Definitions of the printed tables of the nine attributes: numbers, rows and columns."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,18 +29,18 @@ WORDS: dict[Any, str] = {
     **{("k", str(k)): f"@{k}" for k in KEYS},
 }  # fmt: skip
 
-#: methods that ask none of the table of models
+#: methods that do not query a model in the table of models
 OTHERS = [BASELINE, PUBLISHED]
 IS_RANKED = pl.col("method").str.starts_with(RANKED)
 
 
 def _select_filled(results: pl.DataFrame) -> pl.DataFrame:
-    """What models of the table filled or wrote."""
+    """Select numbers of models that filled or generated."""
     return results.filter(~IS_RANKED, ~pl.col("method").is_in(OTHERS))
 
 
 def _frequent(results: pl.DataFrame) -> pl.DataFrame:
-    """The values of the five patterns with the most examples of every benchmark, ties by name."""
+    """Select the values of each benchmark's five patterns with the most examples, ties by name."""
     values = _select_filled(results).filter(pl.col("group") != "", metric=VALUE)
     sizes = values.group_by("benchmark", "group").agg(size=pl.col("n").max())
     sizes = sizes.sort("benchmark", -pl.col("size"), "group")
@@ -50,7 +50,7 @@ def _frequent(results: pl.DataFrame) -> pl.DataFrame:
 
 
 def _of_triples(view: View, shown: Sequence[str], more: str = "") -> View:
-    """A view of all papers, of the triples of ranked candidates under the aggregations `shown`."""
+    """Adapt a common view to the triples of ranked candidates, under the aggregations `shown`."""
     caption = (
         "Over the triples with ranked candidates; right: the object of the example ranks first. "
         f"{more}{view.caption}"
@@ -63,7 +63,7 @@ RANDOM_RANKS = (
     "Random weights only rank candidates: they never write the right ones out of tens of thousands "
     "of tokens."
 )
-#: Table 2 of what was generated or filled, and of ranked candidates
+#: Table 2 for generated or filled answers, and for ranked candidates
 SCORES = {
     ranked: [
         View(

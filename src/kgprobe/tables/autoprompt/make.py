@@ -1,4 +1,4 @@
-"""AutoPrompt's RESULTS, tables and section, from the files of a run."""
+"""Write AutoPrompt's RESULTS, tables and section from the files of a run."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,8 +31,8 @@ def measure(
     trained_on: pl.DataFrame | None = None,
     seed: int = 0,
 ) -> Iterator[Number]:
-    """Every number of what was answered, with the printed one (of `figures`) beside it where there
-    is one; `names`: model -> its printed name; `trained_on`: frame TRAINED_ON."""
+    """Yield every number of some answers, with its printed counterpart (from `figures`) if there is
+    one; `names`: model -> its printed name; `trained_on`: frame TRAINED_ON."""
     printed = published.by_key(figures)
     for benchmark in dict.fromkeys(one.benchmark for one in answers):
         those = [one for one in answers if one.benchmark == benchmark]
@@ -47,7 +47,7 @@ def measure(
             else:
                 ours = numbers.facts(one, trained_on, seed)
             name = names.get(one.probe.model, one.probe.model)
-            # a figure of other facts, of one relation too, is no reference
+            # a figure of other facts, even of one relation, is no reference
             known = {} if one.is_sampled else printed
             yield from (published.beside(number, known, name, one.size) for number in ours)
         yield from numbers.differences(those, seed)
@@ -55,9 +55,9 @@ def measure(
 
 
 def tabulate(run: JobContext) -> None:
-    """Write RESULTS, JUDGED, views of RESULTS as TSV, and the section. The folders of the `tasks`
-    hold a benchmark, those of the `prompts` prompt files; `settings` have the section of the config
-    of every row."""
+    """Write RESULTS, JUDGED, views of RESULTS as TSV, and the section. Folders in `tasks` contain a
+    benchmark, those in `prompts` prompt files; `settings` contains the configuration section of
+    every row."""
     params, seed = run.params, run.params.seed
     models, mode, swept_files = params.models, params.settings["mode"], run.input.get("sweeps", [])
     places = folders(run.input.tasks)
@@ -87,7 +87,7 @@ def tabulate(run: JobContext) -> None:
     every = [*chain(*own_views.of(shown)), own_views.FIGURE2, own_views.FIGURE3]
     views.write_all([view for view in every if view.select(shown).height], shown, run.output.tables)
     about = {n: json.loads((p / "task.json").read_text("utf-8")) for n, p in places.items()}
-    # manual prompts for masked models, or for the first kind of all
+    # manual prompts for masked models, or for the first kind available
     manual = {
         name: {
             relation: by_kind.get("masked") or next(iter(by_kind.values()))

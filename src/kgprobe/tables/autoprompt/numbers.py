@@ -1,12 +1,12 @@
-"""AutoPrompt's numbers (RESULTS) out of what was answered: facts, classes, relation extraction.
+"""AutoPrompt's numbers (RESULTS) from the answers: facts, classes, relation extraction.
 
-Shares in per cent. group "": the mean over relations (draws of a balanced set), as the paper has
-it; weighting items: over all facts. Classes are asked on dev, too (slice dev). Beside the number of
-a prompt stands what a constant answer reaches on the same examples (docs/papers/autoprompt.md,
-Controls); of a benchmark as a whole those are the models majority and constant.
+Proportions in per cent. group "": the mean over relations (draws of a balanced set), as in the
+paper; weighting items: over all facts. Classes are also asked on dev (slice dev). Each prompt is
+compared with a constant answer on the same examples (docs/papers/autoprompt.md, Controls); for a
+whole benchmark, these are the models majority and constant.
 
-    majority        the commonest label of train; the first thing that a search can learn
-    best constant   the commonest label of the examples themselves: an oracle
+    majority        the most frequent label of train; the first thing that a search can learn
+    best constant   the most frequent label of the examples themselves: an oracle
 """
 
 from collections import Counter
@@ -30,39 +30,39 @@ from kgprobe.tables.estimate import estimate
 from kgprobe.tables.report import validity
 from kgprobe.tables.results import Number, proportion
 
-#: benchmark -> what is asked; every other one asks for facts
+#: benchmarks by task; all others ask for facts
 EXTRACTION = ("auto_re", "auto_re_perturbed")
 CLASSIFICATION = ("auto_sst2", "auto_sick", "auto_sick_3way", "auto_sick_2way")
 DEMONSTRATED = {"prompt": pl.String, "group": pl.String, "label": pl.String}
 MEASURES = {"p1": "P@1", "p10": "P@10", "mrr": "MRR"}
-#: measures that are proportions of units, and so have Wilson's interval where all units weigh the
-#: same; and those that count and are no values in 0 .. 1
+#: measures that are proportions of units, with Wilson's interval where all units weigh the same;
+#: and measures that are counts rather than values in 0 .. 1
 PROPORTIONS, COUNTS = ("p1", "p10", "any_sentence", "sentence"), ("sentences",)
 P1, ACCURACY = {"p1": "P@1"}, {"p1": "accuracy"}
 SEEN, VARIATION = "test objects seen in train", "total variation, train to test"
-#: constant answers by what is counted to choose them: metrics beside a prompt's own number
+#: constant answers by the examples that determine them: metrics next to a prompt's own number
 MAJORITY, BEST = "majority", "best constant"
 LEVELS = ("group", "macro", "micro")
-#: further readings of P@1: dimensions, arguments of `per_example`
+#: further variants of P@1: dimensions, arguments of `per_example`
 READINGS: Sequence[tuple[dict[str, Any], dict[str, Any]]] = (
     ({"slice": "no overlap"}, {"no_overlap": True}),
     ({"setting": {"gold": "filtered"}}, {"filtered": True}),
     ({"slice": "all facts"}, {"absent": "wrong"}),
 )
-#: what a searched prompt is compared with, example by example
+#: prompts that a searched prompt is compared with, paired by example
 RIVALS = (
     "manual", "lpaqa", "majority", "constant", "initial_triggers", "random_triggers",
     "searched_reinitialised", "searched_embeddings",
 )  # fmt: skip
 BESIDE = ("manual", "majority", "constant")
 CONTROLS = ("demos_shuffled", "demos_other")
-#: prompt -> what it is compared with; manual prompts behind demonstrations among them
+#: prompt -> the prompts it is compared with, including manual prompts with demonstrations
 COMPARED = {
     **dict.fromkeys(CONTROLS, BESIDE),
     "demos": (*BESIDE, *CONTROLS),
     "searched": RIVALS,
 }
-#: test facts whose object no demonstration has: what a model does not just repeat
+#: test facts whose object is in no demonstration, so that the model cannot just repeat it
 UNSEEN = "object not demonstrated"
 KEY = ["group", "split", "example"]
 
@@ -82,7 +82,7 @@ class Answers:
 
     @property
     def of(self) -> Number:
-        """The dimensions of whatever is measured of these answers."""
+        """The dimensions of all measures of these answers."""
         return Number(**self.probe.dimensions)
 
     @property
@@ -92,28 +92,28 @@ class Answers:
 
     @property
     def of_classes(self) -> bool:
-        """Whether sentences were classified."""
+        """Whether the task is sentence classification."""
         return self.benchmark in CLASSIFICATION
 
     @property
     def groups(self) -> int:
-        """Relations, or draws of a balanced set."""
+        """The number of relations, or of draws of a balanced set."""
         return max(1, self.outcomes["group"].n_unique())
 
     @property
     def size(self) -> int:
-        """Test examples that were answered; of draws of a balanced set those of one draw."""
+        """The number of test examples answered; for draws of a balanced set, those of one draw."""
         count = self.outcomes.filter(split="test").select("group", "example").unique().height
         return count // self.groups if self.of_classes else count
 
     def exclude_demonstrated(self) -> "Answers":
-        """The same, without the examples whose object is one of the demonstrations in front."""
+        """Exclude the examples whose object is in one of the demonstrations of their prompt."""
         labels = self.outcomes.join(self.examples.select(*KEY, "label"), on=KEY, how="left")
         rows = labels.join(self.demonstrated, on=list(DEMONSTRATED), how="anti")
         return replace(self, outcomes=rows.drop("label"))
 
     def draws(self) -> Iterator["Answers"]:
-        """Each draw of a prompt that is drawn several times (random triggers); else itself."""
+        """Yield each draw of a prompt with several (random triggers); otherwise the answers."""
         for _, outcomes in self.outcomes.sort("prompt").group_by("prompt", maintain_order=True):
             yield replace(self, outcomes=outcomes)
 
@@ -127,9 +127,9 @@ def answered(
     given: Sequence[Mapping[str, Any]] = (),
     seed: int = 0,
 ) -> list[Answers]:
-    """The Answers of every row of the table of experiments, in its order, from the file of
-    `outcomes` beside it (draws are named `prompt:00`). `mode`: that of the search, whose ranks may
-    be cut; `given`: the section of the config of every row, which says which examples it had."""
+    """Return the Answers of every row of the table of experiments, in order, from its file in
+    `outcomes` (draws are named `prompt:00`). `mode`: mode of the search, which may cut ranks;
+    `given`: the configuration section of every row, which determines its examples."""
     examples = {
         name: schema.read(Path(folder) / "examples.parquet", schema.EXAMPLES)
         for name, folder in folders.items()
@@ -150,7 +150,7 @@ def answered(
 
 
 def read_demonstrations(path: str | Path, prompts: Iterable[str]) -> pl.DataFrame:
-    """SHOWN of the prompts of an OUTCOMES file, whose record has their demonstrations."""
+    """Read the DEMONSTRATED columns of prompts from the provenance of an OUTCOMES file."""
     prompted = recorded(path, "model").get("prompted", {})
     rows = [
         (prompt, group, label)
@@ -162,8 +162,8 @@ def read_demonstrations(path: str | Path, prompts: Iterable[str]) -> pl.DataFram
 
 
 def judge(answers: Answers) -> pl.DataFrame:
-    """What JUDGED has of the test examples; `matching` filtered: without the other right answers of
-    a fact, any: a surface counts as well as the label (relation extraction)."""
+    """Convert the test examples to JUDGED. `matching` filtered: without the other right answers of
+    a fact; any: a surface form counts as well as the label (relation extraction)."""
     rows = metrics.join_outcomes(answers.examples, answers.outcomes)
     parts = []
     for matching, best, worst in (
@@ -178,7 +178,7 @@ def judge(answers: Answers) -> pl.DataFrame:
         hit = metrics.right(rows).cast(pl.Float64)
         parts = [parts[0].with_columns(hit=hit, matching=pl.lit("any"))]
     return pl.concat(parts[:1] if answers.of_classes else parts).with_columns(
-        # draws of a balanced set are no relations: they share examples
+        # draws of a balanced set are not relations: they share examples
         item=pl.format("{}/{}", "group", "example"),
         relation=pl.lit("") if answers.of_classes else pl.col("group"),
         subject=pl.coalesce(pl.col("fields").str.json_path_match("$.sub"), "fact"),
@@ -193,9 +193,8 @@ def per_example(
     filtered: bool = False,
     absent: str = "drop",
 ) -> pl.DataFrame | None:
-    """group, unit, p1, p10, mrr; a mean over draws where there are some; None without any
-    example. `no_overlap`: of examples without flags; `filtered`, `absent` as `rank_outcomes` has
-    them."""
+    """Return group, unit, p1, p10, mrr, averaged over any draws; None without examples.
+    `no_overlap`: only examples without flags; `filtered`, `absent`: see `rank_outcomes`."""
     if answers.outcomes.filter(split=split).is_empty():
         return None
     rows = metrics.join_outcomes(answers.examples, answers.outcomes, split)
@@ -206,7 +205,7 @@ def per_example(
 
 
 def mean_of_draws(values: pl.DataFrame) -> pl.DataFrame:
-    """Values per unit, averaged over the draws of a prompt."""
+    """Average the values per unit over the draws of a prompt."""
     numbers = [c for c in values.columns if c not in ("prompt", "group", "unit")]
     return values.group_by("group", "unit").agg(ordered_mean(numbers)).sort("group", "unit")
 
@@ -219,9 +218,9 @@ def measured(
     seed: int = 0,
     cluster: str = "",
 ) -> Iterator[Number]:
-    """A number per level and measure (column of `values` -> metric): of each group, the mean of the
-    groups' means, the mean over all units. Per cent but for counts; n counts units, or clusters of
-    them (a column), which are drawn whole."""
+    """Yield a number per level and measure (column of `values` -> metric): for each group, the mean
+    of the groups' means, the mean over all units. Per cent except for counts; n counts units, or
+    clusters (a column), which are drawn as wholes."""
     values = values.sort("group", "unit")
     for level in levels:
         parts: Iterable[tuple[tuple[Any, ...], pl.DataFrame]] = [(("",), values)]
@@ -244,8 +243,8 @@ def measured(
 def facts(
     answers: Answers, trained_on: pl.DataFrame | None = None, seed: int = 0
 ) -> Iterator[Number]:
-    """MRR, P@10 and P@1 (Tables 4, 6 and 7), P@1 in further readings and of single draws; with
-    `trained_on` (TRAINED_ON) P@1 of control models on the facts of the world of each half."""
+    """Yield MRR, P@10 and P@1 (Tables 4, 6 and 7), and P@1 of variants and of single draws; with
+    `trained_on` (TRAINED_ON), P@1 of control models by split of the embedded graph's facts."""
     values = per_example(answers)
     if values is None:
         where = f"{answers.benchmark}, {answers.probe.model}, {answers.probe.prompt}"
@@ -268,10 +267,9 @@ def facts(
 
 
 def _measure_splits(base: Answers, trained_on: pl.DataFrame, seed: int) -> Iterator[Number]:
-    """P@1 over trained-on and over held-out facts, and the validity of a prompt that asks the
-    model, where both were asked. Another true answer to the question is no rival; chance: a random
-    one of the tokens that were ranked, or the commonest answer of the training facts, whichever is
-    right more often."""
+    """Yield P@1 over trained-on and held-out facts, and the validity of a prompt that queries the
+    model, if both were asked. Other true answers do not compete; chance: a random one of the ranked
+    tokens, or the most frequent answer of the training facts, whichever is right more often."""
     is_known, splits = pl.col("fact").is_in(trained_on.filter("trained_on")["fact"].implode()), {}
     for name, facts in (("trained-on", is_known), ("held-out", ~is_known)):
         kept = base.examples.filter(facts)
@@ -291,7 +289,7 @@ def _measure_splits(base: Answers, trained_on: pl.DataFrame, seed: int) -> Itera
 
 
 def classes(answers: Answers, seed: int = 0) -> Iterator[Number]:
-    """Accuracy on dev and test (Tables 1 and 2), of single draws, and of every class on test."""
+    """Yield accuracy on dev and test (Tables 1 and 2), of single draws, and by class on test."""
     for split, part in (("dev", "dev"), ("test", "")):
         values = per_example(answers, split)
         if values is None:
@@ -311,9 +309,8 @@ def classes(answers: Answers, seed: int = 0) -> Iterator[Number]:
 
 
 def extraction(answers: Answers, seed: int = 0) -> Iterator[Number]:
-    """Table 5: a fact is right if it is right for any of its sentences; beside it sentences that
-    are right, sentences of a fact, and how often the replaced object of perturbed facts is
-    answered."""
+    """Yield Table 5: a fact is right if it is right for any of its sentences; also right sentences,
+    sentences per fact, and how often the replaced object of perturbed facts is answered."""
     rows = metrics.join_outcomes(answers.examples, answers.outcomes)
     per_fact, per_sentence = map(mean_of_draws, metrics.sentences(rows))
     names = {"any_sentence": "P@1", "sentences": "sentences per fact"}
@@ -333,13 +330,13 @@ def extraction(answers: Answers, seed: int = 0) -> Iterator[Number]:
 
 
 def _constants(answers: Answers, seed: int) -> Iterator[Number]:
-    """What constant answers reach on the same examples."""
+    """Yield the accuracy of constant answers on the same examples."""
     for name in (MAJORITY, BEST):
         yield from measured(answers.of, hits(answers, name), {"p1": name}, ("group", "macro"), seed)
 
 
 def ends(answers: Answers, metric: str, values: Sequence[float]) -> Iterator[Number]:
-    """The lowest and the highest of several draws; n counts draws."""
+    """Yield the lowest and the highest of several draws; n counts draws."""
     if len(values) > 1:
         for draw, value in (("lowest", min(values)), ("highest", max(values))):
             of = answers.of.but(metric=metric, setting={"draw": draw})
@@ -353,8 +350,8 @@ def macro(values: pl.DataFrame) -> float:
 
 
 def gain(of: Number, first: pl.DataFrame, second: pl.DataFrame, measure: str, seed: int) -> Number:
-    """The macro mean of `first` minus that of `second`, in points, paired on the examples that both
-    have."""
+    """Return the macro mean of `first` minus that of `second`, in points, paired on shared
+    examples."""
     both = first.join(second, on=["group", "unit"], suffix="_below", validate="1:1")
     if not both.height:
         raise ValueError(f"{of.benchmark}, {of.model}, {of.prompt}: no example shared with what it "
@@ -362,13 +359,13 @@ def gain(of: Number, first: pl.DataFrame, second: pl.DataFrame, measure: str, se
     rows = both.sort("group", "unit")
     how: dict[str, Any] = {"stratum": "group", "is_macro": True}
     if of.benchmark in CLASSIFICATION and rows["group"].n_unique() > 1:
-        how = {"cluster": "unit"}  # draws of a balanced set share examples, and are of one size
+        how = {"cluster": "unit"}  # draws of a balanced set share examples, and have the same size
     return of.but(**estimate(rows, measure, less=f"{measure}_below", seed=seed, **how))
 
 
 def differences(those: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
-    """What a prompt gains over those that it is COMPARED with on a benchmark, in points, on the
-    same examples."""
+    """Yield the gain of a prompt over those that it is COMPARED with on a benchmark, in points, on
+    the same examples."""
     by_name = {(a.probe.model, a.probe.prompt): a for a in those}
     for probed in those:
         rivals = () if probed.benchmark in EXTRACTION else COMPARED.get(probed.probe.prompt, ())
@@ -387,8 +384,8 @@ def differences(those: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
 def baseline_numbers(
     answers: Sequence[Answers], below: baselines.Files, seed: int = 0
 ) -> Iterator[Number]:
-    """What a prompt for facts reaches of a part of the test facts without their subjects, and on
-    random weights: the mean over relations of MEASURES, and P@1 less that, paired."""
+    """Yield results of prompts for facts without the subject and with random weights, on a subset
+    of the test facts: the mean over relations of MEASURES, and the paired difference in P@1."""
     pairs = []
     item = pl.format("{}/{}", "group", "unit").alias("item")
     for probed in answers:
@@ -405,8 +402,8 @@ def baseline_numbers(
 
 
 def memory(answers: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
-    """P@1 on original minus perturbed sentences, in points, on the facts of both: what a model
-    recalls and does not read."""
+    """Yield P@1 on original minus perturbed sentences, in points, on the facts of both: what a
+    model recalls instead of reads."""
     original, perturbed = EXTRACTION
     by_probe = {(a.benchmark, a.probe.model, a.probe.prompt): a for a in answers}
     for probed in answers:
@@ -415,7 +412,7 @@ def memory(answers: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
             values = []
             for part in (probed, other):
                 per_fact, _ = metrics.sentences(metrics.join_outcomes(part.examples, part.outcomes))
-                # where every sentence has a new object of its own, the fact is in front of it
+                # if every sentence has its own new object, the unit begins with the fact
                 fact = pl.col("unit").str.replace(r"~.*$", "")
                 facts = per_fact.select("group", fact, "any_sentence")
                 values.append(mean_of_draws(facts))
@@ -424,8 +421,8 @@ def memory(answers: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
 
 
 def of_benchmark(those: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
-    """Per relation (draw of a balanced set): constant answers, how train and test differ, and the
-    numbers of facts; `search facts` are training and dev facts, as the paper's "#train"."""
+    """Yield per relation (draw of a balanced set): constant answers, the shift from train to test,
+    and numbers of facts; `search facts` are training and dev facts, as in the paper's "#train"."""
     every = union(those)
     of, metric_of = Number(benchmark=every.benchmark), ACCURACY if every.of_classes else P1
     for name, model in ((MAJORITY, "majority"), (BEST, "constant")):
@@ -440,12 +437,12 @@ def of_benchmark(those: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
 
 
 def hits(answers: Answers, name: str, split: str = "test") -> pl.DataFrame:
-    """group, unit and p1 of a constant answer (`name`: MAJORITY or BEST) on the examples of
-    `answers` that have a rank; of several commonest labels each has the same probability. A unit is
-    an example, or a fact where a fact has several sentences."""
+    """Return group, unit and p1 of a constant answer (`name`: MAJORITY or BEST) on the examples of
+    `answers` that have a rank; equally frequent labels share the probability. A unit is an example,
+    or a fact if a fact has several sentences."""
     unit = "fact" if answers.benchmark in EXTRACTION else "example"
     rows, lost = _select_asked(answers, split)
-    # whether a fact has the right answer in one of its sentences is no question of ranks
+    # a fact is right if one of its sentences has the right answer, regardless of ranks
     known = rows if unit == "fact" else rows.filter(pl.col("best").is_not_null())
     source = known
     if name == MAJORITY:
@@ -458,7 +455,7 @@ def hits(answers: Answers, name: str, split: str = "test") -> pl.DataFrame:
 
 
 def union(those: Sequence[Answers]) -> Answers:
-    """The outcomes and examples of several probes as one, each once, with a rank where one has."""
+    """Merge outcomes and examples of probes without duplicates, preferring rows with a rank."""
     rows = pl.concat([a.outcomes for a in those]).sort(*KEY, "best", nulls_last=True)
     return replace(
         those[0],
@@ -468,8 +465,8 @@ def union(those: Sequence[Answers]) -> Answers:
 
 
 def shift(answers: Answers) -> Iterator[tuple[str, float, int, float, int]]:
-    """Per group: fraction of the distinct test objects that train has too, how many they are, the
-    total variation distance of the two distributions of objects (0 .. 1), and n test facts."""
+    """Yield per group: fraction of the distinct test objects also in train, their number, the total
+    variation distance of the two distributions of objects (0 .. 1), and n test facts."""
     fact = ["group", "fact", "label"]
     train = answers.examples.filter(split="train").unique(fact)
     for (group,), rows in _select_asked(answers, "test")[0].unique(fact).group_by("group"):
@@ -481,7 +478,7 @@ def shift(answers: Answers) -> Iterator[tuple[str, float, int, float, int]]:
 
 
 def _select_asked(base: Answers, split: str) -> tuple[pl.DataFrame, list[str]]:
-    """(the examples of a split that were asked, labels of those that have no rank)."""
+    """Return (the examples of a split that were asked, labels of those that have no rank)."""
     rows = metrics.join_outcomes(base.examples, base.outcomes, split).unique(["group", "example"])
     return rows, rows.filter(pl.col("best").is_null())["label"].unique().to_list()
 
@@ -490,8 +487,8 @@ def _select_asked(base: Answers, split: str) -> tuple[pl.DataFrame, list[str]]:
 
 
 def low_data(benchmark: str, model: str, points: pl.DataFrame) -> Iterator[Number]:
-    """Figure 2, of SWEEPS: dev accuracy in per cent by number of training examples (`size`), the
-    mean of subsets (n) with the worst and the best. Metric `dev accuracy`: of the most examples."""
+    """Yield Figure 2 from SWEEPS: dev accuracy in per cent by number of training examples (`size`),
+    mean of subsets (n) with worst and best. Metric `dev accuracy`: for the most examples."""
     of = Number(benchmark=benchmark, model=model, method="low_data", metric="accuracy", slice="dev")
     sizes = points.sort("method", "size", "draw").group_by("method", "size", maintain_order=True)
     last: dict[str, Number] = {}
@@ -506,8 +503,8 @@ def low_data(benchmark: str, model: str, points: pl.DataFrame) -> Iterator[Numbe
 
 
 def grid(benchmark: str, model: str, points: pl.DataFrame) -> Iterator[Number]:
-    """Figure 3, of SWEEPS: dev accuracy in per cent by label tokens and trigger length. Metric `dev
-    accuracy`: the best of the grid, an oracle, and so without an interval."""
+    """Yield Figure 3 from SWEEPS: dev accuracy in per cent by label tokens and trigger length.
+    Metric `dev accuracy`: the best of the grid, an oracle, and so without an interval."""
     of = Number(benchmark=benchmark, model=model, method="grid", metric="accuracy", slice="dev")
     best: dict[int, Number] = {}
     for row in points.sort("k", "label_tokens", "triggers").iter_rows(named=True):

@@ -1,6 +1,6 @@
-"""The printed figures of AutoPrompt (Shin et al. 2020), and which of them belong beside ours.
+"""The printed figures of AutoPrompt (Shin et al. 2020), matched to ours.
 
-A printed value stands beside ours only where the model is the same and our set is the whole one.
+A printed value is given next to ours only if the model is the same and our set is the complete one.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,14 +10,14 @@ from pathlib import Path
 from kgprobe.tables.published import read_tsv
 from kgprobe.tables.results import Number
 
-#: test examples of the whole sets; of a part of them no printed value is shown
+#: numbers of test examples in the complete sets; a subset gets no printed value
 WHOLE = {
     "auto_lama": 34_039, "auto_lama_trex": 7_266, "auto_lama_roberta": 29_520,
     "auto_sst2": 1_821, "auto_sick": 4_927, "auto_sick_3way": 2_160, "auto_sick_2way": 1_440,
 }  # fmt: skip
 #: file -> the number of the printed table
 TABLES = {"sentiment": 1, "inference": 2, "facts": 4, "relation_extraction": 5, "relations": 6}
-#: column of values -> what it is; the sets of facts are a column of their own
+#: column of values -> its dimensions; the sets of facts are a column of their own
 VALUES: Mapping[str, Mapping[str, str]] = {
     "dev": {"benchmark": "auto_sst2", "metric": "accuracy", "slice": "dev"},
     "test": {"benchmark": "auto_sst2", "metric": "accuracy"},
@@ -34,13 +34,13 @@ VALUES: Mapping[str, Mapping[str, str]] = {
     "lpaqa": {"prompt": "LPAQA top-1", "metric": "P@1"},
     "autoprompt_5": {"prompt": "AutoPrompt 5 tokens", "metric": "P@1"},
 }
-#: other columns -> the dimension that they hold
+#: other columns -> the dimension that they contain
 NAMED = {
     "set": "benchmark", "relation": "group", "model": "model", "prompt": "prompt",
     "method": "prompt",
 }  # fmt: skip
 SETS = {"original": "auto_lama", "trex": "auto_lama_trex", "original-roberta": "auto_lama_roberta"}
-#: Table 6 is of one model; Tables 1 and 2 print bert-base, which the released code says is cased
+#: Table 6 is of one model; Tables 1 and 2 print bert-base, which the released code uses cased
 BERT = "bert-base-cased"
 SHORT = {BERT: "bert-base"}
 #: our prompt -> its names in the printed tables
@@ -59,7 +59,7 @@ Key = tuple[str, str, str, str, str, str]
 
 
 def read(folder: str | Path) -> list[Number]:
-    """Every printed value, in per cent, from the five tables of the folder of published figures."""
+    """Read every printed value, in per cent, from the five tables in the published folder."""
     figures = []
     for name, table in TABLES.items():
         source = f"Shin et al. 2020, Table {table}"
@@ -76,13 +76,13 @@ def read(folder: str | Path) -> list[Number]:
 
 
 def by_key(figures: Iterable[Number]) -> dict[Key, Number]:
-    """The printed values by what they are of."""
+    """Index the printed values by their dimensions."""
     return {(f.benchmark, f.group, f.metric, f.slice, f.model, f.prompt): f for f in figures}
 
 
 def beside(number: Number, figures: Mapping[Key, Number], name: str, size: int) -> Number:
-    """A number of ours with the printed one, where there is one for the same model (by its printed
-    name) and, but for single relations, of as many test examples; search facts are of all sets."""
+    """Add the printed value to a number, if there is one for the same model (by its printed name)
+    and, except for single relations, as many test examples; search facts are of all sets."""
     is_whole = WHOLE.get(number.benchmark, size) == size or bool(number.group)
     if number.setting or not is_whole:
         return number

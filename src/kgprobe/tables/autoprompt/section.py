@@ -27,7 +27,7 @@ NOTES = (
     "quoted in separate rows. A searched prompt has seen training facts, a manual one has not. "
     "Every prompt gives a lower bound on what a model knows.",
 )
-#: behind a number that the commonest training label beats
+#: appended to a number below that of the most frequent training label
 BELOW = " ‡"
 BELOW_NOTE = (
     "‡: below the majority baseline, which gives the most frequent label of train to all of the "
@@ -41,14 +41,14 @@ OPTIMISTIC = (
     "reported."
 )
 OTHERWISE = "The released code differs: "
-#: methods of Figure 2 in the words of its legend
+#: methods of Figure 2 as named in its legend
 NAMES = {"searched": "AutoPrompt", "finetuned": "fine-tuned"}
 Row = Mapping[str, Any]
 
 
 def majorities(results: pl.DataFrame) -> Callable[[Row], float | None]:
-    """Return a function of a number of RESULTS: the value of the commonest training label on the
-    same examples where the number stands below it, else None."""
+    """Return a function of a row of RESULTS: the accuracy of the most frequent training label on
+    the same examples if the row's value is lower, else None."""
     names = [name for name in schema.RESULTS.key if name != "metric"]
     rows = results.filter(metric=MAJORITY).iter_rows(named=True)
     at = {tuple(row[name] for name in names): row["value"] for row in rows}
@@ -62,14 +62,14 @@ def majorities(results: pl.DataFrame) -> Callable[[Row], float | None]:
 
 
 def as_printed(cell: Cell, row: Row) -> Cell:
-    """A printed figure as it is printed."""
+    """Show a printed figure with the precision of the paper."""
     if row["method"] == "published":
         return Cell(f"{row['value']:.2f}", sort=row["value"], muted=True)
     return cell
 
 
 def select_reported(results: pl.DataFrame) -> pl.DataFrame:
-    """RESULTS in the order of the tables; printed figures only of benchmarks that were asked."""
+    """Sort RESULTS for the tables and keep printed figures only of benchmarks that were asked."""
     benchmarks = results.filter(method="predict")["benchmark"].unique().to_list()
     quoted = pl.col("benchmark").is_in(benchmarks) | (pl.col("method") != "published")
     return views.ordered(results.filter(quoted))
@@ -84,13 +84,13 @@ def section(
     remarks: Sequence[str] = (),
     funnels: Mapping[str, pl.DataFrame] | None = None,
 ) -> Section:
-    """The section from RESULTS; `models`: rows of experiments; `records`: text tables by title;
-    `remarks`: notes of the tasks; `funnels`: benchmark -> FUNNEL of how it was made."""
+    """Build the section from RESULTS; `models`: rows of models.tsv by name; `records`: text tables
+    by title; `remarks`: notes of the tasks; `funnels`: benchmark -> FUNNEL of its construction."""
     chosen = select_reported(results)
     beating, names = majorities(chosen), grid.models(models)
 
     def mark_below_majority(cell: Cell, row: Row) -> Cell:
-        """A number with the sign and the majority under it, where it stands below."""
+        """Mark a number that is below the majority baseline, and add the baseline."""
         if (above := beating(row)) is None:
             return as_printed(cell, row)
         small = f"{cell.small}; below majority {grid.number(above)}".removeprefix("; ")
@@ -108,7 +108,7 @@ def section(
     for benchmark, frame in (funnels or {}).items():
         folded.append(grid.funnel(frame, f"How {benchmark} was made"))
     notes = [f"Search mode {mode}.", *NOTES, BELOW_NOTE]
-    # choices that flatter, and what a mode does not reach
+    # warnings about optimistic choices, and limits of a mode
     notes += [OPTIMISTIC] * (selection == "full" and "low_data" in chosen["method"])
     notes += [f"{OTHERWISE}{'; '.join(NOT_RELEASED)}."] * (mode == "released") + [*remarks]
     notes += [CONTROLS] * ("trained-on" in chosen["slice"])
@@ -117,7 +117,7 @@ def section(
 
 
 def drawings(results: pl.DataFrame) -> list[Drawing]:
-    """Figure 2 of every benchmark, Figure 3 of every benchmark, model and k."""
+    """Draw Figure 2 of every benchmark, Figure 3 of every benchmark, model and k."""
     drawn = []
     for (benchmark,), rows in _parts(views.FIGURE2.select(results), "benchmark"):
         points = [
@@ -141,14 +141,14 @@ def drawings(results: pl.DataFrame) -> list[Drawing]:
 
 
 def _parts(rows: pl.DataFrame, *names: str) -> Iterable[tuple[tuple[Any, ...], pl.DataFrame]]:
-    """Rows that agree in some dimensions; numbers in numeric order."""
+    """Group rows by some dimensions, in numeric order."""
     numeric = [pl.col(name).cast(pl.Int64, strict=False) for name in names]
     return rows.sort(*numeric, maintain_order=True).group_by(*names, maintain_order=True)
 
 
 def lines(points: list[dict[str, Any]], title: str) -> draw.Chart:
-    """Dev accuracy by number of examples or trigger tokens (`at`), joined by `line`; points of one
-    place stand side by side."""
+    """Plot dev accuracy by number of examples or trigger tokens (`at`), joined by `line`; points
+    with the same x value are next to each other."""
     names = list(dict.fromkeys(point["line"] for point in points))
     places = sorted({point["at"] for point in points})
     aside = alt.XOffset("line:N", scale=alt.Scale(domain=names))

@@ -1,4 +1,4 @@
-"""Searched prompts as they are read: Table 3 (one per task), 7 (all relations), 8 (contexts)."""
+"""Texts of searched prompts: Table 3 (one per task), 7 (all relations), 8 (contexts)."""
 
 import json
 import re
@@ -25,7 +25,7 @@ WHOLE_TASK = "all"
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt file: of which search, and its content (see probes/prompts/search/files)."""
+    """A prompt file: its search, and its content (see probes/prompts/search/files)."""
 
     benchmark: str
     prompt: str
@@ -35,17 +35,17 @@ class Prompt:
 
     @property
     def search(self) -> tuple[str, str, str]:
-        """Whose prompt it is; a search of a task with relations has one for each."""
+        """The search that found it; with relations, a search has a prompt for each."""
         return self.benchmark, self.prompt, self.model
 
     @property
     def words(self) -> str:
-        """The template with the trigger's tokens in their places."""
+        """The template with the trigger tokens filled in."""
         return fill_triggers(self.content["template"], self.content["tokens"])
 
 
 def read(folders: Iterable[str | Path]) -> list[Prompt]:
-    """Every prompt file of folders `{prompt}/{benchmark}/{model}`, in the order of the folders."""
+    """Read every prompt file of folders `{prompt}/{benchmark}/{model}`, in the folders' order."""
     prompts = []
     for folder in map(Path, folders):
         prompt, benchmark, model = folder.parts[-3:]
@@ -56,7 +56,7 @@ def read(folders: Iterable[str | Path]) -> list[Prompt]:
 
 
 def fill_triggers(template: str, tokens: Sequence[str]) -> str:
-    """A template with tokens in place of `[T]`; signs of a word's start become blanks.
+    """Replace `[T]` in a template by tokens; word-start markers become spaces.
 
     >>> fill_triggers("{sub}[T][T] [P].", ["is", "##land"])
     '{sub} is ##land [P].'
@@ -69,8 +69,8 @@ def fill_triggers(template: str, tokens: Sequence[str]) -> str:
 
 
 def restarts(prompts: Sequence[Prompt]) -> Iterable[Number]:
-    """The search metric on dev of the chosen restart, and the mean and the lowest of all: means
-    over the relations of a task; n counts restarts."""
+    """Yield the search metric on dev of the selected restart, and the mean and the lowest of all
+    restarts, averaged over the relations of a task; n counts restarts."""
     for search in dict.fromkeys(p.search for p in prompts):
         runs = [p.content.get("restarts", []) for p in prompts if p.search == search]
         ends = [[float(run["dev"]) for run in each if run["dev"] is not None] for each in runs]
@@ -87,8 +87,8 @@ def restarts(prompts: Sequence[Prompt]) -> Iterable[Number]:
 def of_tasks(
     prompts: Sequence[Prompt], answers: Sequence[Answers], seed: int = 0
 ) -> list[dict[str, object]]:
-    """Table 3: per task and model the template, one found prompt with an example (drawn by seed),
-    label tokens."""
+    """Build Table 3: for each task and model the template, one found prompt with an example (drawn
+    by seed), and label tokens."""
     rows: list[dict[str, object]] = []
     examples = {(a.benchmark, "searched", a.probe.model): a.examples for a in answers}
     for search in dict.fromkeys(p.search for p in prompts if p.search in examples):
@@ -115,8 +115,8 @@ def of_tasks(
 def of_relations(
     prompts: Sequence[Prompt], results: pl.DataFrame, templates: Mapping[str, Mapping[str, str]]
 ) -> list[dict[str, object]]:
-    """Table 7: per relation the manual prompt (`templates`: benchmark -> relation -> its text) and
-    every searched one in words, each with its P@1 in `results`."""
+    """Build Table 7: for each relation the manual prompt (`templates`: benchmark -> relation -> its
+    text) and every searched prompt as text, each with its P@1 in `results`."""
     key = ("benchmark", "group", "model", "prompt", "metric")
     figures = results.filter(pl.col("group") != "", plain()).iter_rows(named=True)
     at = {tuple(row[d] for d in key): row for row in figures}
@@ -155,8 +155,8 @@ def of_relations(
 def contexts(
     answers: Sequence[Answers], prompts: Sequence[Prompt], each: int = 6, seed: int = 0
 ) -> list[dict[str, object]]:
-    """Table 8: contexts, one model's searched prompts and answers, `each` drawn per half by seed;
-    the object before perturbing stands struck through, as ~~old~~."""
+    """Build Table 8: contexts, one model's searched prompts and answers, `each` drawn per benchmark
+    by seed; the object replaced by the perturbation is struck through, as ~~old~~."""
     words = {(p.benchmark, p.model, p.group): p.words for p in prompts if p.prompt == "searched"}
     drawn: list[dict[str, object]] = []
     for benchmark in EXTRACTION:

@@ -1,4 +1,4 @@
-"""AutoPrompt's printed tables as views of RESULTS, and the words of its dimensions."""
+"""AutoPrompt's printed tables as views of RESULTS, and the labels of its dimensions."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,7 +12,7 @@ from kgprobe.tables.report.grid import property_order
 from kgprobe.tables.report.headline import PROMPTS
 from kgprobe.tables.views import PLAIN, View
 
-#: benchmark -> the head of its columns
+#: benchmark -> the header of its columns
 HEADS = {
     "auto_lama": "Original", "auto_lama_trex": "T-REx", "auto_lama_roberta": "Original-RoBERTa",
     "auto_world": "World", "auto_world_all": "World, all facts",
@@ -33,7 +33,7 @@ WORDS: Mapping[object, str] = {
     ("draw", "highest"): "highest draw",
 }
 HEADINGS = {"method": "", "without": "asked", "instead": "minus"}
-#: rows of most tables: ours, then what the paper prints
+#: rows of most tables: ours, then the printed ones
 ROWS, EVERY = ("method", "model", "prompt"), ["predict", "published"]
 
 
@@ -50,7 +50,7 @@ def _view(
 
 
 def _by_relation(name: str, title: str, benchmark: str) -> View:
-    """P@1 by relation; in front the facts, how train and test differ, and constant answers."""
+    """Define P@1 by relation, preceded by facts, shift from train to test, and constant answers."""
     return _view(
         name, title, ["group"], ["metric", "model", "prompt"], "",
         benchmark=[benchmark], method=["", "predict"], **PLAIN,
@@ -154,8 +154,8 @@ CLASSES = _view(
 
 
 def of(results: pl.DataFrame) -> tuple[list[View], list[View]]:
-    """(views that are printed, those that stand behind a line that opens them), with the relations
-    and classes of these RESULTS."""
+    """Return (views shown at once, collapsed views), with the relations and classes of these
+    RESULTS."""
     groups = sorted(filter(None, results["group"].unique()), key=property_order)
     classes = sorted(part for part in results["slice"].unique() if part.startswith("class: "))
     by_relation = [view.where_also(group=groups) for view in RELATIONS]
@@ -165,7 +165,7 @@ def of(results: pl.DataFrame) -> tuple[list[View], list[View]]:
 
 
 def ordered(results: pl.DataFrame) -> pl.DataFrame:
-    """RESULTS in the order in which AutoPrompt's tables show them."""
+    """Sort RESULTS in the order of AutoPrompt's tables."""
     places = {name: i for i, name in enumerate(["", *PROMPTS])}
     place = pl.col("prompt").replace_strict(places, default=len(places))
     return results.sort(place, "prompt", maintain_order=True)

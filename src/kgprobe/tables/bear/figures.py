@@ -15,25 +15,25 @@ from kgprobe.tables.results import plain
 
 Row = Mapping[str, Any]
 Models = Mapping[str, Mapping[str, str]]
-#: Benchmarks of the released design and size, beside which the published points are drawn.
+#: Benchmarks of the released design and size, plotted with the published points.
 COMPARABLE = ("bear_released", "bear_lite")
 SIZES = "Lines are 95 % intervals; hollow: control models."
 COMPARED = (
     " Gray: published scores on the complete released set with three templates, with one standard "
     "error over templates."
 )
-#: lines of a label
+#: line breaks of a label
 LINES = "split(datum.label, '\\n')"
 SIZE = "parameters (log scale)"
 
 
 def figures(results: pl.DataFrame, models: Models, titles: Mapping[str, str]) -> Iterator[Drawing]:
-    """The figures of BEAR's RESULTS; `models`: by name; `titles`: relation -> its name."""
+    """Yield the figures of BEAR's RESULTS; `models`: by name; `titles`: relation -> its name."""
     bear = results.filter(paper="bear")
     kinds = {name: row["kind"] for name, row in models.items()}
     controls = [name for name, row in models.items() if row["source"].startswith("control:")]
     for benchmark in benchmarks(bear, models):
-        # verdicts that are signs of a model name no benchmark
+        # verdicts, from which a model's marks follow, name no benchmark
         with_verdicts = bear.filter(pl.col("benchmark").is_in([benchmark, ""]))
         sized = sizes_of(benchmark, bear)
         if sized.filter(pl.col("method") != "published").height:
@@ -56,29 +56,29 @@ def figures(results: pl.DataFrame, models: Models, titles: Mapping[str, str]) ->
 
 
 def benchmarks(results: pl.DataFrame, models: Models) -> list[str]:
-    """The benchmarks that one of the models answered."""
+    """Return the benchmarks that one of the models answered."""
     answered = results.filter(pl.col("model").is_in(list(models)), metric="accuracy")
     return answered["benchmark"].unique(maintain_order=True).to_list()
 
 
 def names(results: pl.DataFrame, rows: Sequence[Row]) -> list[str]:
-    """The name of the probe of each row of RESULTS, with the signs of its numbers."""
+    """Return the name of the probe of each row of RESULTS, with the marks of its numbers."""
     return marks.names(rows, [*map(marks.signs(results), rows)])
 
 
 def _whole(results: pl.DataFrame) -> pl.DataFrame:
-    """The accuracies of all items, mean over templates."""
+    """Select the accuracies over all items, mean over templates."""
     rows = results.filter(pl.col("method") != "published", metric="accuracy")
     return rows.filter(plain(), group="", slice="")
 
 
 def _related(results: pl.DataFrame) -> pl.DataFrame:
-    """The accuracies of relations, mean over templates."""
+    """Select the accuracies of relations, mean over templates."""
     return results.filter(pl.col("group") != "", plain(), metric="accuracy", slice="")
 
 
 def relations_plot(results: pl.DataFrame, models: Models, titles: Mapping[str, str]) -> draw.Chart:
-    """Accuracy per relation (rows) and probe (columns) of one benchmark, and chance.
+    """Plot accuracy per relation (rows) and probe (columns) of one benchmark, and chance.
 
     Relations are ordered by mean accuracy over the probes.
     """
@@ -88,7 +88,7 @@ def relations_plot(results: pl.DataFrame, models: Models, titles: Mapping[str, s
     probes = probed.unique(key, maintain_order=True).rows(named=True)
     order = probed.group_by("group").agg(ordered_mean("value")).sort(-pl.col("value"), "group")
     named = {r: f"{titles[r]} ({r})" if titles.get(r) else r for r in order["group"]}
-    # names have room beside each other, or stand upright on one line
+    # names fit next to each other, or are rotated
     is_wide = len(probes) < 3
     columns = {("random", "", ""): "chance"}
     columns |= {
@@ -114,8 +114,8 @@ def relations_plot(results: pl.DataFrame, models: Models, titles: Mapping[str, s
 
 
 def sizes_of(benchmark: str, bear: pl.DataFrame) -> pl.DataFrame:
-    """Accuracies with the `parameters` of their models: of the probes of one benchmark, and the
-    published ones where it is of their design."""
+    """Return accuracies with the `parameters` of their models: of the probes of one benchmark, and
+    the published ones if it has their design."""
     accuracies = _whole(bear).filter(benchmark=benchmark)
     if benchmark in COMPARABLE:
         accuracies = pl.concat([accuracies, bear.filter(metric="accuracy", method="published")])
@@ -130,8 +130,8 @@ def sizes_of(benchmark: str, bear: pl.DataFrame) -> pl.DataFrame:
 def size_plot(
     sized: pl.DataFrame, chance: Sequence[float], bear: pl.DataFrame, models: Models
 ) -> draw.Chart:
-    """Accuracy against parameters: our probes with their 95 % intervals, the published ones in gray
-    with one standard error. `sized`: of `sizes_of`; `chance` in per cent."""
+    """Plot accuracy against parameters: our probes with their 95 % intervals, the published ones in
+    gray with one standard error. `sized`: from `sizes_of`; `chance` in per cent."""
     probes = sized.filter(pl.col("method") != "published").rows(named=True)
     labels = names(bear, probes)
     kinds = {name: models[row["model"]]["kind"] for name, row in zip(labels, probes, strict=True)}

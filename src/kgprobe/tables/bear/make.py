@@ -1,7 +1,7 @@
 """BEAR's numbers: from judged answers to RESULTS.
 
 Accuracies are in per cent, every item weighing the same, mean over templates; `weighting` relations
-weighs every relation the same. Source: Wiland et al. 2024; docs/papers/bear.md, Metrics.
+gives every relation the same weight. Source: Wiland et al. 2024; docs/papers/bear.md, Metrics.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,13 +40,13 @@ def studies(
     below: baselines.Files = MappingProxyType({}),
     facts: pl.DataFrame | None = None,
 ) -> list[Study]:
-    """A Study per benchmark and prompt, in the order of the probes, with its numbers of every
-    aggregation; `content_free`: CONTENT_FREE of each probe, where they were asked; `facts`: frame
-    TRAINED_ON, where control models were asked.
+    """Build a Study per benchmark and prompt, in the order of the probes, with its numbers of every
+    aggregation; `content_free`: CONTENT_FREE of each probe, if asked; `facts`: frame TRAINED_ON, if
+    control models were asked.
 
-    `folders`: benchmark -> folder with items, candidates and prompts (and, where there is one,
-    relations) as parquet. `below`: SCORES of the models with random
-    weights. Every SCORES file is judged and let go before the next is read.
+    `folders`: benchmark -> folder with items, candidates and prompts (and, if available, relations)
+    as parquet. `below`: SCORES of the models with random weights. Every SCORES file is judged and
+    released before the next is read.
     """
     every = []
     for benchmark, prompt in dict.fromkeys((probe.benchmark, probe.prompt) for probe in answered):
@@ -70,7 +70,7 @@ def studies(
 
 
 def judged_answers(studies: Sequence[Study]) -> pl.DataFrame:
-    """The JUDGED frame of what the probes of some studies answered."""
+    """Build the JUDGED frame of the probes of some studies."""
     return judged_frame(
         "bear",
         (
@@ -82,16 +82,16 @@ def judged_answers(studies: Sequence[Study]) -> pl.DataFrame:
 
 
 def estimates(studies: Sequence[Study], published: Published | None = None) -> list[Number]:
-    """Every number of BEAR.
+    """Return every number of BEAR.
 
     accuracy (settings: template, weighting, mode "first wins": the lowest index among tied leaders,
-    where a tie occurred; instead: minus that of another probe, paired), also by group (relation)
-    and slice (cardinality, "domain: ...", where the answer stands in the template); SEM over
-    templates, agreement (same option under all templates), correct in any, most (more than half)
-    and all of them, the best template (setting `choice` oracle: chosen on what it is judged by),
-    MRR, options, parameters, "accuracy minus published"; calibration; accuracies under other
-    aggregations, see aggregations.py; what probabilities are worth, see confidence.py. A relation
-    counts fully in each of its domains; weighting "split" divides its weight by their number.
+    if a tie occurred; instead: minus that of another probe, paired), also by group (relation) and
+    slice (cardinality, "domain: ...", position of the answer in the template); SEM over templates,
+    agreement (same option under all templates), correct in any, most (more than half) and all of
+    them, the best template (setting `choice` oracle: selected on the test items), MRR, options,
+    parameters, "accuracy minus published"; calibration; accuracies under other aggregations, see
+    aggregations.py; calibration of probabilities, see confidence.py. A relation counts fully in
+    each of its domains; weighting "split" divides its weight by their number.
     """
     results: list[Number] = []
     for study in studies:
@@ -108,8 +108,8 @@ def estimates(studies: Sequence[Study], published: Published | None = None) -> l
 
 
 def _scores(study: Study, position: int, published: Published | None) -> Iterator[Number]:
-    """Of all items: accuracy beside the published one, SEM, means over relations, ties, MRR; of
-    each relation accuracy."""
+    """Yield for all items: accuracy with the published one, SEM, means over relations, ties, MRR;
+    and accuracy for each relation."""
     (probe, answers), rows = study.probes[position], study.hits[position]
     is_proportion = len(study.templates) == 1
     of = Number(metric="accuracy", **probe.dimensions)
@@ -143,7 +143,7 @@ def _scores(study: Study, position: int, published: Published | None) -> Iterato
 
 
 def _by_template(study: Study, position: int) -> Iterator[Number]:
-    """Accuracy by template, of all items and by relation; what all templates agree on."""
+    """Yield accuracy by template (all items, each relation), and agreement between templates."""
     probe, answers = study.probes[position]
     of = Number(metric="accuracy", **probe.dimensions)
     keys = [["template"], ["relation", "template"]] if len(study.templates) > 1 else [["template"]]
@@ -155,7 +155,7 @@ def _by_template(study: Study, position: int) -> Iterator[Number]:
 
 
 def answer_position(template: str) -> str:
-    """Where [Y] stands: last (but for punctuation), before the subject, or elsewhere.
+    """Return where [Y] is: last (except for punctuation), before the subject, or elsewhere.
 
     >>> answer_position("[X] was born in [Y].")
     'answer last'
@@ -167,7 +167,7 @@ def answer_position(template: str) -> str:
 
 
 def _by_position(study: Study) -> Iterator[Number]:
-    """Accuracy over all (item, template) pairs whose template has the answer at one position."""
+    """Yield accuracy over the (item, template) pairs of each position of the answer."""
     texts = study.prompts.select("relation", "text", template="index")
     positions = texts.with_columns(
         position=pl.col("text").map_elements(answer_position, return_dtype=pl.String)
@@ -188,7 +188,7 @@ def _by_position(study: Study) -> Iterator[Number]:
 
 
 def differences(study: Study) -> Iterator[Number]:
-    """Accuracy of one probe minus that of another, paired: each and the best of the benchmark, as
+    """Yield the paired accuracy differences between each probe and the best of the benchmark, as
     one family of tests."""
     pairs = slices.with_best(study)
     for of, rows in pairs:
@@ -198,7 +198,7 @@ def differences(study: Study) -> Iterator[Number]:
 
 
 def compare(study: Study) -> pl.DataFrame:
-    """model, instead, difference (points of per cent), low, high, p, n of a study's two probes."""
+    """Return model, instead, difference (points), low, high, p, n of a study's two probes."""
     rows = results_frame("bear", differences(study)).filter(weighting="")
     p = pl.lit(rows.filter(metric="p after Holm")["value"].item(), dtype=pl.Float64)
     accuracies = rows.filter(metric="accuracy").rename({"value": "difference"})
@@ -206,7 +206,7 @@ def compare(study: Study) -> pl.DataFrame:
 
 
 def _baselines(study: Study, published: Published | None) -> Iterator[Number]:
-    """Random and majority, exact on the set (no interval), and the number of options."""
+    """Yield random and majority accuracy, exact (no interval), and the number of options."""
     rows = study.ordered.select(
         "relation", random=study.random, majority=study.majority, options=study.options
     )
@@ -228,9 +228,9 @@ def _baselines(study: Study, published: Published | None) -> Iterator[Number]:
 
 
 def _published(published: Published) -> Iterator[Number]:
-    """The leaderboard's models; `slice` is their kind, the interval one standard error over
-    templates to either side. Correlations of accuracy with log10(parameters) over the models that
-    the paper lists; n: models."""
+    """Yield the leaderboard's models; `slice` is their kind, the interval one standard error over
+    templates to either side. Also the correlations of accuracy with log10(parameters) over the
+    models listed in the paper; n: models."""
     rows = published.models()
     for row in rows.iter_rows(named=True):
         of = Number(model=row["model"], method="published", slice=row["kind"])
@@ -251,8 +251,8 @@ def _published(published: Published) -> Iterator[Number]:
 
 
 def status(study: Study, facts: pl.DataFrame) -> pl.DataFrame:
-    """item, trained_on (whether it is a training fact of `facts`); without items whose fact is in
-    neither half (answers mapped to ancestors) or that have several answers."""
+    """Return item, trained_on (whether it is a training fact of `facts`), without items that have
+    several answers or whose fact is in neither split (answers mapped to ancestors)."""
     options = study.candidates.select(candidates="set", answer="index", object="id")
     return (
         study.items.filter(pl.col("answers").list.len() == 1)
@@ -272,9 +272,9 @@ def status(study: Study, facts: pl.DataFrame) -> pl.DataFrame:
 
 
 def _calibration(study: Study) -> Iterator[Number]:
-    """Validity on a benchmark with trained-on and held-out facts. AUC (0 to 1): probability that a
-    trained-on item has a larger margin than a held-out one (score of the correct option minus that
-    of the best wrong one, in nats, mean over templates)."""
+    """Yield validity on a benchmark with trained-on and held-out facts. AUC (0 to 1): probability
+    that a trained-on item has a larger margin than a held-out one (score of the correct option
+    minus that of the best wrong one, in nats, mean over templates)."""
     if not study.splits:
         return
     yes, no = study.splits

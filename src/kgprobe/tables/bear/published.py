@@ -9,8 +9,8 @@ from kgprobe.experiments import VARIANTS_OF_KIND
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.published import read_tsv
 
-#: Items and templates of the complete released BEAR. A published figure stands beside ours only
-#: when ours covers all of it; a figure of other items is no reference.
+#: Items and templates of the complete released BEAR. A published figure is given next to ours only
+#: if ours covers all of it; a figure of other items is no reference.
 COMPLETE_ITEMS, COMPLETE_TEMPLATES = 7731, [0, 1, 2]
 LEADERBOARD = {
     "model": pl.String,
@@ -20,16 +20,16 @@ LEADERBOARD = {
     "score": pl.Float64,
     "sem": pl.Float64,
     "listed": pl.String,
-    # "added": the model's tokenizer puts a BOS in front by itself, "none": it adds none
+    # "added": the model's tokenizer prepends a BOS by default, "none": it adds none
     "bos": pl.String,
 }
 REMEASURED = {"model": pl.String, "lm_pub_quiz": pl.Float64, "lm_eval": pl.Float64}
 
-#: where the two tables are printed
+#: sources of the two tables
 LEADERBOARD_SOURCE = "lm-pub-quiz leaderboard, 2025-03-27"
 REMEASURED_SOURCE = "lm-evaluation-harness, pull request 3496"
 
-#: BOS policy of ours -> what a tokenizer does by itself where the leaderboard was measured alike.
+#: our BOS policy -> the tokenizer defaults under which the leaderboard's score is comparable
 ALIKE = {"forced": ("added",), "default": ("added", "none"), "none": ("none",)}
 
 
@@ -41,12 +41,12 @@ class Published:
     remeasured: pl.DataFrame
 
     def score(self, probe: Probe, items: int, templates: list[int]) -> tuple[float, str] | None:
-        """The published score of the same weights on the same items and its source, or None.
+        """Return the published score of the same weights on the same items and its source, or None.
 
-        Under the BOS policy of the figure alone (docs/papers/bear.md, Published scores): the
-        leaderboard's causal models stood behind what their tokenizers add by themselves, the later
-        measurement put a BOS in front of all of them. So OPT's figures of both have one. Masked
-        models were scored by the default pseudo-log-likelihood, and no other is beside a figure.
+        Only under the BOS policy of the figure (docs/papers/bear.md, Published scores): the
+        leaderboard used the tokenizers' defaults for causal models, the later measurement prepended
+        a BOS to all of them, so both of OPT's figures have one. Masked models were scored by the
+        default pseudo-log-likelihood; no other variant is compared with a figure.
         """
         method, _, variant = probe.method.partition("-")
         is_other = method != "sentence" or variant in VARIANTS_OF_KIND["masked"][1:]
@@ -68,23 +68,23 @@ class Published:
         return (figure["score"], LEADERBOARD_SOURCE) if is_alike else None
 
     def baseline(self, benchmark: str, items: int) -> float | None:
-        """The published random baseline where the set is the complete released one."""
+        """Return the published random baseline if the set is the complete released one."""
         if not self.complete(benchmark, items):
             return None
         rows = self.leaderboard.filter(pl.col("kind") == "baseline")
         return float(rows["score"][0]) if rows.height else None
 
     def complete(self, benchmark: str, items: int) -> bool:
-        """Whether `items` is the number of items of the whole released set."""
+        """Return whether `items` is the number of items of the complete released set."""
         return benchmark == "bear_released" and items == COMPLETE_ITEMS
 
     def models(self) -> pl.DataFrame:
-        """Leaderboard rows of models (without the baseline)."""
+        """Return the leaderboard rows of models (without the baseline)."""
         return self.leaderboard.filter(pl.col("kind") != "baseline")
 
 
 def read(folder: str | Path) -> Published:
-    """Read `bear_leaderboard.tsv` and `bear_remeasured.tsv` of the folder of published figures."""
+    """Read `bear_leaderboard.tsv` and `bear_remeasured.tsv` in the folder of published figures."""
     folder = Path(folder)
     return Published(
         read_tsv(folder / "bear_leaderboard.tsv", LEADERBOARD),

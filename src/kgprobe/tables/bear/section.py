@@ -26,7 +26,7 @@ LEAD = (
     "highest log-likelihood is the model's answer, so that masked and causal models can be "
     "compared (Wiland et al. 2024)."
 )
-#: views of a benchmark that are seen at once, and those that are folded
+#: views of a benchmark that are shown at once, and collapsed ones
 OPEN = ("models", "above_baselines", "aggregations", "relations", "domains", "templates", "slices")
 FOLDED = ("confidence", "golds", "differences", "relation_templates", "slices_differences")
 CONSTRUCTION = (
@@ -77,7 +77,7 @@ TERMS = {
 def write(
     run: JobContext, results: pl.DataFrame, studies: Sequence[Study], scores: Mapping[Probe, str]
 ) -> None:
-    """Write the section and every figure as SVG. `results`: BEAR's RESULTS, which come from
+    """Write the section and every figure as SVG. `results`: BEAR's RESULTS, computed from
     `studies`; `scores`: the SCORES of every probe."""
     models, page = run.params.models, Path(run.output.section)
     titles = {row["relation"]: row["note"] for path in run.input.names for row in read_table(path)}
@@ -106,9 +106,9 @@ def arranged(
     descriptions: Mapping[str, str],
     drawings: Sequence[Drawing] = (),
 ) -> list[Section]:
-    """The parts that are views of RESULTS, one for each benchmark.
+    """Build the parts that are views of RESULTS, one for each benchmark.
 
-    Raises ValueError where one of the models has no number.
+    Raises ValueError if one of the models has no number.
     """
     missing = sorted(set(models) - set(results.filter(metric="accuracy")["model"]))
     if missing or not models:
@@ -139,7 +139,7 @@ def arranged(
 
 
 def notes(results: pl.DataFrame, models: Models) -> list[str]:
-    """Warnings that a reader needs beside the numbers of one benchmark."""
+    """Return the warnings that readers need with the numbers of one benchmark."""
     whole = results.filter(metric="accuracy", group="", slice="")
     chance = dict(whole.filter(plain()).select("model", "value").rows())
     random, majority = chance["random"], chance["majority"]
@@ -160,7 +160,7 @@ def notes(results: pl.DataFrame, models: Models) -> list[str]:
 
 
 def _example(studies: Sequence[Study], scores: Mapping[Probe, str]) -> Section:
-    """One item worked out by the first model that is no control, else by the first."""
+    """Work out one item by the first model that is not a control model, else by the first."""
     first = min(scores, key=lambda probe: probe.control)
     study = next(one for one in studies if first in (probe for probe, _ in one.probes))
     item, frame = example_item(study), schema.read(scores[first], schema.SCORES)
@@ -187,11 +187,11 @@ def _example(studies: Sequence[Study], scores: Mapping[Probe, str]) -> Section:
 def example(
     study: Study, scores: pl.DataFrame, item: str | None = None, template: int = 0
 ) -> pl.DataFrame:
-    """One item's options: index, label, sentence, score, rank (from 1, ties share it), correct.
+    """Return one item's options: index, label, sentence, score, rank (from 1, ties share it),
+    correct.
 
-    Sorted by rank, then index. `item` defaults to `example_item(study)`. `scores`: SCORES of
-    a probe. The sentence is the template filled as it stands; scoring upper-cases its first letter,
-    and so does this.
+    Sorted by rank, then index. `item` defaults to `example_item(study)`. `scores`: SCORES of a
+    probe. The sentence is the filled template with its first letter upper-cased, as in scoring.
     """
     name = item or example_item(study)
     chosen = study.items.filter(pl.col("item") == name)
@@ -217,15 +217,15 @@ def example(
 
 
 def example_item(study: Study) -> str:
-    """The item to show: the capital of Uganda as in the paper's figure, else the first by id of
-    the first relation."""
+    """Return the item to show: the capital of Uganda as in the paper's figure, else the first by id
+    of the first relation."""
     uganda = pl.col("relation").eq("P36") & pl.col("subject").eq("Uganda")
     paper = study.ordered.filter(uganda)
     return str((paper if paper.height else study.ordered.sort("relation", "row"))["item"][0])
 
 
 def _origin(benchmark: str) -> str:
-    """What a set is made of: the big and the lite one are made together."""
+    """Return the source of a set: the big and the lite one are built together."""
     return benchmark.removesuffix("_big").removesuffix("_lite")
 
 

@@ -1,6 +1,6 @@
-"""BEAR's printed tables: which numbers, what stands in rows and columns (Wiland et al. 2024).
+"""BEAR's printed tables: numbers, rows and columns (Wiland et al. 2024).
 
-Every view is of one benchmark when the section prints it; the files beside RESULTS have all.
+A view is limited to one benchmark when the section prints it; the files next to RESULTS have all.
 """
 
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ from kgprobe.tables.views import PLAIN, View
 from kgprobe.templates import NO_SUBJECTS
 
 PAPER = {"paper": ["bear"], "instead": [""], "aggregation": [""], "without": [""]}
-#: below the models stand, last, their baselines
+#: the baselines come last, below the models
 BASELINES = {"without": ["", *WITHOUT]}
 BASELINES_ARE = (
     f"{baselines.ARE} Without the subject, the prior of the options decides, which is right by "
     f"chance in a balanced relation. Items whose options are shared by at most {len(NO_SUBJECTS)} "
     "subjects are not asked this way."
 )
-#: no part of the items, no further choice
+#: all items, default settings
 WHOLE = {**PAPER, "group": [""], "slice": [""], **PLAIN}
 PROBE = ["model", "prompt", "method"]
 TEMPLATES_SHOWN = [str(i) for i in range(8)]
@@ -172,9 +172,9 @@ CALIBRATION = VALIDITY_OF_ALL.where_also(paper=["bear"])
 
 
 def views(results: pl.DataFrame, order: Sequence[str] = ()) -> dict[str, View]:
-    """The views of these RESULTS by name: the values that only the numbers know are filled in.
+    """Return the views of these RESULTS by name, with the values that depend on them filled in.
 
-    `order`: models in the order of printing; others follow, the baselines stand last.
+    `order`: models in printing order; others follow, the baselines come last.
     """
     rows = results.filter(paper="bear")
     chance = ["random", "majority", ""]
@@ -189,7 +189,7 @@ def views(results: pl.DataFrame, order: Sequence[str] = ()) -> dict[str, View]:
     others = [one for one in instead if one not in uninformed]
     bins = {one.name: list(slices.list_bins(one, rows)) for one in slices.SLICES}
     every = [name for names in bins.values() for name in names]
-    # their accuracies stand in tables of their own
+    # their accuracies are in separate tables
     apart = [*bins["cardinality"], *(domains := bins["domain"])]
     filled = [
         MODELS.where_also(model=models),

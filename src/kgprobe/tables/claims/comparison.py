@@ -1,4 +1,4 @@
-"""What a claim compares: two selections of RESULTS, paired, and one difference with its interval.
+"""Comparison of a claim: two selections of RESULTS, paired, and one difference with its interval.
 
     memorized = Side({"metric": "R@1", "group": "TP"})
     Comparison(
@@ -8,15 +8,15 @@
     )
 
 A side names dimensions of RESULTS, or `kind` and `family` of the model, each with patterns: `a|b`
-either, `*` any text, `!x` anything else. A dimension that is not named is any, but `group`, `slice`
-and further choices, which are "" then, and `kind`, which is any model that has been trained
-elsewhere: training facts of ours say nothing of the world. A side may be one number.
+either, `*` any text, `!x` anything else. An unnamed dimension matches anything, except that
+`group`, `slice` and further settings must be "", and `kind` must be a model trained elsewhere: our
+training facts say nothing about the real world. A side may be one number.
 
-How pairs become a value:
+How pairs are summarized:
 
     difference        mean of a - b
-    wins              fraction of the pairs that differ where a is the higher, less one half
-    steps             mean of a model less the next smaller one of its family
+    wins              fraction of the differing pairs in which a is higher, minus one half
+    steps             mean of a model minus the next smaller one of its family
     near              mean of a - b over models of similar size
     pearson           correlation of a with the logarithm of the parameters, mean over benchmarks
 """
@@ -40,11 +40,11 @@ from kgprobe.tables.claims.paired import Draws, RunAnswers
 from kgprobe.tables.report import marks
 from kgprobe.tables.results import DIMENSIONS
 
-#: kinds of models that can be asked what they know of the world
+#: kinds of models that can have real-world knowledge
 TRAINED = "masked|causal|seq2seq|api"
-#: baselines of all papers, which the table of models does not have
+#: baselines of all papers, which are not in the table of models
 BASELINE, CONTROL = "baseline", "control"
-#: what may be named in a selection -> what it is where it is not named
+#: dimension of a selection -> its default pattern
 NAMED: Mapping[str, str] = {
     **dict.fromkeys((d for d in DIMENSIONS if d != "paper"), "*"),
     **dict.fromkeys(("group", "slice", *SETTING), ""),
@@ -52,34 +52,34 @@ NAMED: Mapping[str, str] = {
     "family": "*",
 }
 READINGS = ("difference", "wins", "steps", "near", "pearson")
-#: what `interval` says of bounds that hold 95 % of an estimate from items drawn independently or in
-#: pairs. The range of subsets, the spread of random orders, one standard error and a mean of other
-#: bounds are none
+#: values of `interval` for bounds that contain 95 % of an estimate from items drawn independently
+#: or in pairs. The range of subsets, the spread of random orders, one standard error and a mean of
+#: other bounds are not among them
 ESTIMATED = (
     "wilson", "newcombe", "student", "fisher", "bootstrap", "cluster bootstrap",
     "paired bootstrap", "paired cluster bootstrap",
 )  # fmt: skip
-#: what follows from the set alone, and is exact: counts, which have no model, and a random guess.
-#: The majority and the frequency baseline are right on some items and not on others, as models are
+#: models of numbers that follow from the set alone and are exact: counts ("" as model), and a
+#: random guess. The majority and frequency baselines vary with the items, as models do
 EXACT = ("", "random")
-#: models of similar size: the larger has at most so many times the parameters of the smaller
+#: models of similar size: the larger has at most this many times the parameters of the smaller
 NEAR = 1.25
-#: normal quantile of the 95 % that every interval has
+#: normal quantile of the 95 % of every interval
 Z = 1.959963984540054
 
 Row = Mapping[str, Any]
 
 
 class IncomparableError(Exception):
-    """These RESULTS do not have what a comparison needs; the message says what."""
+    """RESULTS lack what a comparison needs; the message says what."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """One side: patterns by dimension, then what is reduced, in this order.
+    """One side: patterns by dimension, then reductions, in this order.
 
-    `scale`: "largest" are the numbers of the model with the most parameters, "smaller" those of all
-    others, "" those of any. Raises ValueError for a dimension or a scale that there is not.
+    `scale`: "largest" selects the numbers of the model with the most parameters, "smaller" those of
+    all others, "" those of any. Raises ValueError for an unknown dimension or scale.
     """
 
     where: Mapping[str, str] = field(default_factory=dict)
@@ -92,23 +92,23 @@ class Side:
         _legal(self.scale, ("", "largest", "smaller"), "scale")
 
     def but(self, **where: str) -> "Side":
-        """The same side under other patterns."""
+        """Return the side with other patterns."""
         return replace(self, where={**self.where, **where})
 
     def of(self, scale: str) -> "Side":
-        """The numbers of the largest, or of smaller models alone."""
+        """Select only the numbers of the largest model, or of the smaller ones."""
         return replace(self, scale=scale)
 
     def highest(self, *dimensions: str) -> "Side":
-        """The highest number over these dimensions."""
+        """Take the highest number over these dimensions."""
         return replace(self, reduced=(*self.reduced, ("max", dimensions)))
 
     def lowest(self, *dimensions: str) -> "Side":
-        """The lowest number over these dimensions."""
+        """Take the lowest number over these dimensions."""
         return replace(self, reduced=(*self.reduced, ("min", dimensions)))
 
     def mean(self, *dimensions: str) -> "Side":
-        """The mean over these dimensions."""
+        """Take the mean over these dimensions."""
         return replace(self, reduced=(*self.reduced, ("mean", dimensions)))
 
     def __str__(self) -> str:
@@ -120,9 +120,9 @@ class Side:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two sides, of which b may be a number (where models are compared with each other, by `steps`
-    and `pearson`, none is needed), the dimensions that make their pairs, and how these become a
-    value (READINGS). Raises ValueError for a dimension or a reading that there is not."""
+    """Two sides, of which b may be a number (`steps` and `pearson` compare models with each other
+    and need none), the dimensions that define their pairs, and how these become a value (READINGS).
+    Raises ValueError for an unknown dimension or reading."""
 
     a: Side
     b: Side | float
@@ -146,11 +146,11 @@ def _legal(name: str, names: Sequence[str] | Mapping[str, Any], place: str) -> N
 
 @dataclass(frozen=True)
 class Measured:
-    """A value with its bounds (None: none was computed), the items behind it, the rows it is from.
+    """A value with its bounds (None: not computed), the number of items, and its rows.
 
-    `n`: the fewest items behind one of its numbers (`marks.size`); `highest_of`, `lowest_of`: of
-    how many numbers it was chosen as the highest, the lowest; `draws`: the value in every draw of
-    its items, where these are known.
+    `n`: the fewest items behind one of its numbers (`marks.size`); `highest_of`, `lowest_of`: the
+    number of values it was chosen from as the highest or lowest; `draws`: the value in every draw
+    of its items, if these are known.
     """
 
     value: float
@@ -165,11 +165,11 @@ class Measured:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a comparison finds: means of both sides over `pairs`, the difference as it is read.
+    """Result of a comparison: means of both sides over `pairs`, and the value under its reading.
 
-    `low`, `high`: 95 %, None where a number has no interval. `n`: the fewest items behind one of
-    the numbers; where pairs are counted or models correlated, how many these are. `sides`: the rows
-    of a and of b; `values`: those of every pair.
+    `low`, `high`: 95 %, None if a number has no interval. `n`: the fewest items behind one of the
+    numbers; for counted pairs or correlated models, their number. `sides`: the rows of a and of b;
+    `values`: those of every pair.
     """
 
     a: float
@@ -184,10 +184,10 @@ class Outcome:
 
 
 def with_models(results: pl.DataFrame, models: Mapping[str, Mapping[str, str]]) -> pl.DataFrame:
-    """RESULTS with kind, family and parameters of models.
+    """Add kind, family and parameters of models to RESULTS.
 
-    `models`: the models by name. Whose `source` is control is of that kind; what is not among them
-    is a baseline. `parameters` are millions, null where the table of models does not say.
+    `models`: the models by name. A control `source` makes the kind "control"; models not listed are
+    baselines. `parameters` are millions, null if the table of models has none.
     """
     names = results["model"].unique().to_list()
     kinds = {name: _kind(models.get(name)) for name in names}
@@ -211,7 +211,7 @@ def _number(text: str | None) -> float | None:
 
 
 def family(model: str) -> str:
-    """A model's name without what says its size: models of one family differ in size alone.
+    """Remove the size from a model's name: models of one family differ only in size.
 
     >>> family("bert-large-cased"), family("opt-6.7b"), family("gpt2-xl")
     ('bert-cased', 'opt', 'gpt2')
@@ -224,11 +224,11 @@ def family(model: str) -> str:
 def evaluate(
     comparison: Comparison, results: pl.DataFrame, answers: RunAnswers | None = None
 ) -> Outcome:
-    """What `comparison` finds in RESULTS as `with_models` makes them; `answers`: those behind them,
-    without which a difference follows from the bounds of both sides.
+    """Evaluate `comparison` on RESULTS from `with_models`; `answers`: the answers behind them,
+    without which a difference is computed from the bounds of both sides.
 
-    Raises IncomparableError where a side has no number, a model that is named is not there, several
-    numbers fall into one place, or too few pairs are left.
+    Raises IncomparableError if a side has no number, a named model is missing, several numbers
+    match one pair, or too few pairs are left.
     """
     a, b = comparison.a, comparison.b
     if comparison.read == "pearson":
@@ -264,7 +264,6 @@ def evaluate(
 
 
 def _sides(pairs: Sequence[tuple[Measured, Measured]]) -> dict[str, tuple[Row, ...]]:
-    """The rows of both sides."""
     return {
         name: tuple(row for number in numbers for row in number.rows)
         for name, numbers in zip("ab", zip(*pairs, strict=True), strict=True)
@@ -272,7 +271,7 @@ def _sides(pairs: Sequence[tuple[Measured, Measured]]) -> dict[str, tuple[Row, .
 
 
 def select(side: Side, results: pl.DataFrame) -> pl.DataFrame:
-    """The rows of a side. Raises IncomparableError where there is none, or no named model."""
+    """Return the rows of a side. Raises IncomparableError without any, or without a named model."""
     chosen = {name: side.where.get(name, usual) for name, usual in NAMED.items()}
     blank = [pl.col(name) == "" for name, patterns in chosen.items() if not patterns]
     rows = results.filter(pl.col("value").is_not_null(), *blank)
@@ -312,7 +311,7 @@ def _places(
     answers: RunAnswers | None,
     like: Mapping[Any, Measured] | None = None,
 ) -> dict[Any, Measured]:
-    """The number of a side at each value of `per`; a plain number stands wherever `like` does."""
+    """Return a side's number for each value of `per`; a plain number is repeated as in `like`."""
     if not isinstance(side, Side):
         return dict.fromkeys(like or (), Measured(side, side, side, 0))
     dimensions = list(per)
@@ -329,12 +328,12 @@ def _places(
         kept = [d for d in dimensions if d not in names]
         numbers = _reduce(numbers, way, [dimensions.index(d) for d in kept])
         dimensions = kept
-    # the order of RESULTS is no part of a claim
+    # the result must not depend on the order of RESULTS
     return dict(sorted(numbers.items()))
 
 
 def _measured(row: Row, answers: RunAnswers | None) -> Measured:
-    """A row of RESULTS. What is no estimate of 95 % has no bounds, EXACT numbers are their own."""
+    """Convert a row of RESULTS: bounds only for 95 % estimates; EXACT numbers are their own."""
     low, high = row["low"], row["high"]
     draws = answers.draws(row) if answers else None
     if row["interval"] not in ESTIMATED:
@@ -352,11 +351,10 @@ def _several(rows: Sequence[Row]) -> str:
 
 
 def _reduce(numbers: Mapping[Any, Measured], way: str, kept: Sequence[int]) -> dict[Any, Measured]:
-    """The numbers over what is not at the places `kept` of their keys: highest, lowest or mean.
+    """Reduce the numbers over the key positions not in `kept`: highest, lowest or mean.
 
-    Rows of all of them stay with the result. Bounds of a mean are the means of the bounds, which
-    holds whatever the numbers have in common; those of a maximum are its own until it is compared
-    (`_widen`).
+    The result keeps the rows of all of them. Bounds of a mean are the means of the bounds, which is
+    valid under any dependence; those of a maximum are its own until it is compared (`_widen`).
     """
     groups: dict[Any, list[Measured]] = {}
     for key, number in sorted(numbers.items()):
@@ -377,7 +375,7 @@ def _reduce(numbers: Mapping[Any, Measured], way: str, kept: Sequence[int]) -> d
     return reduced
 
 
-#: numbers by the values of the dimensions that make their places
+#: numbers by the values of the dimensions that identify them
 Numbers = dict[Any, Measured]
 Bounded = tuple[float, float | None, float | None]
 
@@ -391,7 +389,7 @@ def _mean(numbers: Sequence[Bounded]) -> Bounded:
 
 
 def _mean_draws(draws: Sequence[Draws | None]) -> Draws | None:
-    """Draws of a mean, whose degrees of freedom are at least the fewest of its numbers."""
+    """Average draws; the degrees of freedom are the fewest of the numbers."""
     known = [one for one in draws if one is not None]
     if len(known) < len(draws):
         return None
@@ -400,9 +398,9 @@ def _mean_draws(draws: Sequence[Draws | None]) -> Draws | None:
 
 
 def _widen(bounded: Bounded, highest_of: int, lowest_of: int) -> Bounded:
-    """The bounds of a number that was chosen as the highest or lowest of several.
+    """Widen the bounds of a number that was chosen as the highest or lowest of several.
 
-    A maximum errs upwards alone, so its lower bound is that of a one-sided test at 5 % among so
+    A maximum errs only upwards, so its lower bound is that of a one-sided test at 5 % among that
     many (Bonferroni); a minimum's upper bound likewise.
     """
     value, low, high = bounded
@@ -413,13 +411,13 @@ def _widen(bounded: Bounded, highest_of: int, lowest_of: int) -> Bounded:
 
 
 def _tried(a: Measured, b: Measured) -> tuple[int, int]:
-    """Of how many differences a - b is the highest, the lowest."""
+    """Return of how many differences a - b is the highest, and the lowest."""
     return a.highest_of * b.lowest_of, a.lowest_of * b.highest_of
 
 
 def _apart(a: Measured, b: Measured) -> Bounded:
-    """a - b with the interval that follows from those of both (MOVER: Newcombe 1998, method 10), as
-    if they stood on different items: too wide where they share them."""
+    """Return a - b with the interval that follows from both (MOVER: Newcombe 1998, method 10), as
+    if they were from different items: too wide if they share items."""
     gap = a.value - b.value
     if a.low is None or a.high is None or b.low is None or b.high is None:
         return gap, None, None
@@ -432,7 +430,7 @@ Pairs = Sequence[tuple[Measured, Measured]]
 
 
 def _difference(pairs: Pairs) -> Bounded:
-    """Mean of a - b: paired where the items of all sides are known and any draw differs."""
+    """Mean of a - b: paired if the items of all sides are known and the draws are not all equal."""
     one, other = (_mean_draws([pair[place].draws for pair in pairs]) for place in (0, 1))
     bounds = None
     if one is not None and other is not None:
@@ -446,7 +444,7 @@ def _difference(pairs: Pairs) -> Bounded:
 
 
 def _wins(pairs: Pairs) -> Bounded:
-    """Proportion of the pairs that differ in which a is the higher, less one half; in points."""
+    """Proportion of the differing pairs in which a is higher, minus one half, in points."""
     won, lost = sum(a.value > b.value for a, b in pairs), sum(a.value < b.value for a, b in pairs)
     if not won + lost:
         return 0.0, None, None
@@ -455,9 +453,9 @@ def _wins(pairs: Pairs) -> Bounded:
 
 
 def _steps(numbers: Mapping[Any, Measured]) -> tuple[Numbers, Numbers]:
-    """Each model and the next smaller one of its family, in the same place.
+    """Pair each model with the next smaller one of its family, under otherwise equal keys.
 
-    The key ends with the model. Raises IncomparableError where no family has two sizes.
+    The key ends with the model. Raises IncomparableError if no family has two sizes.
     """
     families: dict[Any, list[tuple[float, Any, Measured]]] = {}
     for key, number in numbers.items():
@@ -476,8 +474,8 @@ def _steps(numbers: Mapping[Any, Measured]) -> tuple[Numbers, Numbers]:
 
 
 def _near(a: Numbers, b: Numbers) -> tuple[Numbers, Numbers]:
-    """Each model of a with each of b in the same place whose sizes are within NEAR; keys end with
-    both models. Raises IncomparableError where there is no such pair."""
+    """Pair each model of a with each of b whose size is within NEAR, under otherwise equal keys,
+    which end with both models. Raises IncomparableError if there is no such pair."""
     one, other = {}, {}
     for key, number in a.items():
         for place, beside in b.items():
@@ -490,11 +488,11 @@ def _near(a: Numbers, b: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def _correlation(numbers: Mapping[Any, Measured]) -> Outcome:
-    """Correlation of the numbers with log10 of the parameters over the models in one place, and its
-    interval: their means over the places (a benchmark each) that have at least four models of
-    several sizes and values. Keys end with the model; n is the fewest models in one place.
+    """Correlate the numbers with log10 of the parameters over the models of each benchmark, and
+    return the mean correlation and interval over the benchmarks that have at least four models of
+    several sizes and values. Keys end with the model; n is the fewest models of one benchmark.
 
-    Raises IncomparableError where there is no such place.
+    Raises IncomparableError if there is no such benchmark.
     """
     places: dict[Any, list[Measured]] = {}
     for key, number in numbers.items():

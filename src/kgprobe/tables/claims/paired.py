@@ -1,7 +1,7 @@
-"""A number of RESULTS in every draw of the one bootstrap, from the answers that it is a mean of.
+"""Bootstrap draws of a number of RESULTS, from the answers that it is the mean of.
 
-Items are drawn within their relation; those that have none by their subject, since draws of a
-balanced set share examples. The draws of a relation depend on its items alone: numbers of the same
+Items are drawn within their relation; those without one are drawn by subject, since draws of a
+balanced set share examples. The draws of a relation depend only on its items: numbers of the same
 items are drawn together, so that their difference is paired, and those of other items
 independently.
 """
@@ -36,8 +36,8 @@ class RunAnswers:
         self.known: dict[tuple[Any, ...], Draws | None] = {}
 
     def draws(self, row: Mapping[str, Any]) -> Draws | None:
-        """The number of a row of RESULTS in every draw; None where it is no mean of hits in per
-        cent, of items or of relations, under one way of matching golds."""
+        """Return a row of RESULTS in every draw, or None unless its value is a mean of hits in per
+        cent, over items or over relations, under one gold matching."""
         key = tuple(row[name] for name in RESULTS.key)
         if key not in self.known:
             self.known[key] = self._draw(row)

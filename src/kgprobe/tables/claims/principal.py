@@ -1,4 +1,4 @@
-"""The principal claims of the papers: claim of claims.tsv -> what it compares in RESULTS."""
+"""The principal claims of the papers: claim in claims.tsv -> its comparison in RESULTS."""
 
 from collections.abc import Iterator, Mapping
 
@@ -16,7 +16,7 @@ def _all() -> Iterator[tuple[str, Comparison]]:
 
 
 def _ontoprobe() -> Iterator[tuple[str, Comparison]]:
-    # Table 4: the strongest of the models against the frequency baseline
+    # Table 4: the best of the models against the frequency baseline
     frequency = Side({"kind": BASELINE, "model": "frequency", "choice": "none"})
     best = Side({"choice": "oracle"})
     strongest = best.highest("model", "prompt", "method")
@@ -62,7 +62,7 @@ def _ontoprobe() -> Iterator[tuple[str, Comparison]]:
         a, b = of.but(**{dimension: one}), of.but(**{dimension: other})
         yield name, Comparison(a, b, (*probe, *rest))
 
-    # reasoning: EX a premise is written, IM it is memorized, NO neither
+    # reasoning: a premise is written (EX), memorized (IM) or neither (NO)
     rules = Side({"metric": "MRR", "method": "reason", "weighting": "rows", "group": "rdfs*"})
     per = ("benchmark", "model", "group")
     average = rules.mean("premise")
@@ -107,7 +107,7 @@ def _bear() -> Iterator[tuple[str, Comparison]]:
 
 
 def _attributes() -> Iterator[tuple[str, Comparison]]:
-    # Table 2 at rank one; `value` without a benchmark would be the mean of all nine
+    # Table 2 at k = 1; `value` without a benchmark would be the mean of all nine
     table2 = Side({"method": "fill", "alpha": "exact", "gold": "own", "pooling": "best", "k": "1"})
     nine = table2.but(metric="value", benchmark="!")
     largest = nine.of("largest")
@@ -165,7 +165,7 @@ def _autoprompt() -> Iterator[tuple[str, Comparison]]:
     sides = relations.but(prompt="searched"), relations.but(prompt="manual")
     yield "A37", Comparison(*sides, (*paired, "group"), "wins")
 
-    # relation extraction, and sentences with another object in the true one's place
+    # relation extraction, and sentences in which another object replaces the true one
     context = facts.but(benchmark="auto_re")
     supervised = context.but(prompt="relation_lstm", kind="*").mean("model")
     bert = context.but(model="bert-*", prompt="searched").mean("model")

@@ -1,7 +1,7 @@
-"""The papers' printed tables as RESULTS in our own words, so that one comparison reads both.
+"""The papers' printed tables as RESULTS with our names, so that the same comparisons apply.
 
-A claim about a table can then be checked where it was printed. Sizes of models that a paper does
-not print are those of the table of models; of GPT-4 none was published.
+A claim about a table can then be checked where it was printed. Model sizes that a paper does not
+print are those of the table of models; none was published for GPT-4.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,9 +21,9 @@ from kgprobe.tables.published import read_tsv
 from kgprobe.tables.results import Number
 
 Models = Mapping[str, Mapping[str, str]]
-#: kind and parameters (millions) of models that papers print and BEAR's leaderboard does not have:
-#: what was printed is the same under a table of models without them. GPT-4 stands for any number
-#: above GPT-3's 175 billion: it is the paper's largest.
+#: kind and parameters (millions) of printed models that are not on BEAR's leaderboard, so that the
+#: printed results do not depend on the table of models. GPT-4's stands for any number above GPT-3's
+#: 175 billion: it is the paper's largest.
 ELSEWHERE = {
     "bert-base-uncased": ("masked", "110"),
     "bert-large-uncased": ("masked", "335"),
@@ -32,17 +32,17 @@ ELSEWHERE = {
     "gpt-3.5-turbo": ("api", ""),
     "t5-base": ("seq2seq", "220"),
 }
-#: our prompt by the printed name, both ways of writing
+#: printed name, in both spellings -> our prompt
 PROMPTS = {name: prompt for prompt, names in autoprompt.NAMES.items() for name in names if name}
-#: Table 2 has one choice of everything
+#: Table 2 has a single setting
 ATTRIBUTES = {"alpha": "exact", "gold": "own", "pooling": "best"}
 
 
 def read(folder: str | Path, models: Models) -> pl.DataFrame:
-    """All printed numbers, as `comparison.with_models` makes them of RESULTS.
+    """Read all printed numbers, in the form of `comparison.with_models`.
 
-    `folder`: of published figures; `models`: the table of models, whose names stand for the printed
-    ones where it has the same model.
+    `folder`: of published figures; `models`: the table of models, whose names replace the printed
+    ones if it has the same model.
     """
     place = Path(folder)
     names: dict[str, str] = {}
@@ -59,7 +59,7 @@ def read(folder: str | Path, models: Models) -> pl.DataFrame:
 
 
 def _printed_models(folder: Path, models: Models, names: Mapping[str, str]) -> Models:
-    """Kind and parameters of the printed models: of BEAR's as its leaderboard has them."""
+    """Add kind and parameters of the printed models; for BEAR's, from its leaderboard."""
     rows = {name: dict(row) for name, row in models.items()}
     for name, (kind, size) in ELSEWHERE.items():
         rows[name] = {"kind": kind, "source": "", "parameters": size}
@@ -70,8 +70,8 @@ def _printed_models(folder: Path, models: Models, names: Mapping[str, str]) -> M
 
 
 def _bear(folder: Path, names: Mapping[str, str]) -> Iterator[Number]:
-    """Leaderboard: accuracies of the paper's models, later ones as slice `later`; SEM; baseline;
-    gpt2 measured again with a BOS token."""
+    """Yield the leaderboard: accuracies of the paper's models, later ones with slice `later`; SEM;
+    baseline; gpt2 remeasured with a BOS token."""
     given = bear.read(folder)
     for row in given.leaderboard.iter_rows(named=True):
         of = Number(benchmark="bear_released", n=bear.COMPLETE_ITEMS, metric="accuracy")
@@ -84,7 +84,7 @@ def _bear(folder: Path, names: Mapping[str, str]) -> Iterator[Number]:
         of = of.but(slice="" if row["listed"] == "paper" else row["listed"])
         yield of.but(value=row["score"])
         yield of.but(metric="SEM", value=row["sem"])
-    # the later measurement put a BOS token before every model; OPT has one anyway
+    # the later measurement prepended a BOS token for every model; OPT has one anyway
     for row in given.remeasured.filter(model="gpt2").iter_rows(named=True):
         of = Number(benchmark="bear_released", n=bear.COMPLETE_ITEMS, metric="accuracy")
         of = of.but(model="gpt2-bos", prompt="templates", method="sentence", slice="later")
@@ -123,7 +123,7 @@ def _ontoprobe(folder: Path) -> Iterator[Number]:
 
 
 def _parse_template(template: str) -> dict[str, str]:
-    """Prompt and method by the printed kind of template."""
+    """Return prompt and method for the printed kind of template."""
     if template == "soft":
         return {"prompt": "soft", "method": "soft"}
     return {"prompt": "templates", "method": "cloze"}
@@ -140,7 +140,7 @@ def _attributes(folder: Path) -> Iterator[Number]:
 
 
 def _autoprompt(folder: Path) -> Iterator[Number]:
-    """Tables 1, 2, 4 to 6 in our names; `relation_lstm` stands for the supervised extractor, other
+    """Yield Tables 1, 2, 4 to 6 with our names; `relation_lstm` is the supervised extractor, other
     supervised systems have no prompt."""
     long = {short: name for name, short in autoprompt.SHORT.items()}
     for number in autoprompt.read(folder):

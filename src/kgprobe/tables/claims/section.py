@@ -1,4 +1,4 @@
-"""The report's section on what the papers claim, and what this run says of it."""
+"""The report's section on the claims of the papers and their verdicts in this run."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -29,12 +29,12 @@ IN_PRINT = {
     "no": "fails in print",
     "uncomputable": "no numbers printed",
 }
-#: from a page of the report to the rows of RESULTS that a claim is computed from
+#: path from a page of the report to the rows of RESULTS that a claim is computed from
 ROWS = "../../tables/claim_rows/{}.tsv"
 
 
 def section(claims: pl.DataFrame) -> Section:
-    """The section of CLAIMS: a part per paper, its principal claims printed, the others folded."""
+    """Build the section from CLAIMS: a part per paper, principal claims shown, others collapsed."""
     tested = claims.filter(pl.col("verdict") != verdicts.NOT_TESTED)
     parts = []
     for paper, title in headline.PAPERS.items():
@@ -61,14 +61,14 @@ def section(claims: pl.DataFrame) -> Section:
 
 
 def _count_verdicts(claims: pl.DataFrame) -> str:
-    """How many claims have each verdict, in words."""
+    """Describe how many claims have each verdict."""
     sizes = dict(claims.group_by("verdict").len().rows())
     return ", ".join(f"{sizes[v]} {v}" for v in verdicts.VERDICTS if v in sizes)
 
 
 def _grid(title: str, claims: pl.DataFrame) -> Grid:
     rows = []
-    # what this run speaks of comes first
+    # claims with a verdict in this run come first
     is_silent = pl.col("verdict") == verdicts.NOT_TESTED
     for row in claims.sort(is_silent, maintain_order=True).iter_rows(named=True):
         stands = f"{IN_PRINT[row['holds']]}; expected {expected(row['direction'])}"
@@ -104,7 +104,7 @@ def _grid(title: str, claims: pl.DataFrame) -> Grid:
 
 
 def _further(title: str, claims: pl.DataFrame) -> Grid:
-    """Claims that are not compared: what is said, and whether the papers' tables bear it out."""
+    """Tabulate uncompared claims: the statement, and whether the papers' tables support it."""
     rows = [
         {
             "claim": Cell(row["statement"], f"{row['claim']}; {row['where']}", row["claim"]),
@@ -116,7 +116,7 @@ def _further(title: str, claims: pl.DataFrame) -> Grid:
 
 
 def expected(direction: str) -> str:
-    """Where a claim expects its value, in words: "> 0", "43 to 198".
+    """Describe where a claim expects its value: "> 0", "43 to 198".
 
     >>> expected(">"), expected("43..198")
     ('> 0', '43 to 198')
@@ -125,7 +125,7 @@ def expected(direction: str) -> str:
 
 
 def _why(row: Mapping[str, Any]) -> str:
-    """What a verdict stands on: why nothing is decided, else p."""
+    """Return the basis of a verdict: the reason if it is undecided, else p."""
     if row["p"] is None or (row["verdict"] == verdicts.UNDECIDED and row["reason"]):
         return str(row["reason"]) if row["value"] is not None else ""
     return "p < .001" if row["p"] < 0.001 else f"p = {row['p']:.3g}"

@@ -1,19 +1,19 @@
-"""What becomes of the papers' claims in a run: a verdict each, by one stated rule (docs/claims.md).
+"""Verdicts on the papers' claims in a run, by one stated rule (docs/claims.md).
 
     reproduced       the same weights on the same items as in print, n at least ENOUGH, in the
-                     claimed direction, and the printed value but for rounding and numerical noise
+                     claimed direction, and the printed value up to rounding and numerical noise
     same direction   the difference is where the claim expects it
     opposite         it is on the other side
-    undecided        the interval does not tell, there is none, or fewer items are behind than a
-                     number that is no smoke test has (marks.FEWEST)
-    not tested here  this run has no numbers for it, or the claim is none of the principal ones
+    undecided        not significant, no interval, or fewer items than a number needs that is more
+                     than a smoke test (marks.FEWEST)
+    not tested here  this run has no numbers for it, or it is not a principal claim
 
-The same weights on the same items have no sampling error, so no interval has a say in whether they
-reproduce a number. A side is decided where p < .05 after Holm's correction over all claims that the
-run has an interval for. A claim expects its value `>` above 0, `<` below 0, or `=` within
-`margin` of 0, in the units of the metric. Same where both of two one-sided tests put it inside
-(TOST; Schuirmann 1987), opposite where one puts it outside. p is that of a normal distribution
-whose 95 % reach from the value to the bound that is tested.
+The same weights on the same items have no sampling error, so whether they reproduce a number does
+not depend on an interval. A direction is decided if p < .05 after Holm's correction over all claims
+for which the run has an interval. A claim expects its value `>` above 0, `<` below 0, or `=` within
+`margin` of 0, in the units of the metric. For `=`, same means that both of two one-sided tests
+place it inside (TOST; Schuirmann 1987), opposite that one places it outside. p is from a normal
+distribution whose 95 % interval extends from the value to the tested bound.
 """
 
 import csv
@@ -45,7 +45,7 @@ REPRODUCED, SAME, OPPOSITE = "reproduced", "same direction", "opposite"
 UNDECIDED, NOT_TESTED = "undecided", "not tested here"
 #: the fewest items on which a number can be reproduced
 ENOUGH = 30
-#: what hardware, precision and order of sums may move, of the larger of the numbers compared
+#: relative effect of hardware, precision and summation order on the largest number compared
 NOISE = 0.001
 VERDICTS = (REPRODUCED, SAME, OPPOSITE, UNDECIDED, NOT_TESTED)
 MEASURED = ("a", "b", "value", "low", "high")
@@ -56,11 +56,11 @@ FURTHER = "kept as printed"
 
 @dataclass(frozen=True)
 class Claim:
-    """A row of claims.tsv: what a paper says, and where.
+    """A row of claims.tsv: a paper's statement, and where it is made.
 
-    `direction`: >, < or = (within `margin`); of claims that are not compared, a range, too;
-    `holds`: whether the papers' own tables bear it out; `needs`: what has to be run; `untested`:
-    why no run can speak of it; `comparison`: what is compared, for the principal claims.
+    `direction`: >, < or = (within `margin`); for claims that are not compared, a range is also
+    possible; `holds`: whether the papers' own tables support it; `needs`: what has to be run;
+    `untested`: why no run can test it; `comparison`: what is compared, for the principal claims.
     """
 
     claim: str
@@ -83,17 +83,17 @@ class Claim:
         return fixed[self.direction]
 
     def holds_for(self, value: float) -> bool:
-        """Whether a value lies in the expected range; 0 is neither above nor below 0."""
+        """Return whether a value is in the expected range; 0 is neither above nor below 0."""
         low, high = self.expected
         return low < value < high or (value in (low, high) and self.direction not in "<>")
 
 
-#: of claims.tsv
+#: columns of claims.tsv
 COLUMNS = tuple(one.name for one in fields(Claim) if one.name != "comparison")
 
 
 def read(path: str | Path) -> list[Claim]:
-    """The claims of `path`. Raises ValueError naming file, line and what is legal."""
+    """Read the claims in `path`. Raises ValueError naming file, line and what is valid."""
     with Path(path).open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     claims = []
@@ -121,7 +121,7 @@ def _claim(row: Mapping[str, str]) -> Claim:
 
 @dataclass(frozen=True)
 class ComparedClaim:
-    """A claim with what this run (None: why is in `reason`) and the printed tables say of it."""
+    """A claim with its outcomes in this run (None: `reason` says why) and in the printed tables."""
 
     claim: Claim
     outcome: Outcome | None
@@ -136,10 +136,10 @@ def find(
     printed: pl.DataFrame,
     judged: pl.DataFrame | None = None,
 ) -> list[ComparedClaim]:
-    """Every principal claim evaluated on RESULTS, and on the printed tables (printed.read).
+    """Evaluate every principal claim on RESULTS, and on the printed tables (printed.read).
 
-    `judged`: the answers behind RESULTS, by which differences are paired; `models`: the models of
-    the run by name; numbers that are printed ones (method published) are no results of it.
+    `judged`: the answers behind RESULTS, used to pair differences; `models`: the models of the run
+    by name; printed numbers in RESULTS (method published) are excluded.
     """
     answers = None if judged is None else RunAnswers(judged)
     ours = with_models(results.filter(pl.col("method") != "published"), models)
@@ -166,14 +166,14 @@ def _evaluated(
 
 
 def chance(claim: Claim, outcome: Outcome) -> float | None:
-    """p of what is tested: of 0 for > and <, else of the ends of the expected range; None without
-    an interval."""
+    """Return the p value of a claim: against 0 for > and <, else against the ends of the expected
+    range; None without an interval."""
     if outcome.low is None or outcome.high is None:
         return None
     value, (low, high) = outcome.value, claim.expected
     down, up = value - outcome.low, outcome.high - value
     if inf in (high, -low):
-        # a bound that is 0 itself excludes nothing, whatever the last bits say
+        # a bound of exactly 0 excludes nothing, whatever the last bits are
         return round(two_sided(value, (down if value > 0 else up) / Z), 12)
     if value > high:
         return _beyond(value - high, down)
@@ -183,15 +183,15 @@ def chance(claim: Claim, outcome: Outcome) -> float | None:
 
 
 def _beyond(gap: float, half: float) -> float:
-    """One-sided p that something `gap` away is reached, of which 95 % reach `half` far."""
+    """Return the one-sided p of reaching a distance of `gap`, if the 95 % bound is at `half`."""
     if half <= 0:
         return float(gap < 0)
     return float(ndtr(-gap * Z / half))
 
 
 def is_same(ours: Outcome, printed: Outcome) -> bool:
-    """Whether two outcomes are of the same models and data: every number of a model has its printed
-    one beside it, and there are as many."""
+    """Return whether two outcomes are of the same models and data: every number of a model has a
+    printed counterpart, and there are equally many."""
     for name, mine in ours.sides.items():
         theirs = printed.sides.get(name, ())
         models = [row for row in mine if row["kind"] != BASELINE]
@@ -201,9 +201,9 @@ def is_same(ours: Outcome, printed: Outcome) -> bool:
 
 
 def tolerance(ours: Outcome, printed: Outcome, read: str) -> float:
-    """How far rounding in print and numerical noise can move a value of this reading.
+    """Return how far rounding in print and numerical noise can change a value of this reading.
 
-    Half a unit of the last printed digit for each side; pairs that are counted are not rounded.
+    Half a unit of the last printed digit for each side; counted pairs are not rounded.
     """
     figures = [row["published"] for side in ours.sides.values() for row in side]
     unit = 10.0 ** -max(decimals(figure) for figure in figures if figure is not None)
@@ -216,7 +216,7 @@ def tolerance(ours: Outcome, printed: Outcome, read: str) -> float:
 
 
 def verdict(compared: ComparedClaim, p: float | None) -> tuple[str, str]:
-    """(verdict, reason) of a claim whose p after Holm's correction is `p`."""
+    """Return (verdict, reason) of a claim whose p after Holm's correction is `p`."""
     ours, claim = compared.outcome, compared.claim
     if ours is None:
         return NOT_TESTED, compared.reason
@@ -244,7 +244,7 @@ def verdict(compared: ComparedClaim, p: float | None) -> tuple[str, str]:
 
 
 def frame(compared: Sequence[ComparedClaim]) -> pl.DataFrame:
-    """The frame CLAIMS, with the verdicts."""
+    """Build the frame CLAIMS, with the verdicts."""
     tested = {
         f.claim.claim: p
         for f in compared
@@ -256,7 +256,7 @@ def frame(compared: Sequence[ComparedClaim]) -> pl.DataFrame:
 
 
 def behind(compared: ComparedClaim) -> pl.DataFrame:
-    """The rows of RESULTS that a claim is computed from, each with its `side`, a or b."""
+    """Return the rows of RESULTS that a claim is computed from, each with its `side`, a or b."""
     columns = list(RESULTS.columns)
     sides = compared.outcome.sides if compared.outcome else {}
     rows = [
@@ -265,12 +265,12 @@ def behind(compared: ComparedClaim) -> pl.DataFrame:
         for row in used
     ]
     every = pl.DataFrame(rows, schema={"side": pl.String, **RESULTS.columns})
-    # a baseline stands against every model of a comparison, and is one row
+    # a baseline is compared with every model, but is one row
     return every.unique(["side", *RESULTS.key], maintain_order=True)
 
 
 def write_rows(compared: Iterable[ComparedClaim], folder: str | Path) -> None:
-    """CLAIM.tsv of `behind` in a folder, for every claim that has numbers."""
+    """Write `behind` to CLAIM.tsv in a folder, for every claim that has numbers."""
     Path(folder).mkdir(parents=True, exist_ok=True)
     for one in compared:
         if one.outcome:

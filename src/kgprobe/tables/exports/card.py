@@ -1,4 +1,4 @@
-"""The card (README.md) of a Hugging Face data set of BEAR sets."""
+"""Dataset card (README.md) of a Hugging Face data set of BEAR sets."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ from kgprobe.tables.exports.huggingface import FILE, Asked
 from kgprobe.tables.exports.origins import BEAR as PAPER
 from kgprobe.tables.exports.origins import ONTOPROBE, SOURCES, Source
 
-#: what the questions are, in one paragraph of every description
+#: description of the questions, part of every card
 WHAT = (
     "Relational knowledge as multiple choice: one sentence per answer option, ranked by a language "
     "model's (pseudo-)log-likelihood."
@@ -35,7 +35,7 @@ LETTERED = (
 
 
 def write(name: str, questions: Asked, sources: Sequence[Source]) -> str:
-    """The text of README.md: YAML header, what it is, columns, size and balance, licenses."""
+    """Write the text of README.md: YAML header, description, columns, size, balance, licenses."""
     licenses = [(s.title, s.license, s.attribution, s.url) for s in sources]
     if isinstance(questions, BearFrames):
         rows, columns, paper = _rows(questions), "SENTENCES", PAPER
@@ -67,8 +67,8 @@ def _head(name: str, rows: int, sources: Sequence[Source]) -> str:
 
 
 def has_balanced_options(sets: BearFrames) -> bool:
-    """Whether the questions of each relation share their options, and each option that is right
-    for one is right for as many as any other."""
+    """Return whether the questions of each relation share their options, and all options that are
+    right for some question are right for equally many."""
     golds = sets.items.group_by("relation", "answers").len().group_by("relation")
     shared = sets.items.group_by("relation").agg(pl.col("candidates").n_unique())
     even = golds.agg(pl.col("len").n_unique())["len"] == 1
@@ -105,13 +105,13 @@ def _balance(name: str, sets: BearFrames) -> str:
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Markdown of a table."""
+    """Format a table in Markdown."""
     lines = ["".join(f"| {cell} " if cell != "" else "| " for cell in r) for r in (heads, *rows)]
     return "\n".join([f"{lines[0]}|", "|---" * len(heads) + "|", *(f"{x}|" for x in lines[1:])])
 
 
 def overlaps(sets: BearFrames) -> tuple[int, int]:
-    """Items whose subject contains (in any case) a correct option; whose subject contains any."""
+    """Count the items whose subject contains (ignoring case) a correct option, and any option."""
     labels = {
         str(name[0]): [label.casefold() for label in group.sort("index")["label"]]
         for name, group in sets.candidates.group_by("set")
@@ -125,6 +125,6 @@ def overlaps(sets: BearFrames) -> tuple[int, int]:
 
 
 def _rows(sets: BearFrames) -> int:
-    """Rows of the data set: instances times templates."""
+    """Count the rows of the data set: instances times templates."""
     templates = sets.prompts.group_by("relation").len("templates")
     return int(sets.items.join(templates, on="relation")["templates"].sum())

@@ -1,4 +1,4 @@
-"""Folders of exported files: whole or not at all, and never over something else."""
+"""Export folders, written atomically and never over unrelated files."""
 
 import json
 import os
@@ -12,18 +12,18 @@ import polars as pl
 
 from kgprobe.benchmarks.bear.frames import BearFrames
 
-#: what YAML reads as a text without quotes, in all its versions
+#: text that all versions of YAML read as a string without quotes
 PLAIN = re.compile(r"(?!(?:null|true|false|yes|no|on|off|y|n)$)[a-z_][\w./-]*", re.ASCII | re.I)
-#: formats whose questions have options and correct ones of their own
+#: hint at formats in which each question has its own options and correct ones
 OTHERS = "use --as lm-eval or huggingface"
 
 
 class ExportError(ValueError):
-    """A set cannot be exported, or the folder holds something else; the message says why."""
+    """A set cannot be exported, or the folder contains something else; the message says why."""
 
 
 def scalar(text: str) -> str:
-    """A text as YAML reads it back, in quotes where it needs them.
+    """Format a text as a YAML scalar, quoted if necessary.
 
     >>> scalar("world_lite"), scalar("2020"), scalar("a: b")
     ('world_lite', '"2020"', '"a: b"')
@@ -33,12 +33,11 @@ def scalar(text: str) -> str:
 
 @contextmanager
 def whole_folder(folder: Path, ours: str, sign: str) -> Iterator[Path]:
-    """`with whole_folder(folder, ours, sign) as temporary:` the folder appears complete or not at
-    all.
+    """Yield a temporary folder that replaces `folder` once it is complete, or not at all.
 
-    An older export at `folder` is replaced. Raises ExportError when a file in it does not match the
-    pattern `ours` (of its path inside), or the file `sign` is not in it, because then it is no
-    export.
+    An older export at `folder` is replaced. Raises ExportError if a file in it does not match the
+    pattern `ours` (of its relative path), or if the file `sign` is missing, because then it is not
+    an export.
     """
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         what = "link" if folder.is_symlink() else "file"
@@ -69,13 +68,13 @@ def whole_folder(folder: Path, ours: str, sign: str) -> Iterator[Path]:
 
 
 def relations_in_order(sets: BearFrames) -> list[str]:
-    """The relations of a set by their number (P6 before P19)."""
+    """Return the relations of a set by their number (P6 before P19)."""
     names = sets.items["relation"].unique().to_list()
     return sorted(names, key=lambda name: (int(re.sub(r"\D", "", name) or 0), name))
 
 
 def templates_by_index(sets: BearFrames, relation: str) -> dict[int, str]:
-    """The templates of one relation by their index. Raises ExportError where it has none."""
+    """Return the templates of one relation by index. Raises ExportError if it has none."""
     templates = sets.prompts.filter(pl.col("relation") == relation).sort("index")
     if not templates.height:
         raise ExportError(f"{relation}: no written template, which sentences are made of; right "
@@ -84,10 +83,10 @@ def templates_by_index(sets: BearFrames, relation: str) -> dict[int, str]:
 
 
 def templates_of(sets: BearFrames, relation: str) -> list[str]:
-    """The templates of one relation; a template's position is its index.
+    """Return the templates of one relation; a template's position is its index.
 
-    Raises ExportError when indices are left out: formats that know positions only would give the
-    remaining templates other numbers.
+    Raises ExportError if indices are missing: formats that only know positions would renumber the
+    remaining templates.
     """
     texts = templates_by_index(sets, relation)
     if list(texts) != list(range(len(texts))):
@@ -98,8 +97,8 @@ def templates_of(sets: BearFrames, relation: str) -> list[str]:
 
 
 def options_of(sets: BearFrames) -> dict[str, pl.DataFrame]:
-    """The CANDIDATES of every set in the order of their indices. Raises ExportError for indices
-    with gaps, which other formats would close."""
+    """Return the CANDIDATES of every set in the order of their indices. Raises ExportError for
+    missing indices, since other formats would renumber the options."""
     rows = sets.candidates.sort("set", "index").group_by("set", maintain_order=True)
     frames = {}
     for (name,), options in rows:
@@ -110,8 +109,8 @@ def options_of(sets: BearFrames) -> dict[str, pl.DataFrame]:
 
 
 def items_of(sets: BearFrames, relation: str) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """ITEMS of one relation in row order with the column `answer`, and its options by index, for
-    formats that know one set of options a relation and one correct one.
+    """Return ITEMS of one relation in row order with the column `answer`, and its options by index,
+    for formats with one option set per relation and one correct option.
 
     Raises ExportError for an item with several correct options, or options of its own.
     """

@@ -1,13 +1,13 @@
-"""Questions in the formats of other programs, each in a folder of its own.
+"""Export questions in the formats of other programs, each in a folder of its own.
 
     lm-pub-quiz    a folder for `Dataset.from_path`
     lm-eval        tasks of lm-evaluation-harness, one per template under a group
     huggingface    a data set with its card
 
-What is asked: `sentences` (ITEMS under their written templates) or `choices` (CHOICES of OntoProbe,
-those of its rules among them).
+Kinds of questions: `sentences` (ITEMS under their written templates) or `choices` (CHOICES of
+OntoProbe, including those of its rules).
 
-Every folder names its sources and their licenses. What columns mean is said in `contracts`.
+Every folder names its sources and their licenses. `contracts` describes the columns.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,19 +24,19 @@ from kgprobe.tables.exports.folders import OTHERS, ExportError, whole_folder
 from kgprobe.tables.exports.huggingface import FILE, Asked
 from kgprobe.tables.exports.origins import Source
 
-#: what may lie in the folder of a format: pattern of paths inside
+#: pattern of the paths that the folder of a format may contain
 OURS = rf"README\.md|SOURCES\.md|[^/]+/{FILE}|kgprobe_[^/]+\.(yaml|py)"
-#: the file that every folder has
+#: the file that every folder contains
 SIGN = "SOURCES.md"
-#: what the name of questions of a kind ends with
+#: suffix of the name of multiple-choice questions
 CHOICES = "choices"
 KINDS = ("sentences", CHOICES)
 NAMES = ("lm-pub-quiz", "lm-eval", "huggingface")
 
 
 def read(folder: Path, kind: str, sets: Callable[[], BearFrames]) -> Asked:
-    """What a benchmark's folder asks of a kind: `sets()` or CHOICES. Raises ExportError where it
-    has no such questions."""
+    """Return a benchmark's questions of a kind: `sets()` or CHOICES. Raises ExportError if it has
+    none."""
     if kind == "sentences":
         return sets()
     path = folder / f"{kind}.parquet"
@@ -54,11 +54,11 @@ def write(
     folder: Path,
     relations: pl.DataFrame | None = None,
 ) -> None:
-    """Write the questions `name` in the format `form` (NAMES) to `folder`, whole or not at all.
+    """Write the questions `name` in the format `form` (NAMES) to `folder`, atomically.
 
-    `relations` (RELATIONS): lm-pub-quiz takes cardinality and domains from a file beside the
-    folder. Raises ExportError where the format cannot say what the questions are, or the folder
-    holds something else.
+    `relations` (RELATIONS): lm-pub-quiz reads cardinality and domains from a file next to the
+    folder. Raises ExportError if the format cannot express the questions, or the folder contains
+    something else.
     """
     if isinstance(questions, BearFrames):
         questions = replace(questions, items=select_asked(questions.items))
@@ -83,7 +83,7 @@ def write(
             (temporary / file).write_text(text, encoding="utf-8")
 
 
-#: what an accuracy of another program is compared with
+#: advice on comparing accuracies with those of another program
 BOS = (
     "The log-likelihoods of a causal model depend on the token before the sentence. The default "
     "BOS policy of kgprobe is `forced`: one BOS token, or EOS if there is none, as in "
@@ -95,7 +95,7 @@ BOS = (
 
 
 def describe_sources(name: str, sources: Sequence[Source]) -> str:
-    """The sources of an export in words."""
+    """Describe the sources of an export."""
     lines = [f"# Sources of {name}", ""]
     for source in sources:
         place = f", {source.url}" if source.url else ""

@@ -1,9 +1,9 @@
-"""Questions as a Hugging Face data set: one parquet per configuration, and the rows in it.
+"""Questions as a Hugging Face data set: one parquet file per configuration, and its rows.
 
 Columns of BEAR sets are those of the published data set (docs/papers/bear.md, Exports), one row per
-instance and template. Each has its own options; where questions have several correct options,
-`correct` is a list in every row. Multiple-choice questions (CHOICES) stand with the text that
-`probes.scoring.choice` gives a model, so that the likeliest option after it is the one that
+instance and template, each with its own options; if questions have several correct options,
+`correct` is a list in every row. Multiple-choice questions (CHOICES) have the text that
+`probes.scoring.choice` gives a model, so that the most likely option after it is the one that
 kgprobe's scoring mode `text_sum` chooses. The text of the card is in `card`.
 """
 
@@ -23,7 +23,7 @@ from kgprobe.tables.exports.folders import relations_in_order
 from kgprobe.templates import fill
 
 FILE = "test-00000-of-00001.parquet"
-#: types of the columns that are no text
+#: types of the non-text columns
 TYPES = {
     **dict.fromkeys(("template_index", "correct"), pa.int64()),
     **dict.fromkeys(("answer_options", "text_options", "options"), pa.list_(pa.string())),
@@ -34,12 +34,12 @@ COLUMNS, LETTERED = (
 )
 #: BEAR sets, or CHOICES
 Asked = BearFrames | pl.DataFrame
-#: sentences that are held in memory at once
+#: maximum number of sentences held in memory
 MOST = 200_000
 
 
 def columns(sets: BearFrames) -> pa.Schema:
-    """COLUMNS, with lists of correct options where some question has not one."""
+    """Return COLUMNS, with lists of correct options unless every question has exactly one."""
     if (sets.items["answers"].list.len() == 1).all():
         return COLUMNS
     place = COLUMNS.get_field_index("correct")
@@ -47,8 +47,8 @@ def columns(sets: BearFrames) -> pa.Schema:
 
 
 def write_rows(questions: Asked, path: Path) -> None:
-    """Write the rows as parquet: of a set a row group per relation or of MOST sentences, so that
-    memory stays small; CHOICES by part, then by row."""
+    """Write the rows as parquet: for a set, a row group per relation or MOST sentences, to save
+    memory; CHOICES by subset, then by row."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if isinstance(questions, BearFrames):
         with pq.ParquetWriter(path, columns(questions), compression="zstd") as writer:
@@ -69,13 +69,13 @@ def write_rows(questions: Asked, path: Path) -> None:
 
 
 def part(task: str, premise: str) -> str:
-    """The part of the questions that an accuracy is of: a task, a rule with its premise left out
-    or written."""
+    """Name the subset over which an accuracy is computed: a task, or a rule with its premise left
+    out or written."""
     return "_".join(filter(None, [task, premise]))
 
 
 def tables(sets: BearFrames) -> Iterator[pa.Table]:
-    """The rows of every relation (by number), by instance, then by template.
+    """Yield the rows of every relation (by number), by instance, then by template.
 
     text_options[i] is the sentence with answer_options[i]; its first character is upper-cased, as
     in scoring. composite_id is relation-row-template.
@@ -100,7 +100,7 @@ def tables(sets: BearFrames) -> Iterator[pa.Table]:
 def _rows(
     item: dict[str, Any], templates: dict[int, str], labels: list[str], schema: pa.Schema
 ) -> Iterator[dict[str, Any]]:
-    """A question under each of its templates."""
+    """Yield a question under each of its templates."""
     answers = item["answers"]
     correct = answers if pa.types.is_list(schema.field("correct").type) else answers[0]
     for index, template in templates.items():

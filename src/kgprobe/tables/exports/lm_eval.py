@@ -1,21 +1,21 @@
 """BEAR sets as tasks of lm-evaluation-harness, over the parquet of `huggingface`.
 
-One task per template, whose standard error is then that of its items, under a group, whose `acc` is
-the mean over templates. The harness pools the standard errors of a group as if each template had
-questions of its own; the task `_mean` asks every question in all its templates and has the standard
+There is one task per template, whose standard error is over its items, under a group, whose `acc`
+is the mean over templates. The harness pools the standard errors of a group as if each template had
+its own questions; the task `_mean` asks every question with all its templates and has the standard
 error of that mean. For causal models. With an empty context the harness conditions on its prefix
-token (BOS, else EOS), so its `acc` compares with BOS policy `forced`.
+token (BOS, else EOS), so its `acc` is comparable with BOS policy `forced`.
 
-Multiple-choice questions are a task for each of their parts; the likeliest text of an option
-counts. They have a context, before which the harness puts no BOS that the tokenizer does not add:
-`acc` compares with BOS policy `none`, and with `forced` where the model has `add_bos_token=True`.
+Multiple-choice questions have a task for each subset; the most likely option text is the answer.
+They have a context, to which the harness prepends no BOS unless the tokenizer does: `acc` is
+comparable with BOS policy `none`, and with `forced` if the model has `add_bos_token=True`.
 """
 
 from kgprobe.benchmarks.bear.frames import BearFrames
 from kgprobe.tables.exports.folders import scalar
 from kgprobe.tables.exports.huggingface import FILE, Asked, part
 
-#: The rows are found beside this file, so that the tasks run from any folder.
+#: The rows are in a file next to this one, so that the tasks run from any folder.
 LOADER = f'''\
 # The rows of one template or part, or of all, for the tasks beside this file.
 from pathlib import Path
@@ -91,7 +91,7 @@ metadata:
 """
 
 
-#: options are whole sentences: nothing may stand before them
+#: options are whole sentences: nothing may precede them
 WHOLE = """\
 # options are whole sentences: nothing may stand before them, not even a space
 target_delimiter: ""\
@@ -110,9 +110,9 @@ NOTE = """ Its standard error
 
 
 def files(configuration: str, questions: Asked) -> dict[str, str]:
-    """Names and texts of the files: a group `kgprobe_CONFIGURATION`, a task for each template and
-    one for their mean by question, or for each part of CHOICES, and what they load their rows
-    by."""
+    """Return names and texts of the files: a group `kgprobe_CONFIGURATION`, a task for each
+    template and one for their mean by question, or for each subset of CHOICES, and the loader of
+    their rows."""
     group = f"kgprobe_{configuration}"
     beside: dict[str, dict[str, str]] = {}
     if isinstance(questions, BearFrames):

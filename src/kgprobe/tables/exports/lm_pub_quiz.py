@@ -20,9 +20,9 @@ from kgprobe.tables.exports.folders import (
 
 METADATA = "metadata_relations.json"
 INFO = "relation_info.json"
-#: bytes of a file's name
+#: maximum bytes of a file's name
 LONGEST = 255
-#: what lm-pub-quiz calls the cardinalities when it derives them itself
+#: names of the cardinalities that lm-pub-quiz derives itself
 CARDINALITY = {"1:1": "single instance per answer", "1:N": "multiple instances per answer"}
 
 
@@ -31,13 +31,13 @@ def export(sets: BearFrames, folder: Path, relations: pl.DataFrame | None = None
 
     `Dataset.from_path(folder)` takes every table file in the folder for a relation, so nothing else
     is put there. `relations` (relation, cardinality, perhaps domains) goes into relation_info.json
-    beside the folder, for its argument `relation_info`. Raises ExportError.
+    next to the folder, for its argument `relation_info`. Raises ExportError.
     """
     metadata = {}
     with whole_folder(folder, rf"{METADATA}|[^/]+\.jsonl", METADATA) as temporary:
         for relation in relations_in_order(sets):
             file = f"{relation}.jsonl"
-            # its loader reads a name up to the first full stop
+            # its loader reads a name up to the first period
             if set("/.\n") & set(relation) or len(file.encode()) > LONGEST:
                 raise ExportError(
                     f"{relation}: names a file in lm-pub-quiz, and cannot hold a slash, a full "
@@ -68,7 +68,7 @@ def export(sets: BearFrames, folder: Path, relations: pl.DataFrame | None = None
         (temporary / METADATA).write_text(text, encoding="ascii")
     if relations is not None:
         place = folder.parent / INFO
-        # sets beside each other share it
+        # sets in the same parent folder share this file
         known = read_json(place, ExportError) if place.is_file() else {}
         if not isinstance(known, dict):
             raise ExportError(f"{place}: expected an entry for each relation, {{...}}")
@@ -87,5 +87,5 @@ def _info(relations: pl.DataFrame) -> dict[str, dict[str, Any]]:
 
 
 def _line(value: object, comma: str = ", ", colon: str = ": ") -> str:
-    """One line of JSON with ASCII escapes: the loader opens files in the locale's encoding."""
+    """Format a line of JSON with ASCII escapes: the loader opens files in the locale's encoding."""
     return json.dumps(value, ensure_ascii=True, separators=(comma, colon)) + "\n"

@@ -1,7 +1,7 @@
 """Sources and licenses of exported questions, which every export names.
 
-A file of questions has in its metadata what it was made from; what is not there (of a graph of the
-user's own) has to be given.
+A file of questions records in its metadata what it was made from; anything missing there (for a
+user-supplied graph) has to be specified.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,8 +14,8 @@ from kgprobe.tables.exports.folders import ExportError
 
 @dataclass(frozen=True)
 class Source:
-    """A source of questions: title, SPDX id of its license, where that stands, whom to name, the
-    languages of its labels where they are known."""
+    """A source of questions: title, SPDX id of its license, its URL, attribution, and the languages
+    of its labels if known."""
 
     title: str
     license: str
@@ -58,22 +58,22 @@ SOURCES: Mapping[str, Source] = {
         ("en",),
     ),
 }  # fmt: skip
-#: rule that made a benchmark -> its sources; of others the wildcard `origin` names it
+#: rule that made a benchmark -> its sources; for other rules the wildcard `origin` names it
 RULES = {
     "load_bear": ("bear",),
     "load_lama": ("lama", "trex"),
     "build_prompt_facts": ("trex",),
     "build_prompt_relations": ("trex",),
 }
-#: the embedded world's classes and properties owe their facts to DBpedia's ontology
+#: classes and properties of the embedded graph derive from DBpedia's ontology
 ONTOLOGY = "construct_ontoprobe", "world", ("world", "dbpedia")
 
 
 def of(folder: Path, license: str = "") -> list[Source]:
-    """The sources of the questions in a benchmark's folder.
+    """Return the sources of the questions in a benchmark's folder.
 
-    `license`: SPDX id that the user gives for a graph of his own. Raises ExportError where neither
-    the files nor the user say one, and where they say two.
+    `license`: SPDX id that the user gives for a user-supplied graph. Raises ExportError if neither
+    the files nor the user specify one, and if they differ.
     """
     if (folder / "metadata_relations.json").is_file():
         return _checked(folder, ["bear"], license)
@@ -87,7 +87,7 @@ def of(folder: Path, license: str = "") -> list[Source]:
     if (record.get("rule"), origin) == ONTOLOGY[:2]:
         names = ONTOLOGY[2]
     if all(name in SOURCES for name in names):
-        # of what is pulled the setting `languages` decides, of which `mul` names none
+        # the setting `languages` determines those of pulled data; `mul` is not a language
         given = record.get("languages")
         tags = [tag.lower().split("-")[0] for tag in given] if isinstance(given, list) else []
         of_run = tuple(tag for tag in tags if tag != "mul")
@@ -103,7 +103,7 @@ def of(folder: Path, license: str = "") -> list[Source]:
 
 
 def _checked(folder: Path, names: Sequence[str], license: str) -> list[Source]:
-    """Known sources; a license that the user gives has to be theirs."""
+    """Return known sources; a license given by the user must equal theirs."""
     known = [SOURCES[name] for name in names]
     held = ", ".join(dict.fromkeys(source.license for source in known))
     if license not in ("", held):

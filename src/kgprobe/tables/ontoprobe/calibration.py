@@ -1,9 +1,9 @@
-"""Validity of OntoProbe's probes: trained-on and held-out statements, and what makes these right.
+"""Validity of OntoProbe's probes: trained-on and held-out statements, and why the latter are right.
 
-A control model is trained on the finest class of each subject, in every template
+A control model is trained on the most specific class of each subject, in every template
 (tools/controls/split.py), so a held-out subject can be right without being known: its name may
-give the class away, the same class was trained on of others, or it is the class that most answers
-share.
+reveal the class, the class may have been trained on for other subjects, or it is the most frequent
+class.
 """
 
 import re
@@ -24,7 +24,7 @@ from kgprobe.tables.results import Number, hit_rate, proportion
 #: tasks whose statements the control models are trained on
 TASKS = ("TP", "SCO")
 WORLD = "onto_world"
-#: why a held-out statement may be right
+#: reasons why a held-out statement may be right
 REASONS = (
     "a gold answer shares a word with the subject",
     "a gold answer was trained on with another subject",
@@ -32,15 +32,15 @@ REASONS = (
     "a gold answer is the one trained on most often",
 )
 ANY = "any of these"
-#: reasons by which a name alone gives the class away
+#: reasons for which a name alone reveals the class
 SHARED = (REASONS[0], REASONS[2])
 
 
 def find_trained_on(
     probe: Probe, rows: pl.DataFrame, facts: pl.DataFrame | None
 ) -> dict[str, bool]:
-    """item -> whether its statement was trained on (`facts`: TRAINED_ON, "task/subject"), of rows
-    (item, task, label) for which TRAINED_ON says so."""
+    """Return item -> whether its statement was trained on (`facts`: TRAINED_ON, "task/subject"),
+    for the rows (item, task, label) that TRAINED_ON covers."""
     if facts is None or not probe.benchmark.startswith(WORLD):
         return {}
     known = facts.select("trained_on", task="relation", label="subject")
@@ -49,13 +49,13 @@ def find_trained_on(
 
 
 def check_validity(answers: Answers, sets: Sets, facts: pl.DataFrame) -> Iterator[Number]:
-    """Validity of each probe of the embedded graph and task, in the configuration laid down
-    beforehand: R@1 in per cent of trained-on and held-out statements, AUC by MRR, and MRR beside.
+    """Yield the validity of each probe of the embedded graph by task, in the fixed configuration:
+    R@1 in per cent of trained-on and held-out statements, AUC by MRR, and MRR.
 
-    Held-out statements whose names give the class away are a stratum of their own (slice
-    validity.WORDS). Of control models above the limit REASONS are counted. A control probe that
-    fails on one task stands as failed on all; real models were trained on neither and are a
-    reference."""
+    Held-out statements whose names reveal the class are a separate stratum (slice validity.WORDS).
+    For control models above the limit, REASONS are counted. A control probe that fails on one task
+    is counted as failed on all; real models were trained on neither and are a reference.
+    """
     for probe, values in answers.items():
         rows, verdicts = per_item.in_fixed(values.filter(role="test")), []
         trained_on = find_trained_on(probe, rows, facts)
@@ -71,7 +71,7 @@ def check_validity(answers: Answers, sets: Sets, facts: pl.DataFrame) -> Iterato
                 continue
             of = Number(**probe.dimensions, group=task)
             one, other = (hit_rate(split["R@1"].to_numpy() / 100) for split in (yes, no))
-            # a random candidate is one of the golds
+            # probability that a random candidate is one of the golds
             chance = 100 * float((no["golds"] / no["options"]).to_numpy().mean())
             mrr = [split["MRR"].to_numpy() for split in (yes, no)]
             for name, each in zip(("trained-on", "held-out"), mrr, strict=True):
@@ -93,9 +93,9 @@ def check_validity(answers: Answers, sets: Sets, facts: pl.DataFrame) -> Iterato
 def check_choices(
     probe: Probe, rows: pl.DataFrame, items: pl.DataFrame, facts: pl.DataFrame
 ) -> Iterator[Number]:
-    """The same of multiple choice, by scoring and task: per cent of the questions on trained-on and
-    on held-out statements whose right option was chosen; chance is a random option, or the one that
-    was trained on most often. `rows`: CHOICES with `scoring` and `hit`."""
+    """Yield the same for multiple choice, by scoring and task: per cent of the questions on
+    trained-on and held-out statements whose right option was chosen; chance is a random option, or
+    the one trained on most often. `rows`: CHOICES with `scoring` and `hit`."""
     labels = per_item.of_items(items).select("item", "label")
     known = rows.filter(pl.col("task").is_in(TASKS)).join(labels, on="item")
     trained_on = find_trained_on(probe, known, facts)
@@ -118,7 +118,7 @@ def check_choices(
 def _guesses(
     rows: pl.DataFrame, facts: pl.DataFrame, task: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What a random option is worth in each question, and the option trained on most often."""
+    """Return hit rates per question of a random option, and of the one trained on most often."""
     answers = Counter(facts.filter("trained_on", relation=task)["object"])
     often = []
     for options, gold in rows.select("options", "gold").rows():
@@ -129,7 +129,7 @@ def _guesses(
 
 
 def with_golds(rows: pl.DataFrame, items: pl.DataFrame, candidates: pl.DataFrame) -> pl.DataFrame:
-    """Rows with `subject`, `named` (labels of their golds) and `options` (size of their set)."""
+    """Add `subject`, `named` (labels of their golds) and `options` (size of their set) to rows."""
     sized = candidates.with_columns(options=pl.len().over("set"))
     sized = sized.select("label", "options", candidates="set", answers="index")
     ids = items.join(rows, on="item", how="semi").select("item", "subject", "candidates", "answers")
@@ -141,7 +141,7 @@ def with_golds(rows: pl.DataFrame, items: pl.DataFrame, candidates: pl.DataFrame
 
 
 def find_reasons(rows: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
-    """Which of REASONS hold of each held-out statement (a column each, and ANY); `facts`:
+    """Return which of REASONS apply to each held-out statement (a column each, and ANY); `facts`:
     TRAINED_ON of their task."""
     answers: dict[str, str] = dict(facts.filter("trained_on").select("subject", "object").rows())
     others: dict[str, list[str]] = {}
@@ -164,9 +164,9 @@ def find_reasons(rows: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
 
 
 def _count_reasons(of: Number, rows: pl.DataFrame, reasons: pl.DataFrame) -> Iterator[Number]:
-    """Per cent of the held-out statements that are right, and of those that are not, for which each
-    reason holds."""
-    # half a hit is a tie for the first place
+    """Yield the per cent of the right and of the wrong held-out statements to which each reason
+    applies."""
+    # half a hit is a tie for rank 1
     is_right = rows["R@1"] >= 50.0
     for name, mask in (("right", is_right), ("wrong", ~is_right)):
         chosen = reasons.filter(mask)
@@ -176,7 +176,7 @@ def _count_reasons(of: Number, rows: pl.DataFrame, reasons: pl.DataFrame) -> Ite
 
 
 def words(text: str) -> set[str]:
-    """The words of a name, without case and without a plural's s.
+    """Return the words of a name, casefolded and without a plural's s.
 
     >>> sorted(words("Rugby clubs (women)"))
     ['club', 'rugby', 'women']

@@ -1,7 +1,7 @@
-"""OntoProbe's Tables 5 and 6: multiple choice, memorizing and reasoning, beside the printed values.
+"""OntoProbe's Tables 5 and 6: multiple choice, memorizing and reasoning, with the printed values.
 
 Source: Wu et al. 2023, Tables 5 and 6; docs/papers/ontoprobe.md, Multiple choice. Accuracies in per
-cent with Wilson's interval; an answer that cannot be read is wrong, and counted apart.
+cent with Wilson's interval; an answer that cannot be parsed is wrong, and counted separately.
 """
 
 import re
@@ -19,7 +19,7 @@ from kgprobe.tables.ontoprobe.memorizing import as_published
 from kgprobe.tables.ontoprobe.reasoning import RULES
 from kgprobe.tables.results import Number, hit_rate, proportion
 
-#: what becomes of the first premise: left out and not memorized, left out and memorized, written
+#: the first premise: left out and not memorized, left out and memorized, written
 PREMISES = ("NO", "IM", "EX")
 #: Questions per rule of the released files, by PREMISES.
 RELEASED = {
@@ -29,13 +29,13 @@ RELEASED = {
 #: Questions per task of the released files, as the paper asked them.
 TASK_SIZES = {"TP": 500, "SCO": 500, "SPO": 39, "DM": 30, "RG": 28}
 CHATGPT = "gpt-3.5-turbo"
-#: How the printed models were asked: ChatGPT wrote, BERT ranked the options in the manual prompt.
+#: Scoring modes of the printed models: ChatGPT generated, BERT ranked options in the manual prompt.
 PRINTED_MODES = {CHATGPT: "answer", "bert-base-uncased": "stem"}
-#: how an answer was read
+#: how an answer was parsed
 READ = (
     "option", "letter", "label", "several", "contradiction", "none", "not offered", "scored",
 )  # fmt: skip
-#: rule -> question -> IM or NO, as the released files part the questions
+#: rule -> question -> IM or NO, as split in the released files
 Split = Mapping[str, Mapping[str, str | None]]
 
 
@@ -46,10 +46,10 @@ def score_choices(
     given: Mapping[str, pl.DataFrame],
     split: Split | None = None,
 ) -> Iterator[Number]:
-    """One model's numbers by scoring mode. `questions`: CHOICES, `picked`: CHOSEN, `given`:
+    """Yield one model's numbers by scoring mode. `questions`: CHOICES, `picked`: CHOSEN, `given`:
     the printed tables; `split`: the released one (`mc_split: shipped`), for its benchmark."""
     sizes = questions.filter(premise="").group_by("task").len()
-    # names of the hub and of servers are the paper's; those of BEAR's leaderboard are not asked
+    # names on the hub and on servers are the paper's; those of BEAR's leaderboard are not used
     kind, _, index = probe.source.partition(":")
     name = {"hub": probe.model, "api": index}.get(kind, "")
     is_paper = probe.benchmark == "onto_released" and dict(sizes.rows()) == TASK_SIZES
@@ -74,13 +74,13 @@ def score_choices(
 
 
 def hits(questions: pl.DataFrame, picked: pl.DataFrame) -> pl.DataFrame:
-    """Questions of one scoring mode with `hit`; without those that could not be asked."""
+    """Join questions of one scoring mode with `hit`, dropping those that could not be asked."""
     joined = questions.join(picked, on="item")
     return joined.with_columns(hit=pl.col("chosen").eq_missing(pl.col("gold")).cast(pl.Float64))
 
 
 def judge(questions: pl.DataFrame, picked: pl.DataFrame) -> pl.DataFrame:
-    """What JUDGED has of CHOICES and CHOSEN; an answer that cannot be read stands as written."""
+    """Convert CHOICES and CHOSEN to JUDGED; an answer that cannot be parsed is kept verbatim."""
     return hits(questions, picked).select(
         "item", "scoring", "premise", "margin", "hit",
         group="task", relation="task", subject="source", matching=pl.lit(ANY),
@@ -92,7 +92,7 @@ def judge(questions: pl.DataFrame, picked: pl.DataFrame) -> pl.DataFrame:
 def _table6(
     base: Number, rows: pl.DataFrame, known: Mapping[tuple[str, str], float]
 ) -> Iterator[Number]:
-    """Accuracy by rule, and the plain mean of the rules that have questions, as are its bounds."""
+    """Yield accuracy by rule, and the unweighted mean (also of bounds) over asked rules."""
     for premise in PREMISES:
         cell = base.but(metric="accuracy", setting={"premise": premise})
         numbers = [
@@ -106,7 +106,7 @@ def _table6(
         ]
         yield from numbers
         if numbers:
-            # the printed average is that of all six rules
+            # the printed average is over all six rules
             whole = len(numbers) == len(RULES)
             theirs = as_published(known.get((premise, "average")) if whole else None, "Table 6")
             value = sum(x.value or 0.0 for x in numbers) / len(numbers)
@@ -116,14 +116,14 @@ def _table6(
 
 
 def _read_table6(given: pl.DataFrame) -> dict[tuple[str, str], float]:
-    """(premise, rule) -> the printed accuracy."""
+    """Return (premise, rule) -> the printed accuracy."""
     return {(p, r): v for p, r, v in given.select("premise", "rule", "accuracy").rows()}
 
 
 def premises(rows: pl.DataFrame, split: Split | None = None) -> pl.DataFrame:
-    """Reasoning questions with `setting`: EX, the first premise written; or, left out, IM where the
-    memorizing question of the same row was answered rightly in the same way, NO where wrongly. A
-    released split says which rows are IM and NO; rows that it does not have are left out."""
+    """Add `setting` to reasoning questions: EX if the first premise is written; if it is left out,
+    IM where the memorizing question of the same row was answered right in the same scoring mode, NO
+    where wrong. A released split determines IM and NO; rows that it lacks are dropped."""
     questions = rows.filter(pl.col("premise") != "")
     if split is None:
         known = rows.filter(premise="").select(source="item", memorized="hit")
@@ -133,7 +133,7 @@ def premises(rows: pl.DataFrame, split: Split | None = None) -> pl.DataFrame:
         texts = questions.select("task", "question").rows()
         splits = [split.get(task, {}).get(normalize_question(text)) for task, text in texts]
         questions = questions.with_columns(memorized=pl.Series(splits, dtype=pl.String))
-        # rdfs11 in another form takes rdfs9's (same P1)
+        # rdfs11 questions in another form use the split of rdfs9 (same P1)
         nine = questions.filter(pl.col("premise") != "EX", task="rdfs9")
         nine = nine.unique("source", keep="last")
         nine = nine.select("source", task=pl.lit("rdfs11"), nine="memorized")
@@ -144,8 +144,8 @@ def premises(rows: pl.DataFrame, split: Split | None = None) -> pl.DataFrame:
 
 
 def shipped(folder: str | Path) -> Split:
-    """The released split; `folder` holds rdfsN-12.jsonl (memorized, left out) and rdfsN-02.jsonl
-    (not memorized)."""
+    """Read the released split; `folder` contains rdfsN-12.jsonl (memorized, left out) and
+    rdfsN-02.jsonl (not memorized)."""
     split: dict[str, dict[str, str | None]] = {rule: {} for rule in RULES}
     for rule in RULES:
         for setting, code in (("IM", "12"), ("NO", "02")):
@@ -162,14 +162,14 @@ def shipped(folder: str | Path) -> Split:
 
 
 def normalize_question(question: str) -> str:
-    """A question without the differences of the two forms: articles, signs, spaces, case."""
+    """Remove the differences of two forms of a question: articles, punctuation, spaces, case."""
     words = re.sub(r"\b(a|an)\b", "a", question.casefold())
     return " ".join(re.sub(r"[-()/.\s]+", " ", words).split())
 
 
 def fractions(given: pl.DataFrame) -> Iterator[Number]:
-    """Printed cells of Table 6 that are no fraction of the released numbers of questions: the value
-    is the nearest fraction, n the number of released questions."""
+    """Yield printed cells of Table 6 that are not a fraction of the released numbers of questions:
+    the value is the nearest fraction, n the number of released questions."""
     known = _read_table6(given)
     for rule, sizes in RELEASED.items():
         for premise, n in zip(PREMISES, sizes, strict=True):

@@ -17,7 +17,7 @@ from kgprobe.tables.report import draw, marks
 from kgprobe.tables.report.section import Drawing, drawing
 
 NAME = "ontoprobe"
-#: switch `average` -> its place among the weightings
+#: switch `average` -> its index among the weightings
 INDEX = {"rows": 0, "weighted": 1}
 #: premise -> the number of its setting
 Panel = Mapping[str, Mapping[str, Any]]
@@ -26,8 +26,8 @@ Panel = Mapping[str, Mapping[str, Any]]
 def drawings(
     results: pl.DataFrame, average: str, models: Mapping[str, Mapping[str, str]]
 ) -> list[Drawing]:
-    """Every figure of RESULTS; `models`: by name. Of candidates that are scored as sentences
-    confidence and accuracy, and accuracy by slices, by task."""
+    """Draw every figure of RESULTS; `models`: by name. For candidates scored as sentences, also
+    confidence and accuracy, and accuracy by slice, by task."""
     kinds = {name: row["kind"] for name, row in models.items()}
     controls = [name for name, row in models.items() if row["source"].startswith("control:")]
     sets = results["benchmark"].unique(maintain_order=True).to_list()
@@ -40,8 +40,8 @@ def drawings(
 
 
 def bars(results: pl.DataFrame, average: str) -> Iterator[Drawing]:
-    """Figures 5 to 7: bars of the four metrics per value; hollow diamonds are the paper's models.
-    `average` (rows or weighted) says which of the two averages is drawn."""
+    """Draw Figures 5 to 7: bars of the four metrics per value; hollow diamonds are the paper's
+    models. `average` (rows or weighted) selects which of the two averages is drawn."""
     weighting = memorizing.WEIGHTINGS[INDEX[average]]
     for number, (by, view) in enumerate(views.AVERAGES.items(), 5):
         printed = view.where_also(weighting=[weighting]).of(results)
@@ -76,8 +76,8 @@ def bars(results: pl.DataFrame, average: str) -> Iterator[Drawing]:
 
 
 def grids(results: pl.DataFrame, average: str) -> Iterator[Drawing]:
-    """Figures 2 and 8 per model (six rules), 3 and 4 over all: 3 x 3 grids of MRR. `average` rows
-    weighs schemes, rules and models by their rows; weighted counts them equally."""
+    """Draw Figures 2 and 8 per model (six rules), 3 and 4 over all: 3 x 3 grids of MRR. With
+    `average` rows, schemes, rules and models are weighted by their rows; with weighted, equally."""
     weighting = reasoning.WEIGHTINGS[INDEX[average]]
     printed = views.REASONING.where_also(weighting=[weighting]).of(results)
     wanted: dict[str, dict[str, Panel]] = {}
@@ -100,7 +100,7 @@ def grids(results: pl.DataFrame, average: str) -> Iterator[Drawing]:
 
 
 def _panels(panels: Mapping[str, Panel]) -> draw.Chart:
-    """A 3 x 3 grid of MRR and n for every title."""
+    """Draw a 3 x 3 grid of MRR and n for every title."""
     names = list(SETTINGS)
     premises = dict(zip(PREMISES, product(names, repeat=2), strict=True))
     cells = [

@@ -1,4 +1,4 @@
-"""From the files of a run to OntoProbe's RESULTS, and the examples of Table 7."""
+"""Compute OntoProbe's RESULTS, and the examples of Table 7, from the files of a run."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -21,19 +21,19 @@ from kgprobe.tables.scored import Scored, read_random_init
 from kgprobe.tables.study import Study
 from kgprobe.templates import MASK_SLOT, fill
 
-#: a file of each probe; its answers have the ranks at a mask slot or of soft prompts, or SCORES. A
-#: model whose options are scored and ranked is two probes
+#: a file of each probe, with ranks at a mask slot, ranks of soft prompts, or SCORES. A model whose
+#: options are both scored and ranked is two probes
 Files = Mapping[Probe, str | Path]
 #: benchmark -> its folder
 Folders = Mapping[str, Path]
-#: where the section's examples come from: two test rows of every task
+#: number of test rows per task shown as examples
 EXAMPLES = 2
-#: how sentences are scored
+#: default score aggregation of sentences
 DEFAULT = per_item.AGGREGATIONS[0]
 
 
 def answers(files: Files, folders: Folders, ties: str, recall: str = "hit") -> Answers:
-    """Metrics per item of every probe."""
+    """Compute the metrics per item of every probe."""
     values = {}
     for probe, path in files.items():
         items = _items(probe, folders)
@@ -43,7 +43,7 @@ def answers(files: Files, folders: Folders, ties: str, recall: str = "hit") -> A
 
 
 def is_scored(probe: Probe) -> bool:
-    """Whether the probe scores its candidates as sentences."""
+    """Return whether the probe scores its candidates as sentences."""
     return probe.method.startswith("sentence")
 
 
@@ -67,8 +67,8 @@ def baseline_numbers(
     switches: Switches,
     seed: int,
 ) -> Iterator[Number]:
-    """What each probe's baselines reach on test rows in the fixed configuration, by task. `below`:
-    answers of baselines; `content_free`: CONTENT_FREE of the probes that score sentences."""
+    """Yield results of each probe's baselines on test rows in the fixed configuration, by task.
+    `below`: answers of baselines; `content_free`: CONTENT_FREE of probes that score sentences."""
     pairs = []
     columns = ["item", pl.lit("").alias("stratum"), *(pl.col(m) / 100 for m in METRICS)]
     for probe, values in answers.items():
@@ -98,8 +98,8 @@ def estimate_memorizing(
     seed: int,
     facts: pl.DataFrame | None,
 ) -> Iterator[Number]:
-    """Every number of memorizing. `probed`: the answers as this run's switches read them; `given`:
-    the printed tables; `facts`: TRAINED_ON."""
+    """Yield every number of memorizing. `probed`: answers under this run's switches; `given`: the
+    printed tables; `facts`: TRAINED_ON."""
     tp_rows = switches.tp_rows
     sets = {name: questions(folder)[:2] for name, folder in folders.items()}
     yield from memorizing.sizes(sets, given["sizes"])
@@ -122,8 +122,8 @@ def scored_rows(
     facts: pl.DataFrame | None = None,
     below: baselines.Files = MappingProxyType({}),
 ) -> Iterator[Scored]:
-    """The test rows whose candidates are scored as sentences, by task; arguments as in
-    `baseline_numbers`. Ranks at a mask slot keep no scores of the candidates but the golds'."""
+    """Yield the test rows whose candidates are scored as sentences, by task; arguments as in
+    `baseline_numbers`. Ranks at a mask slot store scores of the golds only."""
     for probe, path in files.items():
         if not is_scored(probe):
             continue
@@ -145,8 +145,8 @@ def scored_rows(
 def estimate_agreement(
     values: Answers, winners: Mapping[Probe, pl.DataFrame], tp_rows: str
 ) -> Iterator[Number]:
-    """What the manual templates of a task agree on, of the pooling laid down beforehand;
-    `winners`: of `find_winners`."""
+    """Yield the agreement between the manual templates of a task, for the pooling fixed in advance;
+    `winners`: from `find_winners`."""
     key = ["masks", "pooling"]
     for probe, answered in values.items():
         if probe not in winners:
@@ -162,7 +162,7 @@ def estimate_agreement(
 
 
 def find_winners(files: Files, tops: Mapping[Probe, pl.DataFrame]) -> dict[Probe, pl.DataFrame]:
-    """item, template, masks, pooling, winner (the candidate in first place) of every probe of
+    """Return item, template, masks, pooling, winner (the top-ranked candidate) of every probe with
     written templates; `tops`: TOPS of those that rank at a mask slot."""
     key, winners = ["item", "template", "masks", "pooling"], dict[Probe, pl.DataFrame]()
     for probe, path in files.items():
@@ -192,8 +192,8 @@ def judged_answers(
     chosen: Mapping[Probe, tuple[str, str]],
     ties: str,
 ) -> pl.DataFrame:
-    """The JUDGED frame of memorizing (`values`, with what `find_winners` gives), of reasoning
-    (ranks, and ranks of the tests of P2) and of multiple choice (CHOICES, CHOSEN)."""
+    """Build the JUDGED frame of memorizing (`values`, with the result of `find_winners`), of
+    reasoning (ranks, and ranks of the tests of P2) and of multiple choice (CHOICES, CHOSEN)."""
     parts: list[tuple[Probe, pl.DataFrame]] = []
 
     def add(probe: Probe, rows: pl.DataFrame, name: str = "items") -> None:
@@ -226,8 +226,8 @@ def estimate_reasoning(
     switches: Switches,
     seed: int,
 ) -> Iterator[Number]:
-    """Every number of reasoning; `files`: ranks, and ranks of the tests of P2, of each probe.
-    Raises ValueError where no premise of any can be classified."""
+    """Yield every number of reasoning; `files`: ranks, and ranks of the tests of P2, of each probe.
+    Raises ValueError if no premise of any probe can be classified."""
     classified = {}
     for probe, paths in files.items():
         cases, (ranks, tests) = _items(probe, folders, "reasoning"), map(pl.read_parquet, paths)
@@ -247,26 +247,25 @@ def estimate_reasoning(
 def _classify_premises(
     probe: Probe, cases: pl.DataFrame, tests: pl.DataFrame, answers: Answers, switches: Switches
 ) -> dict[str, pl.DataFrame]:
-    """The classes of a probe's premises by kind of template, as far as they can be told. `tests`:
-    ranks of the tests of P2; `answers`: metrics of memorizing, as the switches read them."""
+    """Return the classes of a probe's premises by kind of template, where they can be determined.
+    `tests`: ranks of the tests of P2; `answers`: metrics of memorizing under the switches."""
     seconds = reasoning.reciprocal(tests, ["item", "kind", "pair"], switches.ties)
     premises = {}
     for kind in ("manual", "soft"):
-        # the memorizing answers at m, mean with the template kind in use; ranked ones stand last,
-        # so that they count where there are scored ones, too
+        # the memorizing answers with multiple masks and mean pooling, for this kind of template;
+        # ranked ones come last, so that they take precedence over scored ones
         memorized = [
             per_item.in_fixed(values).filter(role="test")
             for other, values in sorted(answers.items(), key=lambda pair: not is_scored(pair[0]))
             if (other.model, other.benchmark) == (probe.model, probe.benchmark)
             and (other.prompt == "soft") == (kind == "soft")
         ]
-        # of the best gold, or the mean of all, by which halves part ties
+        # rank of the best gold, or mean rank of all golds, which breaks ties of the halves
         rule = "threshold" if switches.premise == "threshold" else "halves"
         rank = 100 / pl.col("MRR" if rule == "threshold" else "MRRa").clip(lower_bound=1e-9)
         firsts = [f.select("item", MRR=pl.col("MRR") / 100, rank=rank) for f in memorized]
         is_known = any(first.height for first in firsts)
-        # a causal model is not asked for what it has memorized: P1 is neither implicit nor not
-        # given
+        # a causal model is not asked what it has memorized: P1 is neither implicit nor not given
         first = pl.concat(firsts) if is_known else seconds.select("item", "MRR", "rank").clear()
         second = seconds.filter(kind=kind).group_by("item").agg(ordered_mean(["MRR", "rank"]))
         if (is_known or probe.kind == "causal") and second.height:
@@ -282,8 +281,8 @@ def estimate_choices(
     folders: Folders = MappingProxyType({}),
     facts: pl.DataFrame | None = None,
 ) -> Iterator[Number]:
-    """Every number of multiple choice; `files`: CHOICES, CHOSEN of each probe; `facts`: TRAINED_ON,
-    of which the folder of the probe's benchmark has the statements."""
+    """Yield every number of multiple choice; `files`: CHOICES, CHOSEN of each probe; `facts`:
+    TRAINED_ON, whose statements are in the folder of the probe's benchmark."""
     for probe, paths in files.items():
         items, picked = _read_choices(*paths)
         yield from choices.score_choices(probe, items, picked, given, split)
@@ -295,7 +294,7 @@ def estimate_choices(
 
 
 def examples(top: Mapping[Probe, pl.DataFrame], folders: Folders) -> list[dict[str, object]]:
-    """Rows of Table 7: prompt, five best candidates, golds. `top`: the TOPS of each probe."""
+    """Return rows of Table 7: prompt, top five candidates, golds. `top`: the TOPS of each probe."""
     rows: list[dict[str, object]] = []
     for probe, frame in top.items():
         items, options, prompts = questions(folders[probe.benchmark])

@@ -1,6 +1,5 @@
-"""OntoProbe's numbers of memorizing: Table 1, Appendix C.2, Table 4, Figures 5 to 7; beside them
-groups of items, and soft prompts over seeds. Per cent.
-"""
+"""OntoProbe's numbers of memorizing, in per cent: Table 1, Appendix C.2, Table 4, Figures 5 to 7;
+also groups of items, and soft prompts over seeds."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -19,34 +18,34 @@ from kgprobe.tables.ontoprobe import values as per_item
 from kgprobe.tables.ontoprobe.values import CONFIGURATION, MEAN, METRICS, OTHERS
 from kgprobe.tables.results import Number
 
-#: what each probe answered: metrics per item and configuration
+#: answers of each probe: metrics per item and configuration
 Answers = Mapping[Probe, pl.DataFrame]
 #: benchmark -> (ITEMS, CANDIDATES)
 Sets = Mapping[str, tuple[pl.DataFrame, pl.DataFrame]]
-#: metrics of which an item has all or nothing
+#: metrics that are hit rates: 0 or 100 per item, apart from ties
 HIT_RATES = ("R@1", "R@5")
 EVERY = (*METRICS, *OTHERS)
-#: whose averages stand beside ours in Figures 5 to 7
+#: the paper's models, whose averages are given next to ours in Figures 5 to 7
 PAPERS = "the paper's six models"
-#: what Figures 5, 6 and 7 compare -> its values
+#: dimensions compared in Figures 5, 6 and 7 -> values
 COMPARED = {"masks": ("multiple", "single"), "pooling": ("first", "max", "mean"),
             "loss": ("BCE", "NLL")}  # fmt: skip
 WEIGHTINGS = ("configurations", "tasks and models")
 
 
 def as_published(value: float | None, where: str) -> dict[str, object]:
-    """A figure of the paper, where there is one, and where it stands."""
+    """Return a figure of the paper, if there is one, and its location."""
     return results.as_published(value, f"Wu et al. 2023, {where}")
 
 
 def is_printed(probe: Probe) -> bool:
-    """Whether the paper may have the same model on the same rows (names are the hub's)."""
+    """Return whether the paper may have the same model on the same rows (names are the hub's)."""
     return probe.source.startswith("hub:") and probe.benchmark == "onto_released"
 
 
 def means(base: Number, rows: pl.DataFrame, metrics: Sequence[str], seed: int) -> Iterator[Number]:
-    """The mean of every metric over items, with its interval: Wilson's for HIT_RATES, else of the
-    bootstrap, paired over configurations, since all have the same items."""
+    """Yield the mean of every metric over items, with its interval: Wilson's for HIT_RATES, else
+    the bootstrap's, paired over configurations, since all have the same items."""
     rows = rows.sort("item")
     for metric in metrics if rows.height else ():
         each = rows.select(pl.col(metric) / 100)
@@ -57,7 +56,7 @@ def means(base: Number, rows: pl.DataFrame, metrics: Sequence[str], seed: int) -
 
 
 def sizes(sets: Sets, given: pl.DataFrame) -> Iterator[Number]:
-    """Table 1: rows of train, dev, test and distinct test rows, and the candidates of each row."""
+    """Yield Table 1: numbers of rows in train, dev, test and distinct test, and of candidates."""
     known = {row["task"]: row for row in given.iter_rows(named=True)}
     for benchmark, (items, candidates) in sets.items():
         rows = per_item.of_items(items)
@@ -75,9 +74,9 @@ def sizes(sets: Sets, given: pl.DataFrame) -> Iterator[Number]:
 def memorizing(
     probe: Probe, values: pl.DataFrame, given: Mapping[str, pl.DataFrame], tp_rows: str, seed: int
 ) -> Iterator[Number]:
-    """Every configuration (C.2), and of those Table 4: chosen and fixed, where soft prompts are the
-    mean over their seeds, and the oracle, the maximum of every metric on the test rows. The paper's
-    Table 4 holds such maxima, so its values stand beside the oracle alone."""
+    """Yield every configuration (C.2), and from these Table 4: chosen and fixed, with soft prompts
+    averaged over seeds, and the oracle, the maximum of every metric on the test rows. The paper's
+    Table 4 has such maxima, so its values are compared only with the oracle."""
     whole, model = per_item.over_seeds(values), probe.model if is_printed(probe) else ""
     picked, cells = per_item.choose(whole), _configurations(given["configurations"], model)
     kind = "soft" if probe.prompt == "soft" else "manual"
@@ -109,14 +108,14 @@ def memorizing(
 
 
 def _setting(configuration: Sequence[object]) -> dict[str, str | int]:
-    """What is set in a configuration; loss and seed of soft prompts alone."""
+    """Return the settings of a configuration; loss and seed only for soft prompts."""
     names = CONFIGURATION if configuration[3] else CONFIGURATION[:3]
     return dict(zip(names, map(str, configuration), strict=False))
 
 
 def _configurations(given: pl.DataFrame, model: str) -> dict[tuple[str, ...], dict[str, float]]:
-    """Appendix C.2, which calls m1 manual1, and a single template manual: (task, configuration
-    without seed) -> its row."""
+    """Return Appendix C.2 as (task, configuration without seed) -> its row. The appendix calls m1
+    manual1, and a single template manual."""
     template = pl.col("template").str.replace("manual$", "manual1").str.replace("manual", "m")
     masks = pl.col("masks").replace({"multiple": "multi"})
     rows = given.filter(model=model).with_columns(template, masks, pl.col("loss").fill_null(""))
@@ -125,15 +124,15 @@ def _configurations(given: pl.DataFrame, model: str) -> dict[tuple[str, ...], di
 
 
 def _table4(given: pl.DataFrame) -> dict[tuple[str, str], float]:
-    """(task, metric) -> the printed value."""
+    """Return (task, metric) -> the printed value."""
     return {(task, m): v for task, m, v in given.select("task", "metric", "value").rows()}
 
 
 def _over_seeds(
     base: Number, by: Mapping[tuple[object, ...], Mapping[str, Number]]
 ) -> Iterator[Number]:
-    """Mean over the seeds of soft prompts with Student's interval, and their standard deviation; n
-    counts seeds."""
+    """Yield means over the seeds of soft prompts with Student's interval, and their standard
+    deviation; n counts seeds."""
     for key in dict.fromkeys(c[:-1] for c in by):
         of = base.but(setting={**_setting((*key, "mean")), "weighting": "seeds"})
         for m in METRICS:
@@ -146,9 +145,9 @@ def _over_seeds(
 def groups(
     probe: Probe, values: pl.DataFrame, tp_rows: str, seed: int, select: str = "dev"
 ) -> Iterator[Number]:
-    """The chosen configuration by depth, golds, tokens of the finest gold, popularity, and without
-    the items whose gold stands inside the subject (leaks); as a whole where the test rows choose
-    the configuration (`select` oracle), as the setting then says."""
+    """Yield the chosen configuration by depth, golds, tokens of the most specific gold, popularity,
+    and without items whose gold is part of the subject (leaks); also over all items if the test
+    rows choose the configuration (`select` oracle), which the setting then states."""
     values = per_item.over_seeds(values)
     choice = "chosen" if select == "dev" else "chosen on test"
     for task, configuration in sorted(per_item.choose(values, select).items()):
@@ -178,8 +177,8 @@ def _subsets(rows: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
 def baselines(
     sets: Sets, given: pl.DataFrame, tp_rows: str, seed: int, recall: str = "hit"
 ) -> Iterator[Number]:
-    """The frequency baseline of every benchmark, what a random order of all candidates reaches, and
-    the highest MRRa that its items allow; `recall` as in values.metrics. The interval of MRR holds
+    """Yield the frequency baseline of every benchmark, the result of a random order of candidates,
+    and the highest possible MRRa; `recall` as in values.metrics. Intervals of MRR and MRRa contain
     95 % of the random orders of the candidates that were not counted."""
     known = _table4(given.filter(model="frequency-baseline"))
     for benchmark, (items, candidates) in sets.items():
@@ -208,8 +207,8 @@ def baselines(
 
 
 def _train_golds(sets: Sets, benchmark: str, task: str) -> list[list[int]]:
-    """Golds of the training rows in file order, as indices of the benchmark's own candidates. A
-    part without training rows has those of the whole set that are among its candidates."""
+    """Return golds of the training rows in file order, as indices of the benchmark's candidates. A
+    subset without training rows uses those of the full set that are among its candidates."""
     whole = benchmark.removesuffix("_lite")
     for name in (benchmark, whole) if whole in sets else (benchmark,):
         rows = sets[name][0].filter(relation=task, role="train").sort("row")["answers"].to_list()
@@ -221,22 +220,22 @@ def _train_golds(sets: Sets, benchmark: str, task: str) -> list[list[int]]:
 
 
 def _candidate_indices(items: pl.DataFrame, candidates: pl.DataFrame, task: str) -> dict[str, int]:
-    """Label -> index of the candidates that a task's rows rank."""
+    """Return label -> index of the candidates that a task's rows rank."""
     name = items.filter(relation=task)["candidates"][0]
     return dict(candidates.filter(set=name).select("label", "index").rows())
 
 
 def averages(rows: pl.DataFrame, by: str, weighting: str) -> pl.DataFrame:
-    """Mean of METRICS per value of `by`, over what weighs the same (`_units`) among rows of
-    configurations (task, model, ..., METRICS), and how many these are (`rows`)."""
+    """Return the mean of METRICS per value of `by`, over equally weighted units (`_weighed_alike`)
+    of rows of configurations (task, model, ..., METRICS), and the number of these rows (`rows`)."""
     count = rows.filter(pl.col(by).fill_null("") != "").group_by(by).agg(pl.len().alias("rows"))
     means = _weighed_alike(rows, by, weighting).group_by(by).agg(ordered_mean(METRICS))
     return means.join(count, on=by).sort(by)
 
 
 def _weighed_alike(rows: pl.DataFrame, by: str, weighting: str) -> pl.DataFrame:
-    """What weighs the same in an average: the configurations, or the pairs of task and model. A
-    missing MRRa is the MRR (one gold)."""
+    """Return the equally weighted units of an average: the configurations, or the pairs of task and
+    model. A missing MRRa is the MRR (one gold)."""
     rows = rows.with_columns(pl.col("MRRa").fill_null(pl.col("MRR")))
     rows = rows.filter(pl.col(by).fill_null("") != "")
     if weighting == WEIGHTINGS[0]:
@@ -246,8 +245,8 @@ def _weighed_alike(rows: pl.DataFrame, by: str, weighting: str) -> pl.DataFrame:
 
 
 def _select_ranked(answers: Answers, tp_rows: str) -> pl.DataFrame:
-    """Test rows of all configurations that were ranked, with who was asked, masks as Figure 5 names
-    them; soft prompts count once, as the mean over seeds."""
+    """Return test rows of all ranked configurations with the dimensions of their probes, and masks
+    as named in Figure 5; soft prompts count once, as the mean over seeds."""
     subsets = []
     for probe, values in answers.items():
         rows = per_item.over_seeds(values.filter(pl.col("masks") != "sentence"))
@@ -259,9 +258,9 @@ def _select_ranked(answers: Answers, tp_rows: str) -> pl.DataFrame:
 def compare_configurations(
     answers: Answers, given: pl.DataFrame, tp_rows: str, seed: int
 ) -> Iterator[Number]:
-    """Figures 5 to 7: averages over the configurations that were ranked here, with intervals over
-    what weighs the same, and over those of the paper's models, recomputed from C.2, which are
-    published figures of ours only where models and benchmark are the same. n: configurations."""
+    """Yield Figures 5 to 7: averages over the configurations ranked here, with intervals over
+    equally weighted units, and over those of the paper's models, recomputed from C.2, which are
+    published figures of ours only if models and benchmark are the same. n: configurations."""
     who = ["benchmark", "model", "prompt", "method"]
     means = _select_ranked(answers, tp_rows).group_by("task", *CONFIGURATION, *who)
     ours = means.agg(ordered_mean(METRICS)).select("task", *CONFIGURATION, *METRICS, *who)

@@ -1,7 +1,7 @@
 """OntoProbe's reasoning: premises classified, nine settings, Figures 2, 3, 4 and 8 (sec. 3.2, 5).
 
 Rows of a rule are scored once per prompt form (premises written or left out); whether a premise
-that is left out is implicit or absent is a filter on rows.
+that is left out is implicit or not given is a filter on rows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,22 +17,22 @@ from kgprobe.tables.answers import Probe
 from kgprobe.tables.ontoprobe import values as per_item
 from kgprobe.tables.results import Number
 
-#: a premise is explicit, or, where it is left out, memorized (implicit) or not given
+#: a premise is explicit, or, if left out, memorized (implicit) or not given
 SETTINGS = ("EX", "IM", "NO")
 RULES = ("rdfs2", "rdfs3", "rdfs5", "rdfs7", "rdfs9", "rdfs11")
 PREMISES = [f"P1 {a}, P2 {b}" for a in SETTINGS for b in SETTINGS]
 WEIGHTINGS = ("rows", "schemes, rules and models")
-#: what rows are drawn within, and what is averaged apart
+#: strata of the bootstrap, and columns that are averaged separately
 STRATUM = pl.concat_str("benchmark", "rule", separator="/")
 COLUMN = pl.concat_str("model", "scheme", separator="/")
-#: rows that have one mean, which weighs as a whole
+#: rows with one mean, which has a single weight
 KEYS = ["benchmark", "rule", "model", "scheme"]
 
 
 def split_by_rank(ranked: pl.DataFrame, rule: str = "halves") -> pl.DataFrame:
-    """item and `known` of rows (item, rule, MRR, rank, row): the first floor(n/2) of a rule by
-    reciprocal rank are memorized (1), the last floor(n/2) are not (0); ties fall to the mean gold
-    rank, then to the row. `threshold`: memorized when the best gold, whose rank it then is, is
+    """Return item and `known` of rows (item, rule, MRR, rank, row): the first floor(n/2) of a rule
+    by reciprocal rank are memorized (1), the last floor(n/2) are not (0); ties are broken by mean
+    gold rank, then by row. `threshold`: memorized if the best gold (`rank` is then its rank) is
     among the first five."""
     if rule == "threshold":
         return ranked.select("item", known=(pl.col("rank") <= 5).cast(pl.Int32))
@@ -48,10 +48,11 @@ def classify(
     rule: str = "halves",
     skip_missing: bool = False,
 ) -> pl.DataFrame:
-    """item, rule and the classes of its premises (`halves` of test rows, else null) of `cases`, the
-    reasoning ITEMS. `first`: item, MRR, rank of the memorizing items at m/mean with the template
-    kind in use; `second`: those of the tests of P2, means over the pairs of pseudowords. As
-    released (`skip_missing`) rows whose subject is no candidate are not classified by P2."""
+    """Return item, rule and the classes of its premises (by `rule` over test rows, else null) of
+    `cases`, the reasoning ITEMS. `first`: item, MRR, rank of the memorizing items at m/mean with
+    the template kind in use; `second`: those of the tests of P2, means over the pairs of
+    pseudowords. With `skip_missing` (as released), rows whose subject is not a candidate are not
+    classified by P2."""
     source, lacks = (pl.col("meta").str.json_path_match(f"$.{k}") for k in ("p1_item", "missing"))
     result = cases.select("item", rule="relation")
     rows = cases.filter(role="test").select("item", "row", "meta", rule="relation")
@@ -67,7 +68,7 @@ def classify(
 
 
 def reciprocal(ranks: pl.DataFrame, key: Sequence[str], ties: str = "expectation") -> pl.DataFrame:
-    """`key`, MRR (0 to 1) and mean gold rank of rank ranges, one row per key; `ties` as in
+    """Return `key`, MRR (0 to 1) and mean gold rank of rank ranges, one row per key; `ties` as in
     values.metrics."""
     heads, items = per_item.read_ties(ranks, key, ties)
     values = {"MRR": pl.Series(items.mrr), "rank": pl.Series(1.0 / items.mrra)}
@@ -75,7 +76,7 @@ def reciprocal(ranks: pl.DataFrame, key: Sequence[str], ties: str = "expectation
 
 
 def judge(ranks: pl.DataFrame, ties: str = "expectation") -> pl.DataFrame:
-    """What JUDGED has of REASON_RANKS: rows by prompt form and pseudowords; `premise` says which
+    """Convert REASON_RANKS to JUDGED: rows by prompt form and pseudowords; `premise` states which
     premises are written (EX) and which are left out."""
     heads, items = per_item.read_ties(ranks, ["item", "scheme", "p1", "p2", "pair"], ties)
     one, two = (pl.when(p).then(pl.lit("EX")).otherwise(pl.lit("out")) for p in ("p1", "p2"))
@@ -89,11 +90,11 @@ def judge(ranks: pl.DataFrame, ties: str = "expectation") -> pl.DataFrame:
 def settings(
     answers: pl.DataFrame, premises: Mapping[str, pl.DataFrame], drop_middle: bool = False
 ) -> pl.DataFrame:
-    """rule, scheme, premise (one of PREMISES), item, MRR: every row in each setting it belongs to.
+    """Return rule, scheme, premise (one of PREMISES), item, MRR: every row in each of its settings.
 
     `answers` has item, scheme, p1, p2 (whether written), pair, MRR; `premises` are those of
-    `classify` by the kind of P1's template (manual, soft). As released (`drop_middle`) the row
-    between the halves of P1 is missing from explicit premises, too.
+    `classify` by the kind of P1's template (manual, soft). With `drop_middle` (as released) the
+    middle row of P1's median split is also missing from explicit premises.
     """
     means = answers.group_by("item", "scheme", "p1", "p2").agg(ordered_mean("MRR"))
     kept = pl.concat(
@@ -115,8 +116,8 @@ def settings(
 
 
 def estimate_rules(settled: Mapping[Probe, pl.DataFrame], seed: int) -> Iterator[Number]:
-    """Figures 2 and 8 (model and rule), 3 (all) and 4 (schemes, of all and of each model): MRR, 0
-    to 1, by setting. `settled`: `settings` of each probe; an empty setting is left out, never 0."""
+    """Yield Figures 2 and 8 (model and rule), 3 (all) and 4 (schemes, of all and each model): MRR,
+    0 to 1, by setting. `settled`: each probe's `settings`; empty ones are left out, never 0."""
     frames = {
         probe: frame.with_columns(model=pl.lit(probe.model), benchmark=pl.lit(probe.benchmark))
         for probe, frame in settled.items()
@@ -135,8 +136,8 @@ def estimate_rules(settled: Mapping[Probe, pl.DataFrame], seed: int) -> Iterator
 
 
 def _weights(rows: pl.DataFrame, unit: list[str]) -> pl.DataFrame:
-    """benchmark, rule, model, scheme and what the mean over their rows weighs in an average over
-    `unit` by each of WEIGHTINGS: by their rows, or all the same; schemes share their unit's."""
+    """Return benchmark, rule, model, scheme and the weight of their mean in an average over `unit`,
+    by each of WEIGHTINGS: by rows, or equal; schemes share the weight of their unit."""
     sizes = rows.group_by(KEYS, maintain_order=True).len("size")
     alike = pl.len().over(unit)
     return sizes.with_columns(
@@ -146,9 +147,9 @@ def _weights(rows: pl.DataFrame, unit: list[str]) -> pl.DataFrame:
 
 
 def _estimate(base: Number, rows: pl.DataFrame, unit: list[str], seed: int) -> Iterator[Number]:
-    """MRR of one setting: a mean over units, which are means over their schemes' means over rows;
-    units weigh the same, or by their rows. Resampled are the rows of each rule, each with all that
-    models and schemes made of it; n counts a row once that several schemes or models ask."""
+    """Yield MRR of one setting: a mean over units, which are means over their schemes' means over
+    rows; units weigh the same, or by rows. The rows of each rule are resampled, each with results
+    of all models and schemes; n counts a row once even if several schemes or models ask it."""
     sized = rows.join(_weights(rows, unit), on=KEYS, maintain_order="left").select(
         "item", "MRR", *WEIGHTINGS, part=STRATUM, column=COLUMN
     )
@@ -156,7 +157,7 @@ def _estimate(base: Number, rows: pl.DataFrame, unit: list[str], seed: int) -> I
     columns = sized.select("column").unique().sort("column").with_row_index("to")
     placed = sized.join(drawn_items, on=["part", "item"]).join(columns, on="column")
     n, to = drawn_items.height, placed["to"].to_numpy()
-    # MRR of each row by scheme and model, and whether these asked it
+    # MRR of each row by scheme and model, and whether they asked it
     grids = np.zeros((2, n, columns.height))
     grids[0, placed["at"].to_numpy(), to] = placed["MRR"].to_numpy()
     grids[1, placed["at"].to_numpy(), to] = 1.0

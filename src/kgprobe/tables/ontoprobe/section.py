@@ -1,5 +1,5 @@
 """OntoProbe's section of the report: its views of RESULTS in the paper's order, its figures, and
-what each point is on which paper and code disagree."""
+every point on which paper and code disagree."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -34,7 +34,7 @@ CHOICES = (
     "be parsed is wrong and also counted separately."
 )
 
-#: what a switch of each stage needs to be seen
+#: where a switch of each stage takes effect
 EFFECTS = {
     "questions": "in the questions",
     "answers": "in the models' answers",
@@ -50,8 +50,8 @@ def section(
     switches: Switches,
     models: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> Section:
-    """The section from OntoProbe's RESULTS. Of the switches `select` says which Table 4 stands
-    first, `average` which averages the figures show; `models`: by name."""
+    """Build the section from OntoProbe's RESULTS. The switch `select` determines which Table 4
+    comes first, `average` which averages the figures show; `models`: by name."""
 
     def fill_views(*chosen: View) -> list[Grid]:
         return filled_in(grid.of_view(view, results) for view in chosen)
@@ -91,14 +91,14 @@ def section(
 
 
 def write_texts(results: pl.DataFrame, folder: Path) -> None:
-    """Every view that holds something as tab-separated text beside the RESULTS, four decimals."""
+    """Write every nonempty view as tab-separated text next to the RESULTS, with four decimals."""
     every = [*views.ALL, *map(views.table4, views.CHOICES)]
     held = [replace(view, usual=4, digits={}) for view in every if view.of(results).rows]
     write_all(held, results, folder)
 
 
 def points(values: Switches) -> list[dict[str, object]]:
-    """Every switch with its value in each mode and here; "assumed": the paper is silent."""
+    """Return every switch with its value in each mode and here; "assumed": not in the paper."""
     rows: list[dict[str, object]] = []
     for key, switch in sorted(SWITCHES.items(), key=lambda pair: (pair[1].point or 99, pair[0])):
         modes = {mode: str(getattr(switch, mode)) for mode in MODES}

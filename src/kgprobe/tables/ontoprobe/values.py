@@ -1,4 +1,4 @@
-"""Metrics of OntoProbe's memorizing tasks per item and configuration, out of ranks or scores.
+"""Metrics of OntoProbe's memorizing tasks per item and configuration, from ranks or scores.
 
 A configuration is (template, masks, pooling, loss, seed): manual templates are m1, m2, m3, trained
 ones soft; options scored as sentences have masks `sentence` and their aggregation as pooling. Soft
@@ -19,22 +19,22 @@ from kgprobe.tables.answers import check_answers
 
 CONFIGURATION = ("template", "masks", "pooling", "loss", "seed")
 METRICS = ("R@1", "R@5", "MRRa", "MRR")
-#: metrics beside the paper's
+#: metrics in addition to the paper's
 OTHERS = ("recall@5", "MRR, other golds left out", "MRRa, share of its ceiling")
 #: aggregations of a sentence's log-likelihood; the first is the default
 AGGREGATIONS = ("answer_mean", "sum")
 #: in place of a seed: the mean over all seeds
 MEAN = -1
-#: how ties are read (switch `ties`): in random order, at the mean of the range, or in the order of
-#: the candidates, fewer tokens first, which stands in for the released one, an unstable sort; under
-#: the last two a hit is all or nothing
+#: treatment of ties (switch `ties`): random order, mean of the range, or order of the candidates,
+#: fewer tokens first, which replaces the released, unstable sort; under the last two a hit is
+#: binary
 TIES = ("expectation", "mean_rank", "index_order")
 #: a gold's index, its rank range, its rank in the released order, its number of tokens
 RANGES = ("gold", "best", "worst", "in_order", "tokens")
 
 
 def of_items(items: pl.DataFrame) -> pl.DataFrame:
-    """ITEMS with their number of golds, the index of the finest one, and what `meta` says."""
+    """Return ITEMS with their number of golds, the most specific one's index, and `meta`."""
     names = ("depth", "leak", "repeat", "popularity", "label")
     meta = {name: pl.col("meta").str.json_path_match(f"$.{name}") for name in names}
     return items.select(
@@ -53,7 +53,7 @@ def of_items(items: pl.DataFrame) -> pl.DataFrame:
 
 
 def from_ranks(ranks: pl.DataFrame) -> pl.DataFrame:
-    """RANKS (or the soft prompts' ranks, with loss and seed) with configurations as columns."""
+    """Add configurations as columns to RANKS (or to soft prompts' ranks, with loss and seed)."""
     if "loss" in ranks.columns:
         named = ranks.with_columns(template=pl.lit("soft"), loss=pl.col("loss").str.to_uppercase())
     else:
@@ -62,7 +62,7 @@ def from_ranks(ranks: pl.DataFrame) -> pl.DataFrame:
 
 
 def from_scores(scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
-    """Ranks (as `from_ranks`) from SCORES of all options, under every one of AGGREGATIONS."""
+    """Compute ranks (as `from_ranks`) from SCORES of all options, under each of AGGREGATIONS."""
     check_answers(scores, "answer_mean")
     golds = items.select("item", gold="answers").explode("gold")
     parts, by = [], ["item", "template"]
@@ -88,10 +88,10 @@ def from_scores(scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
 def metrics(
     ranges: pl.DataFrame, items: pl.DataFrame, ties: str = "expectation", recall: str = "hit"
 ) -> pl.DataFrame:
-    """One row per item and configuration with METRICS and OTHERS in per cent, `best` and `worst`,
-    the rank range of the best placed gold, and `tokens`, those of the finest; `items` as `of_items`
-    gives it. `recall`: R@K is whether a gold is among the first K (hit), or the part of the golds
-    that are."""
+    """Return one row per item and configuration with METRICS and OTHERS in per cent, `best` and
+    `worst`, the rank range of the best ranked gold, and `tokens`, those of the most specific one;
+    `items`: from `of_items`. `recall`: R@K is whether a gold is among the first K (hit), or the
+    proportion of golds that are (share)."""
     if ties not in TIES or recall not in ("hit", "share"):
         raise ValueError(f"ties {ties!r}, recall {recall!r}; valid: {', '.join(TIES)}; hit, share")
     key = ["item", *CONFIGURATION]
@@ -110,8 +110,8 @@ def metrics(
 def read_ties(
     ranks: pl.DataFrame, key: Sequence[str], ties: str
 ) -> tuple[pl.DataFrame, cloze.Items]:
-    """The first row of every `key` of rank ranges, sorted, and the metrics of the golds that it
-    has, under a switch `ties` (see `metrics`)."""
+    """Return the first row of every `key` of rank ranges, sorted, and the metrics of its golds
+    under a switch `ties` (see `metrics`)."""
     rows = ranks.sort([*key, "in_order" if ties == "index_order" else "best"])
     heads = rows.with_row_index("_at").unique(list(key), keep="first", maintain_order=True)
     starts = heads["_at"].to_numpy().astype(np.int64)
@@ -124,8 +124,7 @@ def read_ties(
 
 
 def over_seeds(values: pl.DataFrame) -> pl.DataFrame:
-    """`values` with the mean over seeds (seed MEAN) in place of the seeds of every configuration
-    that has several."""
+    """Replace the seeds of every configuration that has several by their mean (seed MEAN)."""
     key = ["item", *(n for n in CONFIGURATION if n != "seed")]
     seeds = pl.col("seed").n_unique().over(*key[1:], "task")
     several = values.filter(seeds > 1)
@@ -140,9 +139,9 @@ def over_seeds(values: pl.DataFrame) -> pl.DataFrame:
 
 
 def choose(values: pl.DataFrame, select: str = "dev") -> dict[str, tuple[object, ...]]:
-    """Per task the configuration that is best on the rows for choosing (role dev; under `select`
-    oracle the test rows, which are not read otherwise): by MRRa, MRR, R@5, multiple masks before a
-    single one, mean before first before max, lower template, BCE before NLL."""
+    """Return per task the configuration that is best on the selection rows (role dev; the test rows
+    only under `select` oracle): by MRRa, MRR, R@5, multiple masks before a single one, mean before
+    first before max, lower template, BCE before NLL."""
     dev = values.filter(role="dev" if select == "dev" else "test")
     means = dev.group_by("task", *CONFIGURATION).agg(ordered_mean(["MRRa", "MRR", "R@5"]).round(9))
     poolings = {"mean": 0, "answer_mean": 0, "first": 1, "max": 2}
@@ -157,7 +156,7 @@ def choose(values: pl.DataFrame, select: str = "dev") -> dict[str, tuple[object,
 
 
 def fixed(values: pl.DataFrame, task: str) -> tuple[object, ...] | None:
-    """The configuration laid down beforehand: m/mean, last template (or soft with BCE, seed 0)."""
+    """Return the configuration fixed in advance: m/mean, last template (soft: BCE, seed 0)."""
     chosen = values.filter(
         pl.col("masks").is_in(["multi", "sentence"]),
         pl.col("pooling").is_in(["mean", AGGREGATIONS[0]]),
@@ -169,25 +168,25 @@ def fixed(values: pl.DataFrame, task: str) -> tuple[object, ...] | None:
 
 
 def of_configuration(values: pl.DataFrame, chosen: tuple[object, ...]) -> pl.DataFrame:
-    """The rows of one configuration."""
+    """Select the rows of one configuration."""
     return values.filter(**dict(zip(CONFIGURATION, chosen, strict=True)))
 
 
 def in_fixed(values: pl.DataFrame) -> pl.DataFrame:
-    """The rows of every task in its `fixed` configuration; tasks without one have none."""
+    """Select the rows of every task in its `fixed` configuration; tasks without one have none."""
     chosen = {task: fixed(values, task) for task in TASKS}
     parts = [of_configuration(values.filter(task=t), c) for t, c in chosen.items() if c]
     return pl.concat(parts) if parts else values.clear()
 
 
 def select_test_rows(values: pl.DataFrame, tp_rows: str = "distinct") -> pl.DataFrame:
-    """The test rows; `tp_rows` distinct leaves out repeated rows."""
+    """Select the test rows; with `tp_rows` distinct, without repeated rows."""
     test = values.filter(role="test")
     return test if tp_rows == "all" else test.filter(~pl.col("repeat"))
 
 
 def published(folder: Path) -> Mapping[str, pl.DataFrame]:
-    """The printed tables of the paper: configurations (C.2), memorizing (Table 4), and others."""
+    """Read the paper's printed tables: configurations (C.2), memorizing (Table 4), and others."""
     names = ("configurations", "memorizing", "choice", "reasoning", "sizes")
     texts = ("task", "model", "template", "masks", "pooling", "loss", "metric")
     schema: dict[str, type[pl.DataType]] = dict.fromkeys(texts, pl.String)

@@ -1,4 +1,4 @@
-"""OntoProbe's printed tables: which of its numbers stand where (Wu et al. 2023)."""
+"""Definitions of OntoProbe's printed tables (Wu et al. 2023): numbers, rows and columns."""
 
 from dataclasses import replace
 
@@ -16,15 +16,15 @@ from kgprobe.tables.ontoprobe.values import METRICS, OTHERS
 from kgprobe.tables.report import validity
 from kgprobe.tables.views import PLAIN, View
 
-#: no number is a baseline, or a difference from one, where a table does not say so
+#: exclude baselines and differences unless a table includes them explicitly
 PAPER = {"paper": ["ontoprobe"], "without": [""], "instead": [""]}
 HEADS = {"group": "task", "prompt": "template", "slice": "items"}
-#: the template says soft; of the manual ones the method is named that scores sentences
+#: the template column already shows soft; of manual ones, only sentence scoring is named
 WORDS = {
     ("prompt", "templates"): "manual", ("slice", ""): "all",
     **{("method", name): "" for name in ("cloze", "soft")},
 }  # fmt: skip
-#: how a configuration was chosen -> words
+#: how a configuration was chosen -> description
 CHOICES = {
     "chosen": "one configuration, chosen on the dev rows",
     "fixed": "the fixed configuration: m, mean, last template (soft: BCE)",
@@ -167,7 +167,7 @@ ABOVE_BASELINES = View(
     words={**WORDS, **baselines.WORDS, ("metric", "R@1"): "R@1, points"},
     caption=f"The fixed configuration: m, mean, last template. {baselines.ARE} {baselines.TESTED}",
 )  # fmt: skip
-#: of candidates that are scored as sentences: accuracy is R@1
+#: for candidates scored as sentences, accuracy is R@1
 REDUCED = [
     replace(
         view, rows=["group", *view.rows], heads=HEADS,
@@ -182,7 +182,7 @@ CONFIDENCE = replace(
             "probability with other golds, so the confidence in tasks with several golds is too "
             f"low. {confidence.VIEW.caption}",
 ).where_also(**PAPER, group=TASKS, aggregation=[SCORED[0], PRIOR])  # fmt: skip
-#: parts of the test rows whose candidates are scored as sentences: accuracy is R@1
+#: subsets of the test rows whose candidates are scored as sentences: accuracy is R@1
 SLICES = [
     replace(view, rows=["group", *view.rows], heads={**HEADS, **view.heads},
             caption=f"R@1 of test rows, candidates scored as sentences. {view.caption}")
@@ -190,7 +190,7 @@ SLICES = [
     for view in (slices.ACCURACY, slices.DIFFERENCES)
 ]  # fmt: skip
 FORMS = tuple(replace(v, heads={**HEADS, **v.heads}).where_also(**PAPER) for v in forms.VIEWS)
-#: every view that is printed as it stands
+#: every view that is printed unchanged
 ALL = (
     SIZES, CONFIGURATIONS, GROUPS, SEEDS, *AVERAGES.values(), CALIBRATION, HELD_OUT,
     REASONING, TABLE5, TABLE6, ANSWERS, FRACTIONS, TEMPLATES, ABOVE_BASELINES, *REDUCED,
@@ -199,8 +199,8 @@ ALL = (
 
 
 def table4(choice: str) -> View:
-    """Table 4 for one way of choosing, beside the frequency baseline; baselines are asked in the
-    fixed configuration."""
+    """Define Table 4 for one choice of configuration, with the frequency baseline; baselines are
+    asked in the fixed configuration."""
     view = TABLE4.where_also(choice=["none", choice])
     view = replace(view, name=f"table4_{choice}", title=f"Table 4: {CHOICES[choice]}")
     if choice != "fixed":

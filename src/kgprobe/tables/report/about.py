@@ -1,4 +1,4 @@
-"""Sections about one thing: a model with what it was asked, a benchmark with who answered."""
+"""Sections about a model with the probes it answered, and about a benchmark with its answers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ Models = Mapping[str, Mapping[str, str]]
 Rows = Sequence[Mapping[str, str]]
 Names = dict[tuple[str, str], Cell]
 HEADS = {"group": "relation or pattern"}
-#: the numbers of a relation or task, by paper: what stands for it
+#: tables of numbers by relation or task, by paper
 PARTS = (
     View(
         "bear", "Accuracy by relation, %",
@@ -41,17 +41,17 @@ WORDS = {("prompt", "templates"): "", ("method", "sentence"): "", ("method", "pr
 
 
 def model_link(name: str) -> str:
-    """The link to a model's section."""
+    """Return the link to a model's section."""
     return f"models.html#model-{slug(name)}"
 
 
 def benchmark_link(paper: str, name: str) -> str:
-    """The link to the section on a benchmark's questions."""
+    """Return the link to the section on a benchmark's questions."""
     return f"{paper}-questions.html#benchmark-{slug(name)}"
 
 
 def link_models(probed: Models) -> Names:
-    """How models stand in the heads of rows, with the page of each."""
+    """Return row headers for models, each with a link to its page."""
     return {
         (of, name): replace(cell, href=model_link(name))
         for (of, name), cell in grid.models(probed).items()
@@ -59,7 +59,7 @@ def link_models(probed: Models) -> Names:
 
 
 def headlines(results: pl.DataFrame, names: Names, **where: Sequence[str]) -> list[Grid]:
-    """The headline's tables as far as they hold such numbers."""
+    """Return the headline's tables restricted to such numbers, if there are any."""
     numbers, grids = headline.principal(results), []
     for view in headline.blocks(results):
         kept = {k: [v for v in view.where.get(k, values) if v in values]
@@ -73,8 +73,7 @@ def headlines(results: pl.DataFrame, names: Names, **where: Sequence[str]) -> li
 def models(
     results: pl.DataFrame, probed: Models, rows: Sequence[Mapping[str, object]], experiments: Rows
 ) -> Iterator[Section]:
-    """A section for each model; `rows`: what was recorded of it, `experiments`: what it was
-    asked."""
+    """Yield a section for each model; `rows`: its record, `experiments`: rows of experiments."""
     for row, (name, given) in zip(rows, probed.items(), strict=True):
         numbers = results.filter(model=name)
         grids = headlines(results, {}, model=[name])
@@ -101,8 +100,8 @@ def benchmarks(
     titles: Mapping[str, str],
     descriptions: Mapping[str, str],
 ) -> Iterator[Section]:
-    """A page for each paper: a section for each benchmark, and for its questions relation by
-    relation; `judged`: JUDGED of the probes of `experiments`; `folders`: of the benchmarks."""
+    """Yield a page for each paper: a section for each benchmark, and for its questions by relation;
+    `judged`: JUDGED of the probes of `experiments`; `folders`: of the benchmarks."""
     for paper in dict.fromkeys(row["paper"] for row in experiments):
         names = dict.fromkeys(row["benchmark"] for row in experiments if row["paper"] == paper)
         parts = [
@@ -128,7 +127,6 @@ def _benchmark(
     titles: Mapping[str, str],
     description: str,
 ) -> list[Section]:
-    """The sections on a benchmark."""
     heads: Names = link_models(probed)
     sections: list[Section] = []
     examples: list[Grid] = []
@@ -153,10 +151,10 @@ def _benchmark(
 
 
 def _licenses(folder: Path) -> str:
-    """Under which licenses the questions of a benchmark stand, each with its source."""
+    """Describe the licenses of a benchmark's questions, each with its source."""
     try:
         sources = origins.of(folder)
-    except (ExportError, OSError):  # a graph of the user's own, or no items
+    except (ExportError, OSError):  # a user-supplied graph, or no items
         return "These questions have the license of the data that they were made from."
     named = " and ".join(f"{s.license} ({s.title})" for s in sources)
     return f"License of the questions: {named}."
@@ -168,7 +166,7 @@ def _places(
     questions: Sequence[said.Question],
     titles: Mapping[str, str],
 ) -> dict[str, Cell]:
-    """Where the questions of each relation stand."""
+    """Return links to the questions of each relation."""
     links, room = {}, Room()
     names = {said.title(one.relation, titles): one.relation for one in questions}
     for section in sections:

@@ -1,5 +1,5 @@
-"""What stands on a page: tables and figures, each with an anchor, its n, its data and how it was
-made. A page that would be long has most of them folded."""
+"""Content blocks of a page: tables and figures, each with an anchor, its n, its data and its
+command. On a long page most of them are collapsed."""
 
 import re
 from dataclasses import dataclass, field
@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from kgprobe.tables.report.grid import Grid
 from kgprobe.tables.report.section import Drawing, Section
 
-#: tables and figures of a page that are open; the others stand behind a line each
+#: number of tables and figures of a page that are expanded; the others are collapsed
 OPEN = 8
-#: letters of the words below a table or figure that are in sight: two lines; notes above them all
+#: visible characters of a caption: two lines; number of visible notes at the top
 IN_SIGHT, NOTES = 200, 2
-#: letters of an anchor: relations have ids of any length, files no names of more than 255 bytes
+#: characters of an anchor: ids of relations have any length, but file names at most 255 bytes
 LONGEST = 150
 
 
@@ -30,7 +30,7 @@ class Block:
 
     @property
     def n(self) -> str:
-        """The items behind its numbers, or how many rows it has."""
+        """The number of items behind its numbers, or the number of its rows."""
         counts = [cell.n for row in self.grid.rows for cell in row if cell.n]
         if not counts:
             rows = len(self.grid.rows)
@@ -41,13 +41,13 @@ class Block:
 
 @dataclass
 class Room:
-    """How many blocks of a page may still be open, and the anchors that it has."""
+    """The number of blocks of a page that may still be expanded, and the anchors it has."""
 
     left: int = OPEN
     anchors: set[str] = field(default_factory=set)
 
     def anchor(self, name: str) -> str:
-        """A name as the one anchor of its kind, short enough for the name of a file."""
+        """Return a unique anchor for a name, short enough for a file name."""
         plain = slug(name)[:LONGEST] or "part"
         unique, number = plain, 1
         while unique in self.anchors:
@@ -58,7 +58,7 @@ class Room:
 
 
 def slug(name: str) -> str:
-    """A name as part of an address; letters of other alphabets stand there by their numbers.
+    """Convert a name to a URL fragment, with code points for letters of other alphabets.
 
     >>> slug("The capital – of [X]"), slug("首都")
     ('the-capital-of-x', 'u9996-u90fd')
@@ -68,12 +68,12 @@ def slug(name: str) -> str:
 
 
 def anchor(part: str, title: str) -> str:
-    """Where a table or figure of a part of a page stands; of the page itself, `part` is ""."""
+    """Return the anchor name of a table or figure in a part of a page; "" is the page itself."""
     return slug(f"{part}-{title}" if part else title)
 
 
 def split_caption(text: str) -> tuple[str, str]:
-    """The sentences of a caption that are in sight, at least the first, and those that are folded.
+    """Split a caption into visible sentences, at least the first, and collapsed ones.
 
     >>> split_caption("Mean over templates.")
     ('Mean over templates.', '')
@@ -86,9 +86,9 @@ def split_caption(text: str) -> tuple[str, str]:
 
 
 def arranged(part: Section, room: Room, name: str = "") -> list[Block]:
-    """The blocks of one part of a page, open as long as there is room: its first table, the
-    figures, the other tables. A table without rows is none. `name`: of a part that is
-    not the page itself."""
+    """Return the blocks of one part of a page, expanded as long as there is room: its first table,
+    the figures, the other tables. Tables without rows are omitted. `name`: for a part that is not
+    the page itself."""
     hidden = {id(grid) for grid in part.folded}
     tables = [
         Block(room.anchor(anchor(name, grid.title)), grid, None, id(grid) in hidden)

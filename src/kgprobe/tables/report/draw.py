@@ -1,8 +1,8 @@
-"""Figures as declared charts (Altair), drawn by the Vega that vl-convert carries: same data, same
-bytes; readable at 390 pixels and without color.
+"""Figures as declarative charts (Altair), rendered by the Vega in vl-convert: the same data gives
+the same bytes; readable at 390 pixels and without color.
 
-Ink, muted ink, grid and surface have colors of their own, so that the report can exchange them for
-those of its theme.
+Ink, muted ink, grid and surface have distinct colors, so that the report can replace them by those
+of its theme.
 """
 
 import itertools
@@ -19,7 +19,7 @@ import vl_convert
 
 from kgprobe.schema import atomic
 
-#: what a figure is
+#: all types of charts
 Chart = (
     alt.Chart
     | alt.LayerChart
@@ -40,18 +40,18 @@ KINDS = {
     for place, name in enumerate(("masked", "causal", "seq2seq", "api"))
 }
 TRAINED_ON, HELD_OUT, PUBLISHED = "#0072b2", "#e69f00", "#9a9a95"
-#: CSS pixels: of a figure of one panel with all its words
+#: width in CSS pixels of a figure with one panel, including labels
 WIDTH = 500
-#: ends of an axis of shares
+#: ends of an axis of proportions
 PER_CENT = (0, 100)
-# the figure as a whole is described in words, and its numbers stand beside it as a table
+# the figure as a whole is described in words, and its numbers are given in a table
 _SILENT = {"aria": False}
 _TEXT = {**_SILENT, "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal",
          "labelColor": INK, "titleColor": INK}  # fmt: skip
 CONFIG: dict[str, Any] = {
     **_SILENT,
     "background": SURFACE,
-    # vl-convert brings the first, the others are as wide: no font of the machine moves a line
+    # vl-convert includes the first, the others have the same widths: local fonts change no layout
     "font": "Liberation Sans, Arial, Helvetica, sans-serif",
     "view": {"stroke": None},
     "axis": {**_TEXT, "grid": False, "gridColor": GRID, "domainColor": MUTED, "tickColor": MUTED,
@@ -67,12 +67,12 @@ CONFIG: dict[str, Any] = {
 
 
 def point(row: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    """What a chart knows of a row of RESULTS: its number, the interval and n."""
+    """Return the data of a point from a row of RESULTS: its number, the interval and n."""
     return {**{name: row[name] for name in ("value", "low", "high", "n") if name in row}, **more}
 
 
 def chart(rows: Iterable[Mapping[str, Any]], *names: str) -> alt.Chart:
-    """A chart of rows with the fields `names`, value, interval and n under the pointer."""
+    """Create a chart of rows with a tooltip of the fields `names`, value, interval and n."""
     numbers = [alt.Tooltip(f"{name}:Q", format=".4~g") for name in ("value", "low", "high")]
     fields = [alt.Tooltip(f"{name}:N") for name in names]
     figure = alt.Chart(alt.InlineData(values=list(rows)))
@@ -80,14 +80,14 @@ def chart(rows: Iterable[Mapping[str, Any]], *names: str) -> alt.Chart:
 
 
 def numbers(channel: Any, title: str | None, ends: Sequence[float] = (), **ticks: Any) -> Any:
-    """What makes a channel (`alt.X`, `alt.Y`) of a field: a scale of numbers between `ends`, or as
-    far as there are any, with lines across the chart."""
+    """Return a constructor of a channel (`alt.X`, `alt.Y`) for a field: a numeric scale between
+    `ends`, or over the data, with grid lines."""
     scale = alt.Scale(domain=list(ends), nice=False) if ends else alt.Scale(zero=False)
     return partial(channel, title=title, scale=scale, axis=alt.Axis(grid=True, **ticks))
 
 
 def intervals(base: alt.Chart, **along: Any) -> alt.Chart:
-    """The intervals of those rows that have one; `x` or `y` makes a channel of a field."""
+    """Draw the intervals of rows that have one; `x` or `y` constructs the channel of a field."""
     ((name, channel),) = along.items()
     bars = base.transform_filter("isValid(datum.low)").mark_rule(color=INK, strokeWidth=1.4)
     layer: alt.Chart = bars.encode(**{name: channel("low:Q"), f"{name}2": "high"})
@@ -95,7 +95,7 @@ def intervals(base: alt.Chart, **along: Any) -> alt.Chart:
 
 
 def lines(base: alt.Chart, y: Any, look: Mapping[str, Any]) -> list[alt.Chart]:
-    """Layers of intervals, lines and points; `look` as `encode_points` makes it."""
+    """Return layers of intervals, lines and points; `look` is from `encode_points`."""
     stroke = look["stroke"]
     joined = base.mark_line(strokeWidth=1.4).encode(y=y("value:Q"), stroke=stroke)
     points = base.mark_point().encode(y=y("value:Q"), **look)
@@ -103,8 +103,8 @@ def lines(base: alt.Chart, y: Any, look: Mapping[str, Any]) -> list[alt.Chart]:
 
 
 def heat(base: alt.Chart, text: Any, top: float, lines: int = 1) -> list[alt.Chart]:
-    """Layers of cells that are the darker the nearer to `top`, and the field `text` in them,
-    of so many lines."""
+    """Return layers of cells, darker the closer to `top`, and the field `text` in them, in `lines`
+    lines."""
     shade = alt.Color("value:Q", scale=alt.Scale(scheme="blues", domain=[0, top]), legend=None)
     dark = f"datum.value > {0.68 * top:g}"
     ink = alt.condition(dark, alt.value("#ffffff"), alt.value("#111111"))
@@ -113,14 +113,14 @@ def heat(base: alt.Chart, text: Any, top: float, lines: int = 1) -> list[alt.Cha
 
 
 def encode(channel: Any, field: str, look: Mapping[str, Any], **legend: Any) -> Any:
-    """A channel (`alt.Color`, `alt.Shape` ...) of a field: what each of its values looks like, in
-    the order of the legend."""
+    """Encode a field by a channel (`alt.Color`, `alt.Shape` ...): the look of each of its values,
+    in the order of the legend."""
     scale = alt.Scale(domain=list(look), range=list(look.values()))
     return channel(f"{field}:N", title=None, scale=scale, legend=alt.Legend(**legend))
 
 
 def encode_points(field: str, looks: Mapping[str, Look], **legend: Any) -> dict[str, Any]:
-    """The channels of points by a field, one legend of all of them."""
+    """Encode a field by the channels of points, with one legend for all of them."""
     return {
         channel.__name__.lower(): encode(
             channel, field, {name: look[place] for name, look in looks.items()}, **legend
@@ -130,7 +130,7 @@ def encode_points(field: str, looks: Mapping[str, Look], **legend: Any) -> dict[
 
 
 def apart(names: Iterable[str]) -> dict[str, Look]:
-    """A color and a shape for each name, as far as there are any."""
+    """Assign a color and a shape to each name; they repeat if there are too few."""
     looks = zip(itertools.cycle(COLORS), itertools.cycle(SHAPES), strict=False)
     return {n: (color, color, shape) for n, (color, shape) in zip(names, looks, strict=False)}
 
@@ -140,10 +140,10 @@ def probes(
     hollow: Collection[str] = (),
     also: Mapping[str, Look] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """`encode_points` by the field `probe`; `kinds`: of every probe, in the legend's order.
+    """Apply `encode_points` to the field `probe`; `kinds`: of every probe, in the legend's order.
 
-    The first of a kind has its kind's color, the others what is free. `hollow`: not filled;
-    `also`: what follows them in the legend.
+    The first of a kind has its kind's color, the others unused ones. `hollow`: not filled; `also`:
+    entries that follow them in the legend.
     """
     used = {KINDS[kind][0] for kind in kinds.values()}
     free = itertools.cycle([one for one in COLORS if one not in used] or COLORS)
@@ -161,8 +161,8 @@ def in_panels(
     height: float,
     small: tuple[int, int],
 ) -> Chart:
-    """Rows by title: one panel that is so high, or, with their titles, small ones of this width and
-    height, three in a line. `layers`: of rows, and of whether their panel is small."""
+    """Draw rows by title: one panel of this height, or several small titled ones of this width and
+    height, three per row. `layers`: a function of rows and of whether their panel is small."""
     if len(panels) == 1:
         (rows,) = panels.values()
         return set_size(*layers(rows, False), height=height)
@@ -175,28 +175,28 @@ def in_panels(
 
 
 def set_size(*layers: alt.Chart, height: float) -> Chart:
-    """Layers in one panel that is so high, as wide as names at its side leave it."""
+    """Layer charts in one panel of this height, as wide as labels at its side allow."""
     fit = alt.AutoSizeParams(type="fit-x", contains="padding")
     return alt.layer(*layers, autosize=fit, width=WIDTH, height=height)
 
 
 def styled(drawn: Chart) -> Chart:
-    """The chart with the fonts and colors of the house."""
+    """Configure the chart with the project's fonts and colors."""
     figure: Chart = drawn.configure(**CONFIG)
     return figure
 
 
 def specification(drawn: Chart) -> dict[str, Any]:
-    """What Vega-Lite draws, in the style of the house."""
+    """Return the Vega-Lite specification of a chart, in the project's style."""
     with alt.data_transformers.enable("default", max_rows=None):
-        # what is drawn is checked when it is composed, and by what draws it
+        # charts are validated when they are composed, and by the renderer
         figure: dict[str, Any] = styled(drawn).to_dict(validate=False)
-    # an address, which pages do without
+    # a URL, which pages do not need
     return {name: part for name, part in figure.items() if name != "$schema"}
 
 
 def svg(figure: dict[str, Any]) -> str:
-    """A specification as SVG text."""
+    """Render a specification as SVG text."""
     return str(vl_convert.vegalite_to_svg(figure, allowed_base_urls=[])) + "\n"
 
 
@@ -209,7 +209,7 @@ def save(figure: dict[str, Any], stem: str | Path) -> Path:
 
 
 def wrap_name(name: str) -> str:
-    """A long name on lines of about twenty signs, broken after hyphens and spaces."""
+    """Break a long name into lines of about twenty characters, after hyphens and spaces."""
     lines = [""]
     for piece in re.findall(r"[^- ]+[- ]*|[- ]+", name):
         if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > 20:

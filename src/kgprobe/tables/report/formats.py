@@ -1,4 +1,4 @@
-"""A table as data: CSV with numbers as they were measured, Markdown and LaTeX as printed."""
+"""Export a table as data: CSV with unrounded numbers, Markdown and LaTeX as printed."""
 
 import csv as commas
 import io
@@ -7,18 +7,17 @@ from collections.abc import Callable, Iterator
 
 from kgprobe.tables.report.grid import Cell, Grid
 
-#: what LaTeX reads as something else
+#: characters with a special meaning in LaTeX
 SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 SPECIAL |= {sign: f"\\{sign}" for sign in "&%$#_{}"}
 SPECIAL |= {"†": r"\dag{}", "✓": r"\checkmark{}", "–": "--"}
-# other signs in LaTeX's own fonts; behind the end of a row, its space and its star
+# LaTeX's own fonts print other characters for these; after a row's end, [ and * are options
 SPECIAL |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
 SPECIAL |= {"[": "{[}", "*": "{*}"}
 
 
 def csv(grid: Grid) -> str:
-    """Comma-separated text; a number's interval, or what else is in small print, and its n stand in
-    columns of their own."""
+    """Format as CSV; a number's interval (or other small print) and n have separate columns."""
     columns = range(len(grid.heads))
     small = {i for i in columns if any(row[i].small for row in grid.rows)}
     counted = {i for i in columns if any(row[i].n for row in grid.rows)}
@@ -42,7 +41,7 @@ def csv(grid: Grid) -> str:
 
 
 def markdown(grid: Grid) -> str:
-    """A table of Markdown under its title."""
+    """Format as a Markdown table under its title."""
     rule = ["--:" if i in grid.numeric else "---" for i in range(len(grid.heads))]
     rows = [[_format_cell(cell) for cell in row] for row in grid.rows]
     body = [f"| {' | '.join(map(_plain, line))} |" for line in (grid.heads, rule, *rows)]
@@ -50,7 +49,7 @@ def markdown(grid: Grid) -> str:
 
 
 def latex(grid: Grid) -> str:
-    """A table of LaTeX with the rules of booktabs, and its caption."""
+    """Format as a LaTeX table with booktabs rules, and its caption."""
     places = "".join("r" if i in grid.numeric else "l" for i in range(len(grid.heads)))
     body = [" & ".join(_tex(_format_cell(cell)) for cell in row) + r" \\" for row in grid.rows]
     return "\n".join(
@@ -85,7 +84,7 @@ def _format_cell(cell: Cell) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text that Markdown shows as it is, on one line."""
+    """Escape a text for Markdown, on one line."""
     return re.sub(r"[\\|*<`]", r"\\\g<0>", " ".join(text.split()))
 
 

@@ -1,4 +1,4 @@
-"""The report, from the files of a run."""
+"""Assemble the report from the files of a run."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
@@ -20,22 +20,22 @@ GRAPHS = (
     "funnel of a benchmark shows what happened to every statement."
 )
 Rows = Sequence[Mapping[str, str]]
-#: What the report prints of each model: columns of its row, then of the record of its answers.
+#: Columns that the report prints of each model, from its row, then from the record of its answers.
 OF_TABLE = "model kind source revision dtype bos note".split()
 OF_RECORD = "parameters bos_resolved variant device weights".split()
 #: Columns that few tables have.
 OF_FEW = "quantized adapter device_map".split()
-#: Loss (nat per token) of sentences and of their words shuffled, fraction of unknown tokens.
+#: Loss (nats per token) of sentences and of their words shuffled, fraction of unknown tokens.
 OF_COMPLETENESS = "plain shuffled unknown".split()
 
 
 def make(run: JobContext, numbers: pl.DataFrame, judged: pl.DataFrame, claims: Section) -> None:
     """Write the pages of a run. `numbers`, `judged`: RESULTS and JUDGED of every paper; `claims`:
-    the section on what they claim.
+    the section on the papers' claims.
 
-    One file of answers may hold several rows of experiments; `configs` are laid over the default
-    configuration; `validity`, if any, has measured numbers of control probes, for those that the
-    run did not ask.
+    One file of answers may contain several rows of experiments; `configs` override the default
+    configuration; `validity`, if any, has measured numbers of control probes that are not part of
+    the run.
     """
     given, params, page = run.input, run.params, Path(run.output.page)
     experiments, configs = params.experiments, params.configs
@@ -84,13 +84,13 @@ def make(run: JobContext, numbers: pl.DataFrame, judged: pl.DataFrame, claims: S
 
 
 def _command(target: str | Path, configs: Sequence[str]) -> str:
-    """What makes a file of the run."""
+    """Return the command that makes a file of the run."""
     given = f" --configfile {' '.join(configs)}" if configs else ""
     return f"snakemake --cores all{given} -- {target}"
 
 
 def _describe_graphs(paths: Sequence[str]) -> Section | None:
-    """The section on own graphs; None without any."""
+    """Build the section on user-supplied graphs; None without any."""
     shown = []
     for path in paths:
         name, rows = Path(path).parent.name, schema.read(path, ALLOWED)
@@ -105,7 +105,7 @@ def _describe_graphs(paths: Sequence[str]) -> Section | None:
 def _models(
     experiments: Rows, models: Mapping[str, Mapping[str, str]], answers: Sequence[str]
 ) -> list[dict[str, object]]:
-    """One row per model that was run, with what was recorded when it first was."""
+    """Return one row per model that was run, with the record of its first answers."""
     rows: dict[str, dict[str, object]] = {}
     wrong = {n.model for n in marks.estimates(experiments, answers) if not n.value}
     for row, path in zip(experiments, answers, strict=True):
@@ -121,7 +121,7 @@ def _models(
 
 
 def _links(folder: Path, paths: Iterable[str]) -> dict[str, str]:
-    """The files and folders of a run, and what they hold."""
+    """Map the files and folders of a run to their contents."""
     links = {}
     for path in paths:
         holds = "" if Path(path).is_dir() else schema.provenance(path).get("contract", "")

@@ -17,11 +17,11 @@ from kgprobe.tables.views import View
 
 @dataclass(frozen=True)
 class Cell:
-    """What stands in a cell: `small` under it, `sort` for sorting (None: last), `hint` on hover.
+    """Content of a cell: `small` is printed below, `sort` sorts (None: last), `hint` is shown on
+    hover.
 
-    `n`: items behind a number, 0 where it is none. `trace`: the number and where it stands in
-    RESULTS, as `kgprobe trace` takes them. `href`: another page of the report. `shade`: 0 to 100,
-    how dark the cell is.
+    `n`: items behind a number, 0 for other cells. `trace`: a number and its dimensions in RESULTS,
+    for `kgprobe trace`. `href`: another page of the report. `shade`: darkness, 0 to 100.
     """
 
     text: str
@@ -37,7 +37,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table for reading. `numeric` columns are aligned right; the first column names the row."""
+    """A printed table. `numeric` columns are right-aligned; the first column names the row."""
 
     title: str
     heads: Sequence[str]
@@ -47,15 +47,15 @@ class Grid:
 
 
 def number(value: float, digits: int = 1) -> str:
-    """A number as printed: thousands separated, no negative zero."""
+    """Format a number: thousands separated, no negative zero."""
     return f"{value:z,.{digits}f}"
 
 
 def measured(cell: Mapping[str, Any], digits: int, few: bool = True) -> Cell:
-    """A number of RESULTS with its sign and the printed one in brackets, its interval below and n
-    on hover.
+    """Format a number of RESULTS with its mark and the printed one in brackets, its interval below
+    and n on hover.
 
-    `few`: whether it is marked where few rows stand behind it (marks.few).
+    `few`: whether it is marked if it is based on few rows (marks.few).
     """
     shown = number(cell["value"], digits) + (marks.few(cell, digits) if few else "")
     if cell["published"] is not None:
@@ -68,13 +68,13 @@ def measured(cell: Mapping[str, Any], digits: int, few: bool = True) -> Cell:
 
 
 def trace(row: Mapping[str, Any], digits: int = 1) -> str:
-    """What `kgprobe trace` is asked to find a row of RESULTS: the number and its dimensions."""
+    """Return the `kgprobe trace` arguments that find a row of RESULTS: number and dimensions."""
     options = [f"-w {shlex.quote(f'{key}={row[key]}')}" for key in RESULTS.key if row[key]]
     return " ".join([f"{row['value']:z.{digits}f}", *options, "--exact"])
 
 
 def text(value: object) -> Cell:
-    """A cell of plain text or of a whole number."""
+    """Create a cell of plain text or of a whole number."""
     if isinstance(value, int) and not isinstance(value, bool):
         return Cell(f"{value:,}", sort=float(value))
     shown = "" if value is None else str(value)
@@ -89,13 +89,13 @@ def of_view(
     also: Callable[[Cell, Mapping[str, Any]], Cell] = lambda cell, _: cell,
     traced: bool = True,
 ) -> Grid:
-    """A view of RESULTS as it is printed: value, printed figure, interval, n, and its signs.
+    """Convert a view of RESULTS to a grid: value, printed figure, interval, n, and marks.
 
-    `few`: whether numbers of few rows are marked, in a view that is not one of counts; those of
-    whole sources are no samples. `names`: (dimension, value) -> how it stands in a row's head,
-    where the view's own words are not enough. `also`: what a paper adds to a number's cell.
-    `traced`: whether the numbers stand in this run's RESULTS. Dimensions in rows that are the same
-    in all rows are left out, but for the model: a table always says who was asked.
+    `few`: whether numbers of few rows are marked, except in a view of counts; numbers over complete
+    sources are not samples. `names`: (dimension, value) -> its row header, if the view's own words
+    are not enough. `also`: a paper's change to a number's cell. `traced`: whether the numbers are
+    in this run's RESULTS. Dimensions in rows that are constant are left out, except the model: a
+    table always states who was asked.
     """
     printed, sign = view.of(results), marks.signs(results)
 
@@ -105,7 +105,7 @@ def of_view(
         if cell["metric"] == "valid":
             return text("met" if cell["value"] else "not met")
         fraction, value = "", cell["value"]
-        # what is no fraction may have a count below it alone
+        # a value that is not a fraction may still have a denominator
         if None not in (cell["numerator"], cell["denominator"]):
             fraction = f"{_amount(cell['numerator'])}/{_amount(cell['denominator'])}"
         if value is None:
@@ -132,13 +132,13 @@ def of_view(
 
 
 def _amount(value: float) -> str:
-    """A count, or a sum of hits, in four digits, or without fractions."""
+    """Format a count, or a sum of hits, with four digits, or without decimals."""
     return f"{value:.4g}" if value < 9999.5 else number(value, 0)
 
 
 def funnel(frame: pl.DataFrame, of: str, what: str = "statements") -> Grid:
-    """FUNNEL of one benchmark, summed over relations, one row per step; `of` begins the title,
-    `what` is counted."""
+    """Tabulate FUNNEL of one benchmark, summed over relations, one row per step; `of` begins the
+    title, `what` is counted."""
     steps = (
         frame.group_by("position", "step")
         .agg(pl.col("rows_in", "rows_out").sum(), pl.col("relation").n_unique())
@@ -154,7 +154,7 @@ def funnel(frame: pl.DataFrame, of: str, what: str = "statements") -> Grid:
 
 
 def funnel_by_relation(frame: pl.DataFrame, titles: Mapping[str, str], of: str) -> Grid:
-    """FUNNEL of one benchmark: what every relation started with and kept, and dropped where."""
+    """Tabulate FUNNEL of one benchmark by relation: rows in, rows kept, and the largest loss."""
     rows = []
     lost = pl.col("rows_in") - pl.col("rows_out")
     for relation in sorted(frame["relation"].unique().to_list(), key=property_order):
@@ -175,7 +175,7 @@ def funnel_by_relation(frame: pl.DataFrame, titles: Mapping[str, str], of: str) 
 
 
 def records(title: str, rows: Iterable[Mapping[str, object]], caption: str = "") -> Grid:
-    """Rows of a table, of values or cells; columns in order of first appearance."""
+    """Tabulate rows of values or cells; columns are in order of first appearance."""
     rows = list(rows)
     heads = list(dict.fromkeys(key for row in rows for key in row))
     whole = {
@@ -186,7 +186,7 @@ def records(title: str, rows: Iterable[Mapping[str, object]], caption: str = "")
 
 
 def of_rows(title: str, rows: pl.DataFrame) -> Grid:
-    """Rows of RESULTS as they are, in the dimensions in which they differ: what a figure shows."""
+    """Tabulate rows of RESULTS with the dimensions in which they differ: the data of a figure."""
     named = [name for name in RESULTS.key if rows[name].n_unique() > 1]
     numbers = [name for name in ("value", "low", "high", "n", "published")
                if rows[name].null_count() < rows.height]  # fmt: skip
@@ -202,18 +202,18 @@ def of_rows(title: str, rows: pl.DataFrame) -> Grid:
 
 
 def filled_in(grids: Iterable[Grid]) -> list[Grid]:
-    """The grids that have rows."""
+    """Return the grids that have rows."""
     return [one for one in grids if one.rows]
 
 
 def settings(title: str, config: Mapping[str, Any]) -> Grid:
-    """A nested mapping as rows of dotted key and value."""
+    """Tabulate a nested mapping as rows of dotted key and value."""
     rows = [[Cell(key, sort=key), Cell(value, sort=value)] for key, value in _flat(config, "")]
     return Grid(title, ["key", "value"], rows)
 
 
 def models(rows: Mapping[str, Mapping[str, str]]) -> dict[tuple[str, str], Cell]:
-    """How the models of a table stand in a row's head: kind and BOS policy in small print."""
+    """Return row headers for the models of a table, with kind and BOS policy in small print."""
     cells = {}
     for name, row in rows.items():
         notes = [row["kind"]] + ["control"] * row["source"].startswith("control:")
@@ -226,19 +226,19 @@ def models(rows: Mapping[str, Mapping[str, str]]) -> dict[tuple[str, str], Cell]
 
 
 def titled(relation: str, titles: Mapping[str, str]) -> Cell:
-    """A relation's name with its id in small print; the id alone where it has no name."""
+    """Return a relation's name with its id in small print; only the id if it has no name."""
     name = titles.get(relation)
     return Cell(name, relation, name.casefold()) if name else text(relation)
 
 
 def property_order(relation: str) -> tuple[int, str]:
-    """Wikidata properties by number, other names after them."""
+    """Sort key: Wikidata properties by number, other names after them."""
     digits = relation.removeprefix("P")
     return (int(digits), "") if digits.isdigit() else (1 << 62, relation)
 
 
 def _short(value: object) -> Cell:
-    """Hashes to twelve digits, with all of them on hover; cells as they are."""
+    """Shorten hashes to twelve digits, with the full one on hover; keep cells unchanged."""
     if isinstance(value, Cell):
         return value
     if isinstance(value, str) and re.fullmatch(r"[0-9a-f]{32,}", value):

@@ -1,4 +1,4 @@
-"""The headline: each paper's principal numbers, a view per benchmark of RESULTS, and as text."""
+"""The headline: each paper's principal numbers, as a view of RESULTS per benchmark, and as text."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,17 +14,16 @@ from kgprobe.tables.report import marks
 from kgprobe.tables.results import DIMENSIONS
 from kgprobe.tables.views import Row, View
 
-#: paper -> how it is called, in the order of printing
+#: paper -> its printed name, in printing order
 PAPERS = {
     "bear": "BEAR",
     "ontoprobe": "OntoProbe",
     "attributes": "LMs as Symbolic KGs",
     "autoprompt": "AutoPrompt",
 }
-#: models that are no subject of a sentence or picture, and how names of others begin
+#: models excluded from summary sentences and pictures, and the prefix of control models
 BASELINES, CONTROL = ("", *GUESSES), "control-"
-#: AutoPrompt's prompts in words, in the order of rows: from those that need no model to searched
-#: ones
+#: descriptions of AutoPrompt's prompts, in row order: from those without a model to searched ones
 PROMPTS = {
     "majority": "majority of the training facts",
     "constant": "best constant answer (oracle)",
@@ -57,7 +56,7 @@ WORDS = {
     ("metric", "mean of those defined"): "defined only",
     ("aggregation", PRIOR): "prior-corrected (assumes balance)",
 }
-#: what names of metrics do not say
+#: explanations of metric names
 METRICS = {
     "SEM": "standard error over the templates, in points",
     "correct in all": "items right under every template, in %",
@@ -66,14 +65,14 @@ WHOLE = {"group": [""], "slice": [""]}
 
 
 def _view(name: str, title: str, rows: str, **more: Any) -> View:
-    """A view of a paper (where no other is given, of its name), `rows` separated by blanks; `more`
-    are fields of View or dimensions with the values that are shown."""
+    """Create a view of a paper (by default the one called `name`), with `rows` separated by spaces;
+    `more` are fields of View or dimensions with the values that are shown."""
     given = {key: more.pop(key) for key in ("columns", "digits") if key in more}
     return View(name, title, {"paper": [name], **more}, rows.split(), **given)
 
 
-#: the principal numbers of every paper, in the order of printing; a block per benchmark, but for
-#: the attributes, whose benchmarks are columns
+#: the principal numbers of every paper, in printing order; a block per benchmark, except for the
+#: attributes, whose benchmarks are columns
 VIEWS = (
     _view(
         "bear", "accuracy in % with its 95 % interval", "model method prompt aggregation",
@@ -112,7 +111,7 @@ VIEWS = (
 
 
 def blocks(results: pl.DataFrame) -> Iterator[View]:
-    """The views that have numbers, one per benchmark; the title begins with its name."""
+    """Yield the views that have numbers, one per benchmark; the title begins with its name."""
     numbers = principal(results)
     for view in VIEWS:
         chosen = view.select(numbers)
@@ -126,7 +125,7 @@ def blocks(results: pl.DataFrame) -> Iterator[View]:
 
 
 def captions(results: pl.DataFrame) -> str:
-    """The notes to print wherever the numbers of the blocks are printed; "" without any."""
+    """Return the notes to print wherever the numbers of the blocks are printed; "" without any."""
     return " ".join(_all_notes(principal(results)))
 
 
@@ -136,7 +135,7 @@ def _all_notes(numbers: pl.DataFrame) -> list[str]:
 
 
 def _notes(shown: pl.DataFrame) -> list[str]:
-    """What some metrics are, and what prior-corrected numbers use and assume, where some are."""
+    """Explain some metrics, and what prior-corrected numbers use and assume, if there are any."""
     metrics = set(shown["metric"])
     notes = [f"{name}: {what}." for name, what in METRICS.items() if name in metrics]
     if PRIOR in shown["aggregation"]:
@@ -145,8 +144,8 @@ def _notes(shown: pl.DataFrame) -> list[str]:
 
 
 def principal(results: pl.DataFrame) -> pl.DataFrame:
-    """The RESULTS that `blocks` are views of, with what their signs are read from: without numbers
-    of the fixed configuration where one was chosen on dev rows."""
+    """Select the RESULTS shown by `blocks`, and the rows that determine their marks: without
+    numbers of the fixed configuration if one was chosen on dev rows."""
     results = results.filter(pl.col("method") != "published")
     key = [*DIMENSIONS, "mode"]
     chosen = results.filter(choice="chosen").select(key)
@@ -155,7 +154,7 @@ def principal(results: pl.DataFrame) -> pl.DataFrame:
 
 
 def text(results: pl.DataFrame) -> str:
-    """The headline as aligned text, a block per paper and benchmark."""
+    """Format the headline as aligned text, a block per paper and benchmark."""
     numbers, lines = principal(results), []
     shown: set[str] = set()
     for view in blocks(results):
@@ -167,7 +166,7 @@ def text(results: pl.DataFrame) -> str:
 
 
 def block(view: View, numbers: pl.DataFrame, shown: set[str]) -> list[str]:
-    """The title of a view and its lines, aligned; numbers as they are printed go into `shown`.
+    """Return the title of a view and its aligned lines; formatted numbers are added to `shown`.
 
     `numbers`: the principal RESULTS.
     """
@@ -195,7 +194,7 @@ PLAIN = ("SEM", "trained-on", "held-out")
 
 
 def _without_empty(lines: list[list[str]], first: int) -> list[list[str]]:
-    """Without the columns of row heads that are empty in all rows."""
+    """Remove the row-header columns that are empty in all rows."""
     kept = [
         i
         for i in range(len(lines[0]))
@@ -205,7 +204,7 @@ def _without_empty(lines: list[list[str]], first: int) -> list[list[str]]:
 
 
 def _align(rows: list[list[str]]) -> list[str]:
-    """First column left, the others right, two spaces between."""
+    """Align the first column left, the others right, with two spaces between."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return [
         "  ".join(

@@ -1,4 +1,4 @@
-"""What was measured before: RESULTS of named runs that travel with the project.
+"""Stored measurements: RESULTS of named earlier runs that are distributed with the project.
 
     python -m kgprobe.tables.report.measured results/NAME [COMMAND ...]
 
@@ -8,8 +8,8 @@ writes the principal numbers of a finished run to resources/measured/NAME.tsv:
     # questions of bear_released: 5be1c6...
     paper   benchmark   group   model ...
 
-The header says when, from which commit, on what processor and by which command they were measured.
-Numbers of a benchmark whose fingerprint has changed since are shown as outdated.
+The header records the date, commit, processor and command of the measurement. Numbers of a
+benchmark whose fingerprint has changed since are shown as outdated.
 """
 
 import csv
@@ -30,39 +30,39 @@ from kgprobe.tables import results as house
 from kgprobe.tables.report import grid, headline, marks, validity
 from kgprobe.tables.report.section import Section
 
-#: stands for null in such a file, where "" is a value
+#: represents null in such a file, where "" is a value
 NULL = "null"
-#: begins the lines with the fingerprint of a benchmark's questions
+#: prefix of the lines with the fingerprint of a benchmark's questions
 ASKED = "questions of "
-#: files of a benchmark, as far as it has them, that say what is asked
+#: files that define a benchmark's questions, if present
 FILES = ("items", "reasoning", "candidates", "prompts", "examples")
-#: signs that stand at names of models are read from these rows
+#: metrics of the rows that determine the marks on names of models
 SIGNS = (marks.COMPLETE, "valid")
 
 
 class MeasuredError(ValueError):
-    """A file of measured numbers is missing or is none; the message names it."""
+    """A file of measured numbers is missing or invalid; the message names it."""
 
 
 @dataclass(frozen=True)
 class Extract:
-    """Numbers of a run, and the lines above them."""
+    """Numbers of a run, and the header lines above them."""
 
     header: Mapping[str, str]
     results: pl.DataFrame
 
 
 def fingerprint(folder: Path) -> str:
-    """A hash of 64 bits of a benchmark's questions, options and templates in whatever order,
-    without what is known about them besides (`meta`)."""
+    """Return a 64-bit hash of a benchmark's questions, options and templates in any order, without
+    metadata (`meta`)."""
     digest = hashlib.blake2b(digest_size=8)
     for name in FILES:
         if (path := folder / f"{name}.parquet").is_file():
             frame = pl.read_parquet(path)
             if name in ("items", "reasoning"):
-                # an empty column that ITEMS once had: hashes stay those of the files in resources
+                # an empty column that ITEMS used to have, so that hashes match files in resources
                 frame = frame.with_columns(context=pl.lit(""))
-            if "role" in frame.columns:  # what `two_hop` was called when these were made
+            if "role" in frame.columns:  # the name of `two_hop` when these hashes were made
                 frame = frame.with_columns(pl.col("role").replace("two_hop", "two_up"))
             columns = sorted(set(frame.columns) - {"meta"})
             rows = sorted(map(repr, frame.select(columns).iter_rows()))
@@ -72,7 +72,7 @@ def fingerprint(folder: Path) -> str:
 
 
 def read(path: Path) -> Extract:
-    """A file of measured numbers. Raises MeasuredError where it is missing or has other columns."""
+    """Read a file of measured numbers. Raises MeasuredError if missing or with other columns."""
     if not path.is_file():
         raise MeasuredError(f"no {path}: run make measured RUN={path.stem} after that run")
     lines = path.read_text(encoding="utf-8").splitlines()
@@ -90,8 +90,8 @@ def read(path: Path) -> Extract:
 
 
 def write(path: Path, rows: pl.DataFrame, header: Mapping[str, str]) -> None:
-    """A file of measured numbers: who made it, when and how, then its rows, sorted, without the
-    columns of SETTING that none of them has."""
+    """Write a file of measured numbers: the header, then the sorted rows, without columns of
+    SETTING that are empty in all of them."""
     rows = rows.drop([name for name in SETTING if (rows[name] == "").all()])
     with schema.atomic(path) as temporary, temporary.open("w", encoding="utf-8") as out:
         out.writelines(f"# {key}: {value}\n" for key, value in header.items())
@@ -101,7 +101,7 @@ def write(path: Path, rows: pl.DataFrame, header: Mapping[str, str]) -> None:
 
 
 def keep(folder: Path, command: str) -> Path:
-    """resources/measured/NAME.tsv of results/NAME; `command` is what made the run."""
+    """Write resources/measured/NAME.tsv from results/NAME; `command` is what made the run."""
     tables = [path for path in sorted((folder / "tables").glob("*.parquet"))
               if set(pl.read_parquet_schema(path)) == set(schema.RESULTS.columns)]  # fmt: skip
     results = house.read(tables)
@@ -116,8 +116,8 @@ def keep(folder: Path, command: str) -> Path:
 
 
 def principal(results: pl.DataFrame) -> pl.DataFrame:
-    """The numbers of a run that are worth keeping: those of the headline, BEAR's accuracies by
-    relation, the signs of models, and what control models say of trained-on and held-out facts."""
+    """Select the numbers of a run to store: those of the headline, BEAR's accuracies by relation,
+    rows for the marks of models, and control models' numbers on trained-on and held-out facts."""
     numbers, columns = headline.principal(results), results.columns
     keys = [view.select(numbers).select(columns) for view in headline.blocks(results)]
     by_relation = results.filter(
@@ -131,12 +131,12 @@ def principal(results: pl.DataFrame) -> pl.DataFrame:
 def section(
     results: pl.DataFrame, folders: Collection[Path], paths: Sequence[str | Path]
 ) -> Section:
-    """The headline's tables of this run's benchmarks with the models that were measured before.
+    """Build the headline's tables of this run's benchmarks, including models measured earlier.
 
-    `folders`: the benchmarks of the run; `paths`: files of measured numbers, of which the first
-    that has a model's number of the same questions stands for it, else the first that has one. A
-    model of the run itself is not doubled, nor are control models shown, which every run makes
-    anew. Without any number the section has no tables.
+    `folders`: the benchmarks of the run; `paths`: files of measured numbers. A model's number is
+    taken from the first file that has it for the same questions, else from the first that has it.
+    Models of the run itself are not repeated; control models and baselines are not shown. Without
+    any number the section has no tables.
     """
     hashes = {folder.name: fingerprint(folder) for folder in folders}
     extracts = [read(Path(path)) for path in paths]
@@ -170,8 +170,8 @@ _SHOWN = ("run", "date", "commit", "processor", "command")
 def _names(
     extract: Extract, hashes: Mapping[str, str], known: Collection[tuple[str, str]], is_same: bool
 ) -> dict[tuple[str, str], str]:
-    """(benchmark, model) that is shown -> the model's name with when it was measured; those whose
-    questions are the run's, or those whose are others."""
+    """Return (benchmark, model) -> the model's name with the date of its measurement, for the
+    models shown: with the run's questions if `is_same`, else those with other questions."""
     names = {}
     state = "measured" if is_same else "outdated, other questions:"
     asked = extract.results.select("benchmark", "model").unique().sort(pl.all())
@@ -185,7 +185,7 @@ def _names(
 
 
 def _rename(extract: Extract, names: Mapping[tuple[str, str], str]) -> pl.DataFrame:
-    """The rows of these benchmarks and models under their new names, signs of models included."""
+    """Return the rows of these benchmarks and models under new names, with rows for their marks."""
     parts = []
     for (benchmark, model), name in names.items():
         kept = extract.results.filter(model=model)

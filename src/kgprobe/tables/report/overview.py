@@ -1,4 +1,4 @@
-"""The report's first page: what was run, models by benchmarks."""
+"""The report's first page: counts of the run, models by benchmarks."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,9 +15,9 @@ from kgprobe.tables.views import View
 
 Models = Mapping[str, Mapping[str, str]]
 Row = Mapping[str, Any]
-#: the metric that stands for a benchmark, whichever its paper uses
+#: the principal metric of a benchmark, depending on its paper
 PRINCIPAL = ("accuracy", "R@1", "value", "P@1")
-#: prompts that are asked as they were written; of several probes of one model theirs is shown
+#: prompts asked as written; of several probes of one model, the one with such a prompt is shown
 WRITTEN = ("templates", "manual")
 MATRIX = (
     "Per cent right: accuracy, R@1, metric @1 or P@1, as in the benchmark's paper; the mean over "
@@ -31,12 +31,12 @@ CAPTION = (
     "Every probe of every model except control models, with its 95 % interval; several points per "
     "model are different prompts or scores."
 )
-#: pixels of the picture's height, about
+#: approximate height of the picture in pixels
 MOST = 420
 
 
 def tiles(results: pl.DataFrame, experiments: Sequence[Row]) -> list[tuple[str, str]]:
-    """(number, what it counts) of all that was asked."""
+    """Return (number, what it counts) for the whole run."""
     counted = {
         "paper": len({row.get("paper", "bear") for row in experiments}),
         "benchmark": len({row["benchmark"] for row in experiments}),
@@ -48,14 +48,14 @@ def tiles(results: pl.DataFrame, experiments: Sequence[Row]) -> list[tuple[str, 
 
 
 def ordered(results: pl.DataFrame, models: Models) -> list[str]:
-    """The models that were asked, control models after the others, then baselines."""
+    """Return the models that were asked, control models after the others, then baselines."""
     names = sorted(models, key=lambda name: models[name]["source"].startswith("control:"))
     shown = results.filter(pl.col("method") != "published")["model"].unique(maintain_order=True)
     return [*names, *(name for name in ("random", "majority") if name in shown)]
 
 
 def matrix(results: pl.DataFrame, models: Models) -> Grid:
-    """The principal number of every model (rows) on every benchmark (columns)."""
+    """Tabulate the principal number of every model (rows) on every benchmark (columns)."""
     grouped: dict[tuple[str, str], list[tuple[View, Sequence[Row]]]] = {}
     numbers, sign = headline.principal(results), marks.signs(results)
     for view in headline.blocks(results):
@@ -69,7 +69,7 @@ def matrix(results: pl.DataFrame, models: Models) -> Grid:
     papers = {b: probes[0][1][0]["paper"] for (_, b), probes in grouped.items()}
     links = [Cell(b, sort=b, href=about.benchmark_link(papers[b], b)) for b in benchmarks]
     cells = [[_cell(grouped.get((m, b), []), b, sign) for b in benchmarks] for m in shown]
-    # the longer side stands in rows, so that the table is narrow
+    # the longer side is in rows, so that the table is narrow
     if len(benchmarks) <= len(shown):
         body = [[head, *line] for head, line in zip(heads, cells, strict=True)]
         names = ["model", *benchmarks]
@@ -82,13 +82,13 @@ def matrix(results: pl.DataFrame, models: Models) -> Grid:
 
 
 def _model(name: str, models: Models) -> Cell:
-    """A model's name with its kind and its page, or a baseline's."""
+    """Return a row header for a model with its kind and link, or for a baseline."""
     known = grid.models(models).get(("model", name))
     return replace(known, href=about.model_link(name)) if known else Cell(name, "baseline")
 
 
 def _probes(view: View, numbers: pl.DataFrame) -> Iterator[Sequence[Row]]:
-    """The principal numbers of a view, those of one probe together: one, or one for each task."""
+    """Yield the principal numbers of a view by probe: one, or one for each task."""
     chosen = view.select(numbers)
     chosen = chosen.filter(pl.col("metric").is_in(PRINCIPAL), pl.col("benchmark") != "")
     key = [name for name in dict.fromkeys([*view.rows, "benchmark", "metric"]) if name != "group"]
@@ -97,7 +97,7 @@ def _probes(view: View, numbers: pl.DataFrame) -> Iterator[Sequence[Row]]:
 
 
 def _cell(probes: Sequence[tuple[View, Sequence[Row]]], benchmark: str, sign: Any) -> Cell:
-    """The number of the first probe with written prompts, the others on hover."""
+    """Show the number of the first probe with written prompts, the others on hover."""
     known = [(view, rows) for view, rows in probes if any(r["value"] is not None for r in rows)]
     if not known:
         every = [row for _, rows in probes for row in rows]
@@ -117,18 +117,18 @@ def _cell(probes: Sequence[tuple[View, Sequence[Row]]], benchmark: str, sign: An
 
 
 def _rank(row: Row) -> tuple[bool, bool]:
-    """Written prompts before others, the paper's own score before others."""
+    """Sort key: the paper's own score before others, then written prompts before others."""
     return row["aggregation"] != "", row["prompt"] not in WRITTEN
 
 
 def _mean(rows: Sequence[Row]) -> tuple[float, int]:
-    """Mean over tasks, and the items of all of them."""
+    """Return the mean over tasks, and the total number of items."""
     known = [row for row in rows if row["value"] is not None]
     return sum(row["value"] for row in known) / len(known), sum(map(marks.size, known))
 
 
 def _describe(view: View, rows: Sequence[Row]) -> str:
-    """A probe in words: how it was asked, its number and n."""
+    """Describe a probe: how it was asked, its number and n."""
     value, n = _mean(rows)
     row = rows[0]
     named = [row[name] for name in view.rows if name not in ("model", "benchmark") and row[name]]
@@ -137,8 +137,8 @@ def _describe(view: View, rows: Sequence[Row]) -> str:
 
 
 def picture(results: pl.DataFrame) -> Drawing | None:
-    """The principal numbers of every benchmark, without controls and baselines; None without any.
-    A benchmark that has no number of all its items shows those of its relations or tasks."""
+    """Plot the principal numbers of every benchmark, without control models and baselines; None
+    without any. A benchmark without an overall number shows those of its relations or tasks."""
     numbers, points = headline.principal(results), []
     for view in headline.blocks(results):
         if view.name != "sweep":
@@ -174,7 +174,6 @@ def _is_drawn(row: Row) -> bool:
 
 
 def _point(row: Row) -> dict[str, Any]:
-    """What the picture knows of a number."""
     words = dict.fromkeys([row["prompt"], row["method"], row["group"]])
     names = {name: row[name] for name in ("model", "benchmark", "metric")}
     return draw.point(row, probe=", ".join(filter(None, words)), **names)

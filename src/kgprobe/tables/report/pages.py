@@ -1,12 +1,13 @@
-"""The report: a folder of pages that open from a disk, without a network.
+"""The report: a folder of HTML pages that open from disk, without a network.
 
 report/index.html          what was run, a sentence per paper, models by benchmarks, validity
 report/pages/*.html        a page for each paper and its questions, claims, validity, models; all
                            numbers; how to read, what was run, files
 report/pages/data/         every table, and the numbers of every figure, as CSV, Markdown and LaTeX
 
-Data comes in, text goes out: the same `Report` gives the same bytes, and no clock is read. All text
-is escaped by the template engine; only our own SVG, stylesheet and script go in as they are.
+The output depends only on the data: the same `Report` gives the same bytes, and no clock is read.
+All text is escaped by the template engine; only our own SVG, stylesheet and script are inserted
+unescaped.
 """
 
 import math
@@ -37,7 +38,7 @@ from kgprobe.tables.report.grid import Cell
 from kgprobe.tables.report.section import Drawing, Section, noted
 
 TEMPLATES = Path(__file__).parent / "html"
-#: least size of the letters in a figure, pixels
+#: minimum font size in a figure, in pixels
 READABLE = 10
 #: color in the figures -> custom property of the stylesheet
 THEME = {
@@ -46,7 +47,7 @@ THEME = {
     draw.GRID: "var(--grid)",
     draw.SURFACE: "var(--surface)",
 }
-#: what words mean in every section; sections add their own
+#: explanations of terms used in every section; sections add their own
 TERMS = {
     "n": "Number of items behind a number: next to the title of every table and figure, on hover "
     "for every number, and next to every number in the files.",
@@ -83,10 +84,10 @@ class Report:
     """Everything the report shows.
 
     `run`: the run's name; `results`: RESULTS of all papers; `probed`: the models by name; `models`:
-    what was recorded of each, `experiments`: rows of experiments, both as they shall be printed;
-    `sections`: in the order of the pages; `benchmarks`: pages on the questions of each paper
-    (`about.benchmarks`); `links`: files in the run's folder -> what they hold; `commands`:
-    section -> what makes its tables, "" for everything else; `commit`: of the project.
+    records of each model, `experiments`: rows of experiments, both as printed; `sections`: in page
+    order; `benchmarks`: pages on the questions of each paper (`about.benchmarks`); `links`: files
+    in the run's folder -> their contents; `commands`: section -> the command that makes its tables,
+    "" for everything else; `commit`: of the project.
     """
 
     run: str
@@ -122,15 +123,15 @@ class Page:
 
     @cached_property
     def blocks(self) -> list[tuple[Section, list[Block]]]:
-        """Its parts (itself the first) and what stands in each."""
+        """Its parts (itself the first) and the blocks of each."""
         room = Room()
         first = [(self.content, arranged(self.content, room))]
         return first + [(part, arranged(part, room, part.name)) for part in self.content.parts]
 
 
 def write_report(folder: str | Path, report: Report) -> Path:
-    """Write the report into a folder, and return the path of its first page. The pages of an
-    earlier report are gone, what others put there stays."""
+    """Write the report into a folder, and return the path of its first page. Pages of an earlier
+    report are removed, other files stay."""
     folder = Path(folder)
     files = render(report)
     waiting = folder / ".pages.part"
@@ -148,7 +149,7 @@ def write_report(folder: str | Path, report: Report) -> Path:
 
 
 def render(report: Report) -> dict[str, str]:
-    """Path in the report's folder -> text of every file."""
+    """Return the path in the report's folder -> text of every file."""
     if not report.experiments:
         raise ValueError("a report needs at least one probe")
     environment = jinja2.Environment(
@@ -180,11 +181,11 @@ def render(report: Report) -> dict[str, str]:
             extra = {
                 "tiles": overview.tiles(report.results, report.experiments),
                 "found": sentences,
-                # how many have numbers here, and their verdicts
+                # number of claims with results here, and their verdicts
                 "claimed": next(
                     (n for c in report.sections if c.name == "claims" for n in c.notes), ""
                 ),
-                # how many control probes meet the requirement
+                # number of control probes that meet the requirement
                 "valid": next((c.verdict for c in report.sections if c.name == "validity"), ""),
             }
         name = "index.html" if is_first else f"pages/{page.file}"
@@ -199,7 +200,7 @@ def render(report: Report) -> dict[str, str]:
 
 
 def _index(report: Report, sentences: Sequence[summary.Sentence]) -> Page:
-    """The first page: the matrix and a picture of its numbers, with the notes of the sentences."""
+    """Build the first page: the matrix, a picture of its numbers, and notes of the sentences."""
     tables = [overview.matrix(report.results, report.probed)]
     drawn = overview.picture(report.results)
     content = Section(
@@ -210,9 +211,9 @@ def _index(report: Report, sentences: Sequence[summary.Sentence]) -> Page:
 
 
 def _pages(report: Report) -> Iterator[Page]:
-    """All other pages in their order; a section with nothing to read has none."""
+    """Yield all other pages in order; a section without content has no page."""
     names = about.link_models(report.probed)
-    # what a paper claims stands before its tables
+    # a paper's claims come before its tables
     claims = {
         part.name: part.grids for c in report.sections if c.name == "claims" for part in c.parts
     }
@@ -231,7 +232,7 @@ def _pages(report: Report) -> Iterator[Page]:
 
 
 def _reading(report: Report) -> Section:
-    """How to read the numbers, what was run, with what, under which terms."""
+    """Explain how to read the numbers, and list what was run, the versions and the licenses."""
     terms = {k: v for section in report.sections for k, v in section.terms.items()} | TERMS
     versions = {"run": report.run, "commit": report.commit or "no checkout", **report.versions}
     files = [{"file": Cell(path, href=f"../../{path}"), "holds": holds}
@@ -247,13 +248,13 @@ def _reading(report: Report) -> Section:
 
 
 def inline(drawing: Drawing) -> Markup:
-    """The figure as SVG inside HTML: own ids, the theme's colors, size left to the stylesheet.
+    """Render the figure as SVG in HTML: unique ids, the theme's colors, size by the stylesheet.
 
-    Raises ValueError when the text could run or load something.
+    Raises ValueError if the SVG could run or load something.
     """
     svg = draw.svg(drawing.chart)
     active = r"<script|<style|<foreignObject|javascript:|\son\w+\s*=|href=\"(?!#)|url\((?!#)"
-    # labels may hold such words: between tags, and as what is read aloud
+    # labels may contain such words: in text content, and in aria-label
     tags = re.sub('aria-label="[^"]*"', "", "".join(re.findall("<[^>]*>", svg)))
     if not svg.startswith("<svg") or re.search(active, tags, flags=re.IGNORECASE):
         raise ValueError(f"figure {drawing.name}: no plain SVG; draw it without links and images")
@@ -261,7 +262,7 @@ def inline(drawing: Drawing) -> Markup:
     svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
     svg = re.sub(r'href="#', f'href="#{prefix}-', svg)
     head, rest = themed(svg.replace("url(#", f"url(#{prefix}-")).split(">", 1)
-    # on a narrow screen the figure scrolls rather than that its text gets smaller than this
+    # on a narrow screen the figure scrolls, so that its text does not get smaller than this
     sizes = [float(size) for size in re.findall(r'font-size="([\d.]+)px"', svg)]
     width = re.search(r'\swidth="([\d.]+)"', head)
     least = float(width[1]) * READABLE / min(sizes) if width and sizes else 0
@@ -272,7 +273,7 @@ def inline(drawing: Drawing) -> Markup:
 
 
 def themed(text: str) -> str:
-    """The text of a figure with the theme's colors."""
+    """Replace the colors of a figure by the theme's."""
     for color, variable in THEME.items():
         text = text.replace(color, variable)
     return text

@@ -1,6 +1,5 @@
-"""Questions of a benchmark with their right answers, and for each probe the answer that came first
-and the place of the right one, under the first template or configuration.
-"""
+"""Questions of a benchmark with their gold answers, and for each probe the top answer and the rank
+of the gold one, under the first template or configuration."""
 
 import json
 import math
@@ -18,14 +17,14 @@ from kgprobe.tables.report.grid import Cell, Grid, property_order
 from kgprobe.tables.report.section import Section
 
 Row = Mapping[str, str]
-#: questions shown of every relation, examples on a benchmark's page, relations on a page
+#: questions shown per relation, examples on a benchmark's page, relations per page
 OF_RELATION, EXAMPLES, RELATIONS = 8, 12, 60
-#: kind of questions beside a benchmark's own -> the file of its folder, how the heads of its tables
-#: begin, and how they read
+#: kinds of questions other than a benchmark's own -> file in its folder, and prefix of its tables'
+#: headings
 CHOICE, REASON = "choice", "reason"
 FILES = {CHOICE: "choices.parquet", REASON: "reasoning.parquet"}
 HEADS = {"": "Example questions", CHOICE: "Multiple choice", REASON: "Reasoning"}
-#: premises written in a prompt (JUDGED) -> how the head of its column ends
+#: premises written in a prompt (JUDGED) -> suffix of its column's header
 PREMISES = {"P1 EX, P2 EX": "premises written", "P1 out, P2 out": "conclusion alone"}
 HOW = (
     "The top answer of each model with the first template or configuration, and the rank of the "
@@ -46,7 +45,7 @@ HOWS = {
 
 @dataclass(frozen=True)
 class Question:
-    """One question: its relation or task, what is asked about, and, with letters, the options."""
+    """A question: its relation or task, subject, gold answers, and any lettered options."""
 
     item: str
     relation: str
@@ -56,8 +55,8 @@ class Question:
 
 
 def questions(folder: Path, kind: str = "") -> list[Question]:
-    """The first OF_RELATION questions of every relation of a benchmark, of its own or of another
-    `kind` (CHOICE, REASON); [] where it has none."""
+    """Return the first OF_RELATION questions of every relation of a benchmark, its own or of
+    another `kind` (CHOICE, REASON); [] if it has none."""
     if kind:
         read = {CHOICE: _choices, REASON: _reasoning}[kind]
         path = folder / FILES[kind]
@@ -78,7 +77,7 @@ def questions(folder: Path, kind: str = "") -> list[Question]:
 
 
 def _first(folder: Path, items: pl.DataFrame) -> Iterator[tuple[dict[str, Any], list[str]]]:
-    """The first ITEMS of every relation, each with the labels of its right answers."""
+    """Yield the first ITEMS of every relation, each with the labels of its gold answers."""
     items = items.sort("relation", "row", "item")
     items = items.group_by("relation", maintain_order=True).head(OF_RELATION)
     sets = pl.scan_parquet(folder / "candidates.parquet")
@@ -89,7 +88,7 @@ def _first(folder: Path, items: pl.DataFrame) -> Iterator[tuple[dict[str, Any], 
 
 
 def _choices(_: Path, path: Path) -> list[Question]:
-    """Questions with letters; those of a rule stand without their first premise, then with it."""
+    """Return lettered questions; those of a rule without their first premise, then with it."""
     rows = schema.read(path, schema.CHOICES).sort("task", "row", "premise", descending=[False,
            False, True])  # fmt: skip
     return [
@@ -104,8 +103,8 @@ def _lettered(options: Sequence[str], place: int) -> str:
 
 
 def _reasoning(folder: Path, path: Path) -> list[Question]:
-    """Rules' test rows in the words of the written prompt with both premises."""
-    # a graph that allows TP alone has no rules
+    """Return test rows of the rules, formatted as the written prompt with both premises."""
+    # a graph that supports only TP has no rules
     items = schema.read(path, replace(schema.ITEMS, may_be_empty=True))
     rows = _first(folder, items.filter(role="test"))
     text = "{p1} {p2} Therefore, {h}"
@@ -121,7 +120,7 @@ Said = dict[str, Cell]
 
 
 def _cell(row: Mapping[str, Any]) -> Cell:
-    """An answer of JUDGED, and the place of the right one, where places are kept."""
+    """Format an answer of JUDGED, and the rank of the gold one if ranks are stored."""
     low, high, of = row["rank_low"], row["rank_high"], row["options"]
     if row["hit"] is None:
         return Cell("not asked", muted=True)
@@ -138,11 +137,11 @@ def _cell(row: Mapping[str, Any]) -> Cell:
 
 
 def _ways(rows: pl.DataFrame, questions: Sequence[Question]) -> Said:
-    """What was chosen in each scoring mode; what cannot be read as an option as it was
-    written."""
+    """Return the choice in each scoring mode; answers that cannot be parsed as an option are
+    quoted."""
     texts, hits = dict[str, list[str]](), dict[str, float]()
     options = {one.item: one.options for one in questions}
-    # sums instead of means over tokens are no other mode
+    # sums instead of means over tokens are not a separate mode
     for row in (
         rows.filter(~pl.col("scoring").str.ends_with("_sum"))
         .sort("item", "scoring")
@@ -158,7 +157,7 @@ def _ways(rows: pl.DataFrame, questions: Sequence[Question]) -> Said:
 def _columns(
     rows: pl.DataFrame, questions: Sequence[Question], kind: str
 ) -> Iterator[tuple[str, Said]]:
-    """The columns that the answers of a probe fill, by the end of their head."""
+    """Yield the columns of a probe's answers, by the suffix of their header."""
     if kind == CHOICE:
         yield "", _ways(rows, questions)
     else:
@@ -170,7 +169,7 @@ def _columns(
 def answered(
     folder: Path, experiments: Sequence[Row], judged: pl.DataFrame, kind: str = ""
 ) -> tuple[list[Question], dict[str, Said]]:
-    """Questions of a benchmark of a `kind`, and its probes' answers by the head of their column.
+    """Return questions of a benchmark of a `kind`, and its probes' answers by column header.
 
     `judged`: JUDGED of the probes of `experiments`.
     """
@@ -194,12 +193,12 @@ def answered(
 
 
 def title(relation: str, titles: Mapping[str, str]) -> str:
-    """A relation as the heading of its questions."""
+    """Format a relation as the heading of its questions."""
     return f"{titles[relation]} ({relation})" if titles.get(relation) else relation
 
 
 def examples(questions: Sequence[Question], said: Mapping[str, Said], kind: str = "") -> Grid:
-    """A question of each relation, as far as EXAMPLES go round."""
+    """Tabulate questions of all relations in turn, up to EXAMPLES."""
     turns: dict[str, list[Question]] = {}
     for one in questions:
         turns.setdefault(one.relation, []).append(one)
@@ -215,7 +214,7 @@ def by_relation(
     prompts: Mapping[str, str],
     kind: str = "",
 ) -> Iterator[Section]:
-    """Pages of RELATIONS relations each, with their first questions of a `kind`."""
+    """Yield pages of RELATIONS relations each, with their first questions of a `kind`."""
     relations = sorted({one.relation for one in questions}, key=property_order)
     lead = f"The first {OF_RELATION} questions of every relation or task. {HOWS[kind]}"
     of = f", {HEADS[kind].lower()}" if kind else ""
@@ -259,7 +258,7 @@ def _table(
 
 
 def first_templates(folder: Path) -> dict[str, str]:
-    """Relation -> its first template."""
+    """Return relation -> its first template."""
     path = folder / "prompts.parquet"
     if not path.is_file():
         return {}

@@ -1,7 +1,7 @@
-"""Sections of the report: what a paper or a stage has to show, as one file the report reads.
+"""Sections of the report: the content of a paper or stage, as one file that the report reads.
 
-The rule that makes a section knows its tables; the report only arranges. A section is JSON, so
-that one of them can be made anew without the others.
+The rule that makes a section determines its tables; the report only arranges them. A section is
+JSON, so that each can be remade without the others.
 """
 
 import json
@@ -19,11 +19,11 @@ from kgprobe.tables.report.grid import Cell, Grid, of_rows
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure: which part of the report it belongs to, its title, what it shows, its chart.
+    """A figure: its part of the report, name, title, caption and chart.
 
-    `part`: the name of a benchmark or section. `chart`: what Vega-Lite draws
-    (`draw.specification`). `caption` says in words what can be seen, `data` has the numbers.
-    Folded: behind a line that opens it, however much room there is.
+    `part`: the name of a benchmark or section. `chart`: a Vega-Lite specification
+    (`draw.specification`). `caption` describes the figure, `data` has the numbers. Folded:
+    collapsed regardless of the room on the page.
     """
 
     part: str
@@ -44,7 +44,7 @@ def drawing(
     rows: pl.DataFrame,
     is_folded: bool = False,
 ) -> Drawing:
-    """A figure with the RESULTS that it shows."""
+    """Create a figure with the RESULTS that it shows."""
     chart, data = draw.specification(figure), of_rows(title, rows)
     return Drawing(part, name, title, caption, chart, data, is_folded)
 
@@ -53,10 +53,9 @@ def drawing(
 class Section:
     """A section: `name` is its anchor, `lead` its first paragraph, `notes` are warnings.
 
-    `grids` are printed, `folded` stand behind a line that opens them; `parts` are sections below it
-    on its page, of which one that `is_folded` stands behind one line.
-    `verdict`: the sentence that says whether a requirement `is_met`. `terms`: what the words of its
-    numbers mean, for the report's list of them.
+    `grids` are shown, `folded` are collapsed; `parts` are sections below it on its page, which are
+    collapsed if they are `is_folded`. `verdict`: the sentence that states whether a requirement
+    `is_met`. `terms`: definitions of the terms used with its numbers, for the report's glossary.
     """
 
     name: str
@@ -74,26 +73,26 @@ class Section:
 
     @property
     def tables(self) -> list[Grid]:
-        """All of its tables in their order, those of its parts not among them."""
+        """All of its tables in order, without those of its parts."""
         return [*self.grids, *self.folded]
 
 
 def write(section: Section, path: str | Path) -> None:
-    """Write a section as JSON, whole or not at all; marks get their note."""
+    """Write a section as JSON, atomically, with the notes of its marks."""
     content = json.dumps(asdict(noted(section)), indent=1, ensure_ascii=False, default=sorted)
     with atomic(path) as temporary:
         temporary.write_text(content + "\n", encoding="utf-8")
 
 
 def noted(section: Section, *also: str) -> Section:
-    """The section with the note of each mark that its tables, the numbers of its figures or the
-    texts `also` have, once."""
+    """Add the note of each mark that occurs in its tables, the numbers of its figures or the texts
+    `also`, once."""
     signs = marks.notes([*_list_texts(section), *also])
     return replace(section, notes=list(dict.fromkeys([*section.notes, *signs])))
 
 
 def _list_texts(section: Section) -> Iterator[str]:
-    """All texts of a section's tables and figures and of those below it."""
+    """Yield all texts of a section's tables and figures and of its parts."""
     for grid in [*section.tables, *(drawing.data for drawing in section.drawings)]:
         yield from grid.heads
         yield from (cell.text for row in grid.rows for cell in row)
@@ -102,7 +101,7 @@ def _list_texts(section: Section) -> Iterator[str]:
 
 
 def read(path: str | Path) -> Section:
-    """The section of a file that `write` wrote."""
+    """Read the section from a file written by `write`."""
     return _section(json.loads(Path(path).read_text(encoding="utf-8")))
 
 

@@ -1,7 +1,7 @@
-"""What a run says, in one sentence and one table per paper: the terminal's last lines, page one.
+"""Summary of a run, one sentence and one table per paper: for the terminal and the first page.
 
-A sentence is about the model from elsewhere whose number is highest; control models and baselines
-are never its subject, and a number of fewer than marks.FEWEST rows is in neither.
+A sentence is about the external model with the highest number; control models and baselines are
+never its subject, and numbers of fewer than marks.FEWEST rows are in neither.
 
     python -m kgprobe.tables.report.summary results/NAME/tables REPORT.html
 """
@@ -28,7 +28,7 @@ TOO_FEW = f"Numbers based on fewer than {marks.FEWEST} rows are only in the repo
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence with the number behind it (as `grid.trace`) and the page that has more."""
+    """A sentence with the number behind it (as `grid.trace`) and the page with details."""
 
     text: str
     trace: str
@@ -36,7 +36,7 @@ class Sentence:
 
 
 def sentences(results: pl.DataFrame) -> list[Sentence]:
-    """A sentence for each paper that a model from elsewhere was asked for. `results`: RESULTS."""
+    """Return a sentence for each paper with numbers of external models. `results`: RESULTS."""
     numbers, result = headline.principal(results), []
     for paper, describe in DESCRIBE.items():
         rows = _select_rows(numbers, paper)
@@ -47,13 +47,13 @@ def sentences(results: pl.DataFrame) -> list[Sentence]:
 
 
 def text(results: pl.DataFrame) -> str:
-    """Sentences and tables without control models; where only those were asked, the headline."""
+    """Format sentences and tables without control models, or the headline if there are none."""
     texts = {sentence.href.removesuffix(".html"): sentence.text for sentence in sentences(results)}
     if not texts:
         return headline.text(results)
     numbers = headline.principal(results)
     is_control = pl.col("model").str.starts_with(headline.CONTROL)
-    # trained-on and held-out facts are nothing to a model from elsewhere
+    # trained-on and held-out facts are meaningless for an external model
     others = numbers.filter(~is_control, ~pl.col("metric").is_in(["trained-on", "held-out", "AUC"]))
     numbers = others.filter(
         (_is_enough("n") | (pl.col("n") == 0)),
@@ -70,7 +70,7 @@ def text(results: pl.DataFrame) -> str:
 
 
 def _select_rows(numbers: pl.DataFrame, paper: str) -> list[Row]:
-    """The principal numbers of a paper by models from elsewhere."""
+    """Return the principal numbers of a paper by external models."""
     frames = [view.select(numbers) for view in headline.VIEWS if view.where["paper"] == [paper]]
     rows = [row for frame in frames for row in frame.rows(named=True)]
     named = (row for row in rows if not row["model"].startswith(headline.CONTROL))
@@ -92,7 +92,7 @@ def _percent(row: Row) -> str:
 
 
 def _best(rows: list[Row]) -> tuple[str, Row]:
-    """The row with the highest number, and its model as the subject of a sentence."""
+    """Return the row with the highest number, and its model as the subject of a sentence."""
     best = max(rows, key=lambda row: row["value"])
     models = len({row["model"] for row in rows})
     return (f"Of {models} models {best['model']}" if models > 1 else best["model"]), best
@@ -144,7 +144,7 @@ def _ontoprobe(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None
 
 
 def _pooled(rows: list[Row]) -> tuple[float, int]:
-    """The accuracy over the rows of several tasks, and how many they are."""
+    """Return the accuracy over the rows of several tasks, and their number."""
     total = sum(row["n"] for row in rows)
     return sum(row["value"] * row["n"] for row in rows) / max(total, 1), total
 
@@ -155,7 +155,7 @@ def _attributes(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | Non
         return None
     who, best = _best(known)
     fills = [row for row in known if row["model"] == best["model"] and row["method"] == "fill"]
-    # each attribute has a metric of its own: their numbers stand side by side and are not compared
+    # each attribute has its own metric: their numbers are listed but not compared
     scores = [
         f"{_percent(row)} on {row['benchmark']} (n = {row['denominator'] or row['n']:.0f})"
         for row in fills or [best]

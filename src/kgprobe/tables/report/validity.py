@@ -1,10 +1,10 @@
-"""Validity of a probe: what it says of facts whose presence in the model is known.
+"""Validity of a probe: its results on facts whose presence in the model is known.
 
-Control models were trained on a known half of the facts. A probe works when it ranks the trained-on
-facts first and the held-out ones near chance. Real models stand beside them as a reference: they
-know neither by design, so the two should not differ.
+Control models were trained on a known half of the facts. A probe works if it ranks the trained-on
+facts first and the held-out ones near chance. Real models are given as a reference: by design they
+were trained on neither, so the two should not differ.
 
-Every paper writes these figures with `estimates`; the section is one view of all papers' RESULTS.
+Every paper computes these numbers with `estimates`; the section is one view of all papers' RESULTS.
 """
 
 import math
@@ -21,16 +21,16 @@ from kgprobe.tables.report.section import Section
 from kgprobe.tables.results import Number
 from kgprobe.tables.views import View
 
-#: Order of columns when read by people.
+#: order of the printed columns
 COLUMNS = ("trained-on", "held-out", "chance for held-out", "limit for held-out", "AUC")
-#: slice of held-out facts whose names give the answer away: a stratum of their own
+#: slice of held-out facts whose names reveal the answer: a separate stratum
 WORDS = "words shared"
 #: the dimensions of the probe that is checked
 PROBE = ["paper", "benchmark", "group", "model", "prompt", "method", "scoring"]
 
-#: What a control model must reach: trained-on facts first in 95 % of their items, held-out ones in
-#: no more than twice the chance rate plus 5 points, and never 15 points above it; on fewer facts
-#: than these it says little.
+#: Requirement for a control model: trained-on facts ranked first in 95 % of their items, held-out
+#: ones in at most twice the chance rate plus 5 points, and never 15 points above it; fewer facts
+#: than the last number show little.
 TRAINED_ON_AT_LEAST, CHANCE_TIMES, CHANCE_PLUS, MOST_ABOVE, FEWEST = 95.0, 2.0, 5.0, 15.0, 80
 REQUIREMENT = (
     "The requirement (trained-on facts: at least 95 % right; held-out facts: at most twice chance "
@@ -44,7 +44,7 @@ LEAD = (
     "that has numbers for trained-on and held-out facts, with one requirement for all; the numbers "
     "of probes that fail it are marked wherever they are printed."
 )
-#: (paper, method) -> why it fails where it does, as far as the answers show
+#: (paper, method) -> why it fails if it does, as far as the answers show
 WHY: Mapping[tuple[str, str], str] = {
     ("ontoprobe", "cloze"): (
         "OntoProbe scores candidates of several tokens in one pass and averages over their tokens: "
@@ -72,7 +72,7 @@ WHY: Mapping[tuple[str, str], str] = {
 
 
 def limit(chance: float) -> float:
-    """The highest accuracy on held-out facts of a valid probe; per cent."""
+    """Return the highest accuracy on held-out facts of a valid probe, in per cent."""
     return min(CHANCE_TIMES * chance + CHANCE_PLUS, chance + MOST_ABOVE)
 
 
@@ -84,11 +84,11 @@ def estimates(
     area: float | None = None,
     is_control: bool = False,
 ) -> list[Number]:
-    """What a probe says of trained-on and held-out facts, in the order of COLUMNS, and whether it
-    is `valid`.
+    """Return a probe's numbers on trained-on and held-out facts, in the order of COLUMNS, and
+    whether it is `valid`.
 
     `of` has the probe's dimensions; `trained`, `held_out`: value (per cent), n and interval. Only
-    of control models is it known: they were trained on one half. `chance`: of a random guess on the
+    control models have a verdict: they were trained on one half. `chance`: of a random guess on the
     held-out items; `area`: the AUC, with Newcombe's interval.
     """
     both = trained["n"] + held_out["n"]
@@ -121,7 +121,7 @@ VIEW = View(
 
 
 def probes(results: pl.DataFrame) -> pl.DataFrame:
-    """The rows of the control probes that have a verdict: those of COLUMNS, and the verdict."""
+    """Select COLUMNS and verdict of the control probes that have a verdict."""
     verdicts = results.filter(metric="valid")
     rows = results.filter(
         pl.col("metric").is_in([*COLUMNS, "valid"]), pl.col("slice").is_in(["", WORDS])
@@ -130,8 +130,8 @@ def probes(results: pl.DataFrame) -> pl.DataFrame:
 
 
 def with_shipped(results: pl.DataFrame, shipped: pl.DataFrame) -> pl.DataFrame:
-    """RESULTS of a run and, of control probes that it did not ask, those that were measured before
-    (resources/measured/validity.tsv)."""
+    """Add to the RESULTS of a run those of control probes that it did not ask but that were
+    measured earlier (resources/measured/validity.tsv)."""
     others = shipped.join(results.select(PROBE), on=PROBE, how="anti")
     return pl.concat([results, probes(others)])
 
@@ -142,11 +142,11 @@ def section(
     source: str = "",
     own: pl.DataFrame | None = None,
 ) -> Section | None:
-    """The control probes of every paper with their verdicts, counted; None without any.
+    """Build the section on control probes of every paper, with verdicts; None without any.
 
-    `results`: RESULTS of all papers; `models`: the models by name, whose controls count; `source`:
-    where numbers come from that the run did not measure; `own`: those that it did, which alone can
-    be traced (default: all).
+    `results`: RESULTS of all papers; `models`: the models by name, for marking controls; `source`:
+    origin of numbers that the run did not measure; `own`: those that it did, which alone can be
+    traced (default: all).
     """
     verdicts = results.filter(metric="valid")
     probes = verdicts.join(results.filter(metric="trained-on"), on=PROBE, how="semi")
@@ -175,7 +175,7 @@ def section(
 
 
 def _list_failed(failed: pl.DataFrame, probes: pl.DataFrame) -> grid.Grid:
-    """How many of a method's control probes fail, which, and why."""
+    """Tabulate by method how many control probes fail, which, and why."""
     by = ["paper", "method", "scoring"]
     rows = []
     for (paper, method, scoring), group in failed.group_by(by, maintain_order=True):
@@ -190,7 +190,7 @@ def _list_failed(failed: pl.DataFrame, probes: pl.DataFrame) -> grid.Grid:
 
 
 def auc_interval(area: float, positives: int, negatives: int) -> Interval:
-    """95 % interval of an AUC from its value and the two sample sizes; sensible at 0 and 1, too.
+    """95 % interval of an AUC from its value and the two sample sizes, also valid at 0 and 1.
 
     The bounds solve |area - t| = z * sd(t), where sd(t) is Hanley and McNeil's under exponential
     scores. Source: Newcombe 2006, "Confidence intervals for an effect size measure based on the

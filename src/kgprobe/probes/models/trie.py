@@ -27,8 +27,8 @@ class Trie:
 
     `order` sorts the sequences; cluster c holds the sorted sequences sentences[c]:sentences[c + 1]
     and the nodes nodes[c]:nodes[c + 1]. `node[i, d]` is the node of the token at depth d of sorted
-    sequence i, -1 where it is not fed. `tokens` and `depths` belong to nodes, `first` is the sorted
-    sequence that contains a node.
+    sequence i, -1 where it is not fed. `tokens` and `depths` belong to nodes, `first` is the first
+    sorted sequence that contains a node.
     """
 
     order: Ints

@@ -2,7 +2,7 @@
 
 The key is read from the environment for each request and stored in no attribute and no
 log line. The cache contains requests and answers verbatim: a dummy key such as `EMPTY` is
-also a word, so blanking it out would change answers.
+also a word, so replacing it would change answers.
 """
 
 import hashlib

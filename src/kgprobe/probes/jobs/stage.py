@@ -1,8 +1,8 @@
 """Answers of one model in one stage: the model is loaded once, stored answers are reused.
 
-    parts of the rule --units--> kept already? --no--> asked by the method's module --> kept
-                                     |                                                   |
-                                     +------------------> files of this run <------------+
+    parts of the rule --units--> stored? --no--> answered by the method's module --> stored
+                                    |                                                  |
+                                    +-----------------> files of this run <------------+
 
 A part is the input of one experiment (or of several that are answered together). The module
 `methods/<method>.py` defines its units and how they are answered:

@@ -175,7 +175,7 @@ class Causal(Parts):
                 return flat, self._finite(flat, scores, sequences, name)
             except NotFiniteError:
                 # 0 times NaN is NaN: a NaN at an unattended token spreads to other sentences of the
-                # layout. Plain passes show whose it is, and score the others correctly
+                # layout. Plain passes find its sentence, and score the others correctly
                 members = [
                     trie.order[trie.sentences[c] : trie.sentences[c + 1]] for c in clusters[batch]
                 ]

@@ -220,7 +220,7 @@ def familiar(
     plain loss in standard errors, `belongs` is whether that is ERRORS or more (None for fewer than
     FEWEST sentences), `better` counts the sentences preferred to shuffled ones, and `unknown` is
     the proportion of unknown tokens.
-    Raises ValueError where a loss is not finite.
+    Raises ValueError if a loss is not finite.
     """
     plain = [words for words in (text.split(" ") for text in texts) if len(words) > 2]
     owners = np.array([s for s, words in enumerate(plain) for _ in words[2:]])

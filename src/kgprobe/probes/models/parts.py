@@ -372,7 +372,7 @@ def _vocabulary_layer(model: Any) -> Any:
 
 
 def _wide(head: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Run a head whose last layer cannot be separated in float32 if it is in half precision."""
+    """Wrap a head with an inseparable last layer to run in float32 if it is in half precision."""
     if not isinstance(head, nn.Module):
         return head
     tensors = {**dict(head.named_parameters()), **dict(head.named_buffers())}

@@ -44,7 +44,7 @@ class PromptIds:
     position: int
 
     def widened(self, masks: int) -> Ids:
-        """The ids with `masks` consecutive mask tokens in the mask slot."""
+        """Return the ids with `masks` consecutive mask tokens in the mask slot."""
         slot = self.ids[self.position : self.position + 1]
         return np.concatenate(
             [self.ids[: self.position], *[slot] * masks, self.ids[self.position + 1 :]]
@@ -223,7 +223,7 @@ def _without_space(
     """Replace tokens first..last by one slot token; drop a token of only spaces before them, but
     keep a line end (of a chat template)."""
     low, high = offsets[first - 1] if first else (0, 0)
-    # a tokenizer that trims spaces from its offsets gives such a token an offset after the space
+    # a tokenizer that trims spaces from its offsets gives a space token an empty span after it
     before = text[min(low, max(high - 1, 0)) : high]
     if before and not before.strip() and "\n" not in before:
         first -= 1

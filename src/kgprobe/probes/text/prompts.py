@@ -1,7 +1,7 @@
 """Prompts with trigger tokens as token ids (docs/papers/autoprompt.md, Templates).
 
     {sub} [T] [T] [T] [P] .          `Template`: text with slots
-    [CLS] Paris t1 t2 t3 [MASK] . [SEP]      `encode`: ids, where the triggers are, where to read
+    [CLS] Paris t1 t2 t3 [MASK] . [SEP]      `encode`: ids, trigger positions, output position
 
 A trigger is a list of ids, not text, so the whole prompt never exists as text: the pieces
 between triggers are tokenized separately with the spacing that the full text has.

@@ -2,7 +2,7 @@
 
     manual + manual    P1 P2 Therefore, H .                  X, Y: pseudowords (slots)
     manual + soft      P1 <c1> P2 <c2> H .                   c: trained conjunction (slots)
-    soft + ...         subject <s1> <s2> <s3> object .       in place of P1, P2, H where one exists
+    soft + ...         subject <s1> <s2> <s3> object .       replaces P1, P2, H if one exists
 
 An omitted premise takes its conjunction with it: the token before H always stays. Rows are
 checked before a model's weights are loaded.

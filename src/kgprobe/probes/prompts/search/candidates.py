@@ -20,7 +20,7 @@ from kgprobe.probes.text.encode import special_ids
 from kgprobe.probes.text.pieces import byte_level
 
 _UNUSED = re.compile(r"[\[<]unused_?\d+[\]>]")
-_MARKS = " \u0120\u2581\t\n\r"  # blanks, Ġ, ▁
+_MARKS = " \u0120\u2581\t\n\r"  # spaces, Ġ, ▁
 
 
 @dataclass(frozen=True)
@@ -138,6 +138,6 @@ def _capitalized(vocabulary: Vocabulary, rule: str) -> Iterable[int]:
 
 
 def spelled_like(vocabulary: Vocabulary, trigger: Collection[int], words: Collection[str]) -> int:
-    """How many trigger tokens are spelled like one of `words` (gold objects of dev or test)."""
+    """Count the trigger tokens spelled like one of `words` (gold objects of dev or test)."""
     texts = {word.strip().casefold() for word in words} - {""}
     return sum(vocabulary.surface[t].casefold() in texts for t in trigger)

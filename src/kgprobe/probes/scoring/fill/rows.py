@@ -47,7 +47,7 @@ class FillItem:
 
 @dataclass(frozen=True)
 class FillSettings:
-    """Settings of filling; every field is recorded.
+    """Settings of filling; every field but `workers` is recorded.
 
     `strategy` builds whole fillings of several masks: `parallel` (best products of one pass) or
     `beam` (left to right with `beams`). `length`: `gold` generates as many tokens as a gold has,

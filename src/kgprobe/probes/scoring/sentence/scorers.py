@@ -98,7 +98,7 @@ class Seq2SeqScorer:
     """Scores that the decoder gives to the answer after a sentence with a mask slot.
 
     span  log p of the answer's tokens; `continuation_sum` adds the closing sentinel (T5-like), or
-          is left out. Models without sentinels are forced through the complete sentence.
+          is missing. Models without sentinels are forced through the complete sentence.
     pll   each word in turn is the mask slot; sum over all words (T5-like).
     full  the complete sentence after the slotted one, all its tokens (BART-like).
     """

@@ -41,7 +41,7 @@ REFUSED = frozenset({400, 413, 422})
 EXHAUSTED = ("insufficient_quota", "billing_hard_limit_reached")
 #: Messages with which llama.cpp rejects a parameter under status 500, as if a retry might help.
 UNKNOWN = ("Only no echo is supported", "Unsupported param: ")
-#: Timeouts until an answer must be complete: servers may send spaces while a model thinks.
+#: Read timeouts after which an answer must be complete: servers may send spaces meanwhile.
 WHOLE = 10
 #: Maximum tokens that one answer may report: no model reads as many.
 MOST_TOKENS = 10_000_000

@@ -45,9 +45,8 @@ def fill_frame(
     """Return (FILLS, FILL_GOLDS, record) of every item in every template of its relation.
 
     `workers`: parallel requests to a server. `may_be_empty`: allow that no item can be filled.
-    `form`: the form of asking and its demonstrations (forms.py). Unfinished results are stored
-    in `folder` for the next run to resume. Raises one ValueError for all relations
-    without template.
+    `form`: the form of asking and its demonstrations (forms.py). Unfinished results are stored in
+    `folder` for the next run to resume. Raises one ValueError for all relations without template.
     """
     counts: dict[str, int] = {}
     if form:

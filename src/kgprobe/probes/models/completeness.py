@@ -219,8 +219,7 @@ def familiar(
     other word, each in its own mask slot. `errors` is the mean over sentences of shuffled minus
     plain loss in standard errors, `belongs` is whether that is ERRORS or more (None for fewer than
     FEWEST sentences), `better` counts the sentences preferred to shuffled ones, and `unknown` is
-    the proportion of unknown tokens.
-    Raises ValueError if a loss is not finite.
+    the proportion of unknown tokens. Raises ValueError if a loss is not finite.
     """
     plain = [words for words in (text.split(" ") for text in texts) if len(words) > 2]
     owners = np.array([s for s, words in enumerate(plain) for _ in words[2:]])

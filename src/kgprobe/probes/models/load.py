@@ -161,10 +161,9 @@ Load = Callable[[ModelSpec], Loaded]
 def load_model(spec: ModelSpec, device: str = "") -> Loaded:
     """Load the model of `spec` on one device or as its `device_map` says.
 
-    The arithmetic is `spec.dtype`, whatever the file stores; `device` overrides the
-    setting. Raises ModelError when the source is missing, damaged or of another kind, and when
-    transformers, accelerate, bitsandbytes or peft reject its columns; DeviceError when the device
-    is invalid.
+    The arithmetic is `spec.dtype`, whatever the file stores; `device` overrides the setting. Raises
+    ModelError when the source is missing, damaged or of another kind, and when transformers,
+    accelerate, bitsandbytes or peft reject its columns; DeviceError when the device is invalid.
     """
     loaded, info, place = read_model(spec, device)
     check_fit(loaded, info, f"\n{_remedy(spec)}")

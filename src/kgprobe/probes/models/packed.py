@@ -47,9 +47,8 @@ class Packed:
 def packed(package: str, pinned: str = "") -> Packed:
     """Find the GGUF file in an installed package, or in the packages of its parts.
 
-    `pinned` is its sha256 if that is known. Raises PackedError if a package or a part is
-    missing or in the wrong order, and if the whole does not match `pinned` or the package's own
-    SHA256SUMS.
+    `pinned` is its sha256 if that is known. Raises PackedError if a package or a part is missing or
+    in the wrong order, and if the whole does not match `pinned` or the package's own SHA256SUMS.
     """
     files = list_files(package)
     whole = [path for path in files if path.name.endswith(".gguf")]

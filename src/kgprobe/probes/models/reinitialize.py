@@ -23,8 +23,7 @@ def reinitialize(loaded: Loaded, what: str = "all", seed: int = 0) -> Loaded:
     """Return a new model with random weights, named `model+random-all-0`; `loaded` is unchanged.
 
     Weights are drawn on the CPU in float32, so that they do not depend on the device. The record's
-    `weights` become a hash of model weights, `what` and seed. Raises ValueError for another
-    `what`.
+    `weights` become a hash of model weights, `what` and seed. Raises ValueError for another `what`.
     """
     if what not in WHAT:
         raise ValueError(f"reinitialize {what!r}; valid: {', '.join(WHAT)}")

@@ -4,8 +4,8 @@
 
 Wu et al. 2023, section 3.1.1 and appendix A: AdamW, rate 0.5, 100 epochs, ten training rows, the
 epoch that is best on ten development rows. Settings that the paper leaves open or the released code
-changes are fields of `SoftPromptRecipe`, see `modes`. Soft prompt files contain all their settings,
-and are rejected by any other model.
+changes are fields of `SoftPromptRecipe` (benchmarks.ontoprobe.modes). Soft prompt files
+contain all their settings, and are rejected by any other model.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Load the model of one row of models.tsv (docs/scoring.md, Arithmetic)."""
+"""Loading of models from rows of models.tsv (docs/scoring.md, Arithmetic)."""
 
 import hashlib
 import json

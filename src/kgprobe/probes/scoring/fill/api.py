@@ -1,4 +1,4 @@
-"""Fill a mask slot through an API server: its greedy text, and its other first tokens continued.
+"""Filling a mask slot through an API server: its greedy text, and its other first tokens continued.
 
     continuation   prompt = the text before the mask slot (completions; the mask slot is at the end)
     instruction    prompt = instruction + sentence with one [MASK] (completions and chat)

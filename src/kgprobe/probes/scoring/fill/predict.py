@@ -1,4 +1,4 @@
-"""Fill a slot: top-k tokens, best whole fillings, ranks of the golds (docs/scoring.md, Fill).
+"""Filling a slot: top-k tokens, best whole fillings, ranks of the golds (docs/scoring.md, Fill).
 
     fill_items = [FillItem("t1", 0, "[X] was born in [Y] .", "Dante", golds=("Florence",))]
     fills = predict(load_model(spec), fill_items, k=5)

@@ -1,4 +1,4 @@
-"""Find the end of the answer in generated text, for every kind of model.
+"""The end of the answer in generated text, for every kind of model.
 
     "Paris. It is the capital"            Paris
     "J. R. R. Tolkien\\nJ. R. R. ..."      J. R. R. Tolkien

@@ -1,4 +1,4 @@
-"""Fill a slot by generation: causal models after the prompt, sentinel models into the sentence."""
+"""Filling a slot by generation: causal models after the prompt, sentinel models into the sentence."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

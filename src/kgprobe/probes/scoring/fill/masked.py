@@ -1,4 +1,4 @@
-"""Filling n masks of a masked model: one pass per prompt and n; a beam over masks takes n passes."""
+"""Filling n masks of a masked model: one pass per prompt and n; a beam takes n passes."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Filling a slot by generation: causal models after the prompt, sentinel models into the sentence."""
+"""Filling a slot by generation: causal models after the prompt, sentinel models in the sentence."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -1,43 +1,43 @@
-"""Names and settings of prompts in the config and the table of experiments; imports little."""
+"""Names and settings of prompts in the config and the table of experiments; few imports."""
 
 from collections.abc import Mapping
 from typing import Any
 
-#: found by a search
+#: prompts found by a search
 SEARCHED = tuple(
     "searched searched_7 searched_balanced searched_words searched_reinitialised "
     "searched_embeddings".split()
 )
-#: trained
+#: trained classifiers
 TRAINED = ("linear_probe", "finetuned", "relation_lstm")
-#: need no training: one file for all those of a model and benchmark
+#: prompts without training: one file for all those of a model and benchmark
 WRITTEN = tuple(
     "majority constant manual lpaqa published initial_triggers random_triggers shuffled_triggers "
     "transferred demos demos_shuffled demos_other".split()
 )
 PROMPTS = (*SEARCHED, *TRAINED, *WRITTEN)
-#: those that ask no model for what it knows, or are controls that are meant to fail
+#: prompts that do not query a model's knowledge, or are controls that are meant to fail
 NOT_ASKING = (
     "majority", "constant", *TRAINED, "initial_triggers", "random_triggers", "shuffled_triggers",
     "searched_reinitialised", "searched_embeddings", "demos_shuffled", "demos_other",
 )  # fmt: skip
-#: prompts that are made of the searched ones of the same model
+#: prompts derived from the searched ones of the same model
 OF_SEARCHED = ("initial_triggers", "random_triggers", "shuffled_triggers")
-#: method of an experiment -> the prompts that it is for
+#: method of an experiment -> its valid prompts
 METHODS = {
     "predict": PROMPTS,
     "low_data": ("searched", "finetuned"),
     "grid": ("searched",),
 }
-#: what the mode decides outside of the search (docs/papers/autoprompt.md, Decisions), by mode; what
-#: the config says goes before, unless it is null
+#: decisions outside of the search by mode (docs/papers/autoprompt.md, Decisions); a value in the
+#: config overrides the mode, unless it is null
 POINTS = {
-    # low-data curves: what chooses a prompt
+    # low-data curves: the criterion that selects a prompt
     "selection": {"default": "within", "paper": "full", "released": "full"},
-    # perturbed contexts: one new object per fact, or per sentence of the test
+    # perturbed contexts: one new object per fact, or per test sentence
     "perturbed": {"default": "fact", "paper": "fact", "released": "released"},
 }
-#: start of a benchmark's name -> its task, which has settings of its own; all others ask for facts
+#: prefix of a benchmark's name -> its task, which has its own settings; all others ask for facts
 TASKS = {
     "auto_re": "relation_extraction",
     "auto_sst2": "sst2",
@@ -46,7 +46,7 @@ TASKS = {
 
 
 def task(benchmark: str) -> str:
-    """facts, relation_extraction, sst2 or sick: the section of the settings of a search.
+    """Return facts, relation_extraction, sst2 or sick: the section of the settings of a search.
 
     >>> task("auto_sick_3way"), task("auto_lama_trex")
     ('sick', 'facts')
@@ -55,7 +55,7 @@ def task(benchmark: str) -> str:
 
 
 def section(config: Mapping[str, Any], benchmark: str, model: str) -> dict[str, Any]:
-    """The settings of a search: those of the task, then the model's own for that task.
+    """Merge the settings of a search for the task and, over them, the model's own for that task.
 
     `config` is the key `autoprompt`.
     """
@@ -69,7 +69,7 @@ FEW_EXAMPLES = {"candidates": 10, "accumulate": 1, "batch": 24, "iterations": 10
 
 
 def sweep(config: Mapping[str, Any], method: str, benchmark: str, model: str) -> dict[str, Any]:
-    """The settings of a sweep: those of the search, then the sweep's (low_data or grid)."""
+    """Merge the settings of a search and, over them, those of the sweep (low_data or grid)."""
     below = {"settings": FEW_EXAMPLES} if method == "low_data" else {}
     settings = merge(merge(section(config, benchmark, model), below), config[method])
     if "selection" in settings:
@@ -78,7 +78,7 @@ def sweep(config: Mapping[str, Any], method: str, benchmark: str, model: str) ->
 
 
 def point(name: str, given: str | None, mode: str) -> str:
-    """The value of one of POINTS: what the config says, or where that is null the mode.
+    """Return the value of one of POINTS: the config's, or the mode's if the config has null.
 
     >>> point("selection", None, "released"), point("selection", "within", "released")
     ('full', 'within')
@@ -87,7 +87,7 @@ def point(name: str, given: str | None, mode: str) -> str:
 
 
 def merge(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
-    """`first` with the values of `second` over it, mappings in it likewise.
+    """Merge `second` recursively into a copy of `first`.
 
     >>> merge({"a": {"b": 1, "c": 2}}, {"a": {"c": 3}})
     {'a': {'b': 1, 'c': 3}}
@@ -101,7 +101,7 @@ def merge(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]
 
 
 def problems(rows: list[dict[str, str]]) -> list[str]:
-    """What is wrong with rows whose method is of prompts: `line N: ...`."""
+    """Return the validation errors of table rows about prompts: `line N: ...`."""
     messages = []
     for row in rows:
         method, prompt = row["method"], row["prompt"]

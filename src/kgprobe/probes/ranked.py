@@ -1,4 +1,4 @@
-"""Outcomes from scores: what an answerer that scores every option makes of each example."""
+"""Outcomes of each example from scores of all answer options."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -23,9 +23,9 @@ def outcomes(
     scores: Floats,
     logprobs: Floats | None = None,
 ) -> pl.DataFrame:
-    """OUTCOMES of `prompt` on `examples` (EXAMPLES), one row of `scores` (n x options) for each.
+    """Return OUTCOMES of `prompt` on `examples` (EXAMPLES), given `scores` (n x options).
 
-    Larger scores are better; the answer is the first option with the largest one. `logprobs` has
+    Larger scores are better; the answer is the first option with the largest score. `logprobs` has
     the shape of `scores` (default: the scores themselves); a value that is not finite becomes null.
     Raises ValueError for repeated options, for shapes that do not fit, and for NaN.
     """
@@ -53,14 +53,14 @@ def outcomes(
 
 
 def answer_options(options: Sequence[str] | AnswerOptions) -> AnswerOptions:
-    """Options; words or classes that are given by themselves stand for nothing else."""
+    """Convert to AnswerOptions; plain words or classes are options without aliases."""
     if isinstance(options, AnswerOptions):
         return options
     return AnswerOptions(tuple(options), {word: i for i, word in enumerate(options)}, ())
 
 
 def class_numbers(labels: Sequence[str], classes: Sequence[str]) -> Ints:
-    """The number of every label; ValueError names those that are no class."""
+    """Return the index of every label; raises ValueError for labels that are not a class."""
     known = answer_options(classes)
     if unknown := sorted(set(labels) - known.column.keys()):
         raise ValueError(f"labels {unknown} are none of the classes {[*classes]}")
@@ -68,12 +68,12 @@ def class_numbers(labels: Sequence[str], classes: Sequence[str]) -> Ints:
 
 
 def accuracy(scores: NDArray[Any], gold: Ints) -> float:
-    """Proportion of rows whose first largest score is the gold's."""
+    """Return the proportion of rows whose first largest score is the gold's."""
     return float((scores.argmax(axis=1) == gold).mean())
 
 
 def others_of(others: pl.Series, options: AnswerOptions) -> Ints:
-    """Numbers of the further right answers: examples x the most that one has, -1 for none."""
+    """Return columns of the other correct answers: examples x maximum count, padded with -1."""
     words = others.explode().drop_nulls().unique()
     columns = pl.Series("column", options.columns(words.to_list()), dtype=pl.Int64)
     numbers = pl.DataFrame([words.cast(pl.String).alias("word"), columns])
@@ -94,7 +94,7 @@ def others_of(others: pl.Series, options: AnswerOptions) -> Ints:
 
 
 def frame_ranks(rows: pl.DataFrame, ranks: AnswerRanks, options: AnswerOptions) -> pl.DataFrame:
-    """OUTCOMES of EXAMPLES without the prompt's name."""
+    """Return OUTCOMES of EXAMPLES without the prompt's name."""
     ranges = ("best", "worst", "filtered_best", "filtered_worst")
     frame = rows.select("group", "split", "example").with_columns(
         *(pl.Series(name, getattr(ranks, name)).replace(0, None).cast(pl.Int32) for name in ranges),
@@ -102,7 +102,7 @@ def frame_ranks(rows: pl.DataFrame, ranks: AnswerRanks, options: AnswerOptions) 
         pl.Series("answer", options.names, dtype=pl.String).gather(ranks.top),
         pl.when(pl.Series(ranks.best > 0)).then(pl.Series("logprob", ranks.logprob)),
     )
-    # of words that are one token, a right answer is called by its gold
+    # if several words share one token, name a correct answer by its gold
     right = pl.Series(ranks.top == options.columns(rows["label"].to_list()))
     return frame.with_columns(
         pl.when(right).then(rows["label"]).otherwise(pl.col("answer")).alias("answer")
@@ -110,14 +110,14 @@ def frame_ranks(rows: pl.DataFrame, ranks: AnswerRanks, options: AnswerOptions) 
 
 
 def framed(rows: Sequence[Mapping[str, object]]) -> pl.DataFrame:
-    """Rows as a frame with the columns of OUTCOMES."""
+    """Convert rows to a frame with the columns of OUTCOMES."""
     return pl.DataFrame(rows, schema=dict(OUTCOMES.columns), orient="row")
 
 
 def part(examples: pl.DataFrame, *splits: str) -> pl.DataFrame:
-    """The examples of these splits in the order of group, split and example.
+    """Return the examples of these splits, sorted by group, split and example.
 
-    Raises ValueError when there is none.
+    Raises ValueError if there are none.
     """
     rows = examples.filter(pl.col("split").is_in(splits)).sort("group", "split", "example")
     if not rows.height:
@@ -129,11 +129,11 @@ def part(examples: pl.DataFrame, *splits: str) -> pl.DataFrame:
 
 
 def namer(examples: pl.DataFrame) -> Callable[[int], str]:
-    """What says which of the examples a row is, for messages."""
+    """Return a function that describes an example by row number, for messages."""
     keys = examples.select("group", "split", "example").rows()
     return lambda row: "{} {} example {}".format(*keys[row]).strip()
 
 
 def fields(examples: pl.DataFrame) -> list[dict[str, str]]:
-    """The fields of every example, decoded."""
+    """Return the decoded fields of every example."""
     return [dict(json.loads(text)) for text in examples["fields"]]

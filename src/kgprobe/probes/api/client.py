@@ -1,10 +1,10 @@
 """Language models behind an OpenAI-compatible server: completions and chat.
 
-    client = Client(Endpoint("https://host/v1", "some-model"), Path("data/api"))
-    client.capabilities()            # probed once, then in the cache
+    client = Client(ApiEndpoint("https://host/v1", "some-model"), Path("data/api"))
+    client.capabilities()            # tested once, then cached
     client.chat("What is the type of Paris?").text
 
-What a server offers is tried, never assumed (docs/scoring.md, Servers).
+What a server supports is tested, never assumed (docs/scoring.md, Servers).
 """
 
 import contextlib
@@ -25,20 +25,20 @@ from kgprobe.settings.probes import Api
 A = TypeVar("A")
 B = TypeVar("B")
 COMPLETIONS, CHAT = "/completions", "/chat/completions"
-#: Statuses by which servers refuse a path or a parameter that they do not know.
+#: Statuses with which servers reject an unknown path or parameter.
 UNSUPPORTED = frozenset({400, 404, 405, 415, 422, 501})
 PROBE = "The capital of France is"
-#: A token of a prompt that a server has read as a control token: none is written like these.
+#: Control tokens in a server's tokens of a prompt: no ordinary token is written like these.
 CONTROL = re.compile(
     r"<\|[^<>|\s]+\|>|</?s>|<(?:unk|pad|mask|bos|eos|extra_id_\d+)>|\[(?:MASK|CLS|SEP|PAD|UNK)\]"
 )
-#: How far rounding may raise a log-probability of about 0 above it.
+#: How far above 0 rounding may raise a log-probability of about 0.
 ROUNDING = 1e-4
 
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What the server offers. `prompt_logprobs` is how: "echo", "field" or "" (not at all)."""
+    """What the server supports. `prompt_logprobs` is the method: "echo", "field" or "" (none)."""
 
     completions: bool
     completion_logprobs: bool
@@ -49,9 +49,9 @@ class Capabilities:
 
 @dataclass(frozen=True)
 class Token:
-    """One token as the server cuts it: text, log-probability (None when not given), offset.
+    """One token as the server splits it: text, log-probability (None if not given), offset.
 
-    `top` are the most likely tokens at its place with their log-probabilities.
+    `top` are the most likely tokens at its position with their log-probabilities.
     """
 
     text: str
@@ -62,7 +62,7 @@ class Token:
 
 @dataclass(frozen=True)
 class Completion:
-    """Generated text, its tokens where log-probabilities were offered, and why it stopped."""
+    """Generated text, its tokens if log-probabilities were available, and why it stopped."""
 
     text: str
     tokens: tuple[Token, ...]
@@ -70,7 +70,7 @@ class Completion:
 
 
 class Client:
-    """One model on one server."""
+    """Client for one model on one server."""
 
     def __init__(self, endpoint: ApiEndpoint, cache: Path, **clock: Any) -> None:
         self.endpoint = endpoint
@@ -79,13 +79,13 @@ class Client:
         self._refusal = ""
 
     def capabilities(self) -> Capabilities:
-        """What the server offers, by a few requests of one token; kept beside the cache.
+        """Return what the server supports, tested with one-token requests and then cached.
 
-        Raises ApiError when it offers neither completions nor chat.
+        Raises ApiError if it supports neither completions nor chat.
         """
         if self._capabilities is None:
             kept = self.transport.read_kept("capabilities")
-            # another version may have kept others
+            # another version may have stored other fields
             known = kept and kept.keys() == {field.name for field in fields(Capabilities)}
             offers = Capabilities(**kept) if kept and known else self._probed()
             if not (offers.completions or offers.chat):
@@ -112,7 +112,7 @@ class Client:
         )
 
     def _prompt_logprobs(self) -> str:
-        """How the server returns log-probabilities of prompts; it may take `echo` and ignore it."""
+        """Test how the server returns prompt log-probabilities; it may ignore `echo`."""
         for how, (parameters, read) in PROMPT_LOGPROBS.items():
             choice = self._offers(COMPLETIONS, prompt=PROBE, **parameters)
             with contextlib.suppress(MalformedError):
@@ -121,7 +121,7 @@ class Client:
         return ""
 
     def _offers(self, path: str, **body: Any) -> dict[str, Any] | None:
-        """The first choice of a one-token answer, None when the server refuses the request."""
+        """Return the first choice of a one-token answer, None if the server rejects the request."""
         try:
             return self._post(path, {"max_tokens": 1, "temperature": 0, **body}, _choice)
         except ApiError as error:
@@ -131,14 +131,14 @@ class Client:
             raise
 
     def complete(self, prompt: str, tokens: int, top: int = 0) -> Completion:
-        """At most `tokens` tokens after `prompt` at temperature 0, with `top` alternatives each."""
+        """Generate at most `tokens` tokens at temperature 0, with `top` alternatives for each."""
         body: dict[str, Any] = {"prompt": prompt, "max_tokens": tokens, "temperature": 0}
         if top:
             body["logprobs"] = top
         return self._post(COMPLETIONS, body, lambda answer: _completion(answer, bool(top)))
 
     def chat(self, message: str, tokens: int = 64, top: int = 0) -> Completion:
-        """The model's reply to one user message."""
+        """Return the model's reply to one user message."""
         messages = [{"role": "user", "content": message}]
         body: dict[str, Any] = {"messages": messages, "max_tokens": tokens, "temperature": 0}
         if top:
@@ -146,10 +146,10 @@ class Client:
         return self._post(CHAT, body, lambda answer: _message(answer, bool(top)))
 
     def prompt_tokens(self, text: str) -> list[Token]:
-        """The tokens of `text` with their log-probabilities, as the server cuts them.
+        """Return the tokens of `text` with their log-probabilities, as the server splits them.
 
-        A token in front of the text (BOS) is left out; without one the first token may have no
-        log-probability. Raises ApiError when the server does not return those of prompts.
+        A token before the text (BOS) is dropped; without one the first token may have no
+        log-probability. Raises ApiError if the server does not return log-probabilities of prompts.
         """
         how = self.capabilities().prompt_logprobs
         if not how:
@@ -176,7 +176,7 @@ class Client:
         return self._post(COMPLETIONS, body, tokens)
 
     def _post(self, path: str, body: dict[str, Any], read: Callable[[dict[str, Any]], A]) -> A:
-        """The answer as `read` parses it; its MalformedError becomes ApiError with the address."""
+        """Post, and parse the answer with `read`; MalformedError becomes ApiError."""
 
         def checked(answer: dict[str, Any]) -> A:
             try:
@@ -187,7 +187,7 @@ class Client:
         return self.transport.post(path, body, checked)
 
     def map(self, ask: Callable[[A], B], inputs: Sequence[A], workers: int = 1) -> list[B]:
-        """`ask` of every input, in order, with `workers` requests under way at once."""
+        """Apply `ask` to every input, in order, with `workers` requests at a time."""
         if workers == 1:
             return [ask(one) for one in inputs]
         with ThreadPoolExecutor(workers) as pool:
@@ -196,7 +196,7 @@ class Client:
     def try_map(
         self, ask: Callable[[A], B], inputs: Sequence[A], workers: int = 1
     ) -> list[B | str]:
-        """`map` that gives the reason for an input that is refused for what it asks: a dead server
+        """Like `map`, but return the reason for an input whose content is rejected; a dead server
         or a wrong key raises ApiError."""
 
         def one(value: A) -> B | str:
@@ -210,16 +210,16 @@ class Client:
         return self.map(one, inputs, workers)
 
     def record(self) -> dict[str, Any]:
-        """Server, model, capabilities and usage."""
+        """Return server, model, capabilities and usage."""
         known = asdict(self._capabilities) if self._capabilities else {}
         return {**self.transport.record(), "capabilities": known}
 
 
 def open_client(spec: ModelSpec, settings: Api) -> Client:
-    """The client of a row of models.tsv under the config's section `api`: its server has the model
-    by the name in the source (api:NAME).
+    """Create the client of a row of models.tsv with the config section `api`; the source (api:NAME)
+    is the model's name on its server.
 
-    Raises ApiError when the environment variable that must hold the base URL is not set.
+    Raises ApiError if the environment variable for the base URL is not set.
     """
     variable = settings.url_variable
     base_url = os.environ.get(variable, "").strip()
@@ -235,11 +235,11 @@ def open_client(spec: ModelSpec, settings: Api) -> Client:
 
 
 class MalformedError(ValueError):
-    """An answer that is not as the interface says; the message names the field."""
+    """An answer does not conform to the interface; the message names the field."""
 
 
 def _choice(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """The first choice of an answer."""
+    """Return the first choice of an answer."""
     choices = answer.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         raise MalformedError(f"an answer without choices: {str(answer)[:200]}")
@@ -250,13 +250,13 @@ def _completion(answer: Mapping[str, Any], with_logprobs: bool) -> Completion:
     choice = _choice(answer)
     text = _field(choice, "text", str)
     logprobs = _of(choice, "logprobs") if with_logprobs else {}
-    # llama.cpp gives completions the form of chats
+    # llama.cpp uses the chat format for completions
     tokens = _parse_chat(logprobs) if "content" in logprobs else _parse_completion(logprobs)
     return _answer(choice, text, tokens, with_logprobs)
 
 
 def _message(answer: Mapping[str, Any], with_logprobs: bool) -> Completion:
-    """The reply of a chat; its text is null where a model has only refused or only reasoned."""
+    """Parse the reply of a chat; its text is null if a model only refused or only reasoned."""
     choice = _choice(answer)
     message = _field(choice, "message", dict)
     text = "" if message.get("content", 0) is None else _field(message, "content", str)
@@ -265,7 +265,7 @@ def _message(answer: Mapping[str, Any], with_logprobs: bool) -> Completion:
 
 
 def _parse_chat(logprobs: Mapping[str, Any]) -> tuple[Token, ...]:
-    """Tokens of the chat format: a list of objects."""
+    """Parse tokens of the chat format: a list of objects."""
     tokens, start = [], 0
     for one in _list(logprobs, "content"):
         top = tuple(
@@ -296,12 +296,12 @@ def _field(record: Any, name: str, kind: type[A]) -> A:
 
 
 def _of(record: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """An object that may be left out."""
+    """Return an object that may be omitted."""
     return _field(record, name, dict) if record.get(name) is not None else {}
 
 
 def _list(record: Any, name: str) -> list[Any]:
-    """A list that may be left out, of what must be an object."""
+    """Return a list that may be omitted from a record, which must be an object."""
     value = record.get(name) if isinstance(record, dict) else record
     if isinstance(record, dict) and value is None:
         return []
@@ -311,7 +311,7 @@ def _list(record: Any, name: str) -> list[Any]:
 
 
 def _logprob(value: Any) -> float:
-    """A log-probability, finite and not above 0 but for rounding."""
+    """Return a log-probability, which must be finite and not above 0 except for rounding."""
     known = isinstance(value, int | float) and not isinstance(value, bool)
     if not known or not math.isfinite(value) or value > ROUNDING:
         raise MalformedError(f"log-probability {value!r}; expected a finite number up to 0")
@@ -319,9 +319,9 @@ def _logprob(value: Any) -> float:
 
 
 def _parse_completion(logprobs: Mapping[str, Any], of_prompt: bool = False) -> tuple[Token, ...]:
-    """Tokens of the completions format: parallel lists.
+    """Parse tokens of the completions format: parallel lists.
 
-    Of a prompt the first token may have no log-probability: nothing stands before it.
+    In a prompt the first token may have no log-probability, since it has no context.
     """
     texts = _list(logprobs, "tokens")
     values = _list(logprobs, "token_logprobs")
@@ -349,10 +349,10 @@ def _parse_completion(logprobs: Mapping[str, Any], of_prompt: bool = False) -> t
 
 
 def _echoed(choice: Mapping[str, Any], text: str) -> list[Token]:
-    """Tokens of a text that was sent back (`echo`), offsets counted from its beginning.
+    """Parse tokens of an echoed text (`echo`), with offsets counted from its beginning.
 
-    Servers that sum up the lengths of tokens (vLLM) count a BOS token that the text lacks, and the
-    pieces of a character as a character each: what then stands elsewhere is refused.
+    Servers that add up token lengths (vLLM) count a BOS token that the text lacks, and every piece
+    of a character as one character: tokens at wrong positions are then rejected.
     """
     whole = _field(choice, "text", str)
     shift = whole.find(text)
@@ -366,40 +366,40 @@ def _echoed(choice: Mapping[str, Any], text: str) -> list[Token]:
     inside = [t for t in moved if 0 <= t.start < len(text)]
     rising = all(a.start <= b.start for a, b in itertools.pairwise(inside))
     standing = all(_stands(t.text, text, t.start) for t in inside)
-    behind = sum(t.start >= len(text) for t in moved)  # the one that was generated
+    behind = sum(t.start >= len(text) for t in moved)  # the generated token
     if not inside or inside[0].start != 0 or not rising or not standing or behind > 1:
         raise MalformedError(f"its tokens do not cover {text[:80]!r}")
     return inside
 
 
 def _stands(token: str, text: str, start: int) -> bool:
-    """Whether a token stands at this place, as far as that can be seen of it; the first one may
-    have a space of its own."""
+    """Return whether a token occurs at this position, as far as can be checked; the first token may
+    have an extra space."""
     is_there = text.startswith(token if start else token.lstrip(), start)
     return is_there or is_piece(token)
 
 
 def _given(record: Any, *names: str) -> list[Any]:
-    """The list that a server gives under some names; none where it gives anything else."""
+    """Return the list that a server gives under nested names, or an empty one for anything else."""
     for name in names:
         record = record.get(name) if isinstance(record, dict) else None
     return record if isinstance(record, list) else []
 
 
 def is_piece(token: str) -> bool:
-    """Whether a token is a piece of a character, which servers write as they can."""
+    """Return whether a token is part of a character, which servers write in various forms."""
     return "\ufffd" in token or token.startswith("bytes:")
 
 
 def _of_a_text(tokens: Sequence[Token]) -> bool:
-    """Whether these can be the tokens of a text: not all log-probabilities are 0."""
+    """Return whether these can be tokens of a text: not all log-probabilities are 0."""
     return any(token.logprob for token in tokens)
 
 
 def _from_field(choice: Mapping[str, Any], text: str) -> list[Token]:
-    """Tokens of the `prompt_logprobs` form: for each one its own entry; the first has none.
+    """Parse tokens of the `prompt_logprobs` format: an entry for each token except the first.
 
-    The first token's text is what the others leave of the text: nothing for a BOS token.
+    The first token's text is the rest of the text before the others: empty for a BOS token.
     """
     entries = _field(choice, "prompt_logprobs", list)
     if any(not isinstance(entry, dict) or not entry for entry in entries[1:]):
@@ -417,7 +417,7 @@ def _from_field(choice: Mapping[str, Any], text: str) -> list[Token]:
     return tokens
 
 
-#: How log-probabilities of a prompt are asked for, and read.
+#: Request parameters and parser for each method of prompt log-probabilities.
 PROMPT_LOGPROBS: Mapping[str, tuple[dict[str, Any], Callable[[dict[str, Any], str], list[Token]]]]
 PROMPT_LOGPROBS = {
     "echo": ({"logprobs": 1, "echo": True}, _echoed),

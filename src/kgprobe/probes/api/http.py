@@ -1,8 +1,8 @@
 """POST requests to an OpenAI-compatible server: key, retries, rate limit, cache, accounting.
 
-The key is read from the environment for each request and nowhere kept: it is in no attribute and no
-log line. The cache holds requests and answers as they were, to the letter: a dummy key such as
-`EMPTY` is also a word, and an answer that is blanked is another answer.
+The key is read from the environment for each request and stored in no attribute and no
+log line. The cache contains requests and answers verbatim: a dummy key such as `EMPTY` is
+also a word, so replacing it would change answers.
 """
 
 import hashlib
@@ -33,24 +33,24 @@ from kgprobe.http import (
 
 LOG = logging.getLogger(__name__)
 A = TypeVar("A")
-#: Statuses that another attempt may cure.
+#: Statuses after which another attempt may succeed.
 TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
-#: Statuses of requests that are refused for what they ask, not for who asks or when.
+#: Statuses of requests that are rejected for their content, not for their sender or time.
 REFUSED = frozenset({400, 413, 422})
-#: Error codes of a 429 that waiting does not cure.
+#: Error codes of a 429 that waiting does not resolve.
 EXHAUSTED = ("insufficient_quota", "billing_hard_limit_reached")
-#: llama.cpp refuses a parameter by status 500, as if another attempt might help.
+#: Messages with which llama.cpp rejects a parameter under status 500, as if a retry might help.
 UNKNOWN = ("Only no echo is supported", "Unsupported param: ")
-#: Read timeouts after which an answer must be whole: servers may send blanks while a model thinks.
+#: Read timeouts after which an answer must be complete: servers may send spaces meanwhile.
 WHOLE = 10
-#: Tokens that one answer may report at most: no model reads as many.
+#: Maximum tokens that one answer may report: no model reads as many.
 MOST_TOKENS = 10_000_000
-#: Bytes of an answer, unpacked: log-probabilities of a long prompt take a few 10^6.
+#: Maximum bytes of a decompressed answer: log-probabilities of a long prompt take a few 10^6.
 MOST_BYTES = 1 << 28
 
 
 class ApiError(RuntimeError):
-    """A request failed for good; `status` is the last HTTP status, 0 when there was none."""
+    """A request failed permanently; `status` is the last HTTP status, 0 if there was none."""
 
     def __init__(self, message: str, status: int = 0) -> None:
         super().__init__(message)
@@ -59,11 +59,11 @@ class ApiError(RuntimeError):
 
 @dataclass(frozen=True)
 class ApiEndpoint:
-    """Where and how to ask. `key_variable` names the environment variable that holds the key.
+    """Address and limits of a server. `key_variable` names the environment variable with the key.
 
     Limits are per minute, 0 for none; `prices` are (prompt, completion) per million tokens in any
-    currency; `most` is the cost at which no further request is made, 0 for none. Raises ValueError
-    for an address or for prices by which no cost can be limited.
+    currency; `most` is the cost at which requests stop, 0 for none. Raises ValueError
+    for an invalid address and for prices with which no cost can be limited.
     """
 
     base_url: str
@@ -109,7 +109,7 @@ class Usage:
 
 
 class RateLimit:
-    """Spaces the starts of requests, and pays for tokens with waiting."""
+    """Spaces the starts of requests, and delays them for used tokens."""
 
     def __init__(self, endpoint: ApiEndpoint, now: Callable[[], float], sleep: Any) -> None:
         self._interval = (
@@ -120,7 +120,7 @@ class RateLimit:
         self._free = now()
 
     def start(self) -> None:
-        """Wait for the next free moment and take it."""
+        """Wait for the next free moment and reserve it."""
         with self._lock:
             moment = max(self._free, self._now())
             self._free = moment + self._interval
@@ -128,13 +128,13 @@ class RateLimit:
             self._sleep(moment - self._now())
 
     def used(self, tokens: int) -> None:
-        """Push the next free moment back by what `tokens` cost."""
+        """Delay the next free moment by the time that `tokens` take."""
         with self._lock:
             self._free = max(self._free, self._now()) + tokens * self._each
 
 
 class _Key(requests.auth.AuthBase):
-    """Puts the key of the environment into the header of one prepared request."""
+    """Puts the key from the environment into the header of one prepared request."""
 
     def __init__(self, variable: str) -> None:
         self.variable = variable
@@ -166,11 +166,11 @@ class Transport:
         self._local = threading.local()
 
     def post(self, path: str, body: Mapping[str, Any], read: Callable[[dict[str, Any]], A]) -> A:
-        """The JSON answer to `body` at base URL + `path`, as `read` parses it.
+        """Return the JSON answer to `body` at base URL + `path`, parsed by `read`.
 
-        The answer comes from the cache when it was had before, and a fresh one is read out of what
-        the cache keeps of it. Raises ApiError when the server refuses, fails `attempts` times, or
-        gives an answer that `read` refuses by ApiError. Nothing is cached then.
+        A known answer comes from the cache, and a new one is parsed from its cached
+        form. Raises ApiError if the server rejects the request, fails `attempts` times, or
+        gives an answer that `read` rejects with ApiError. Nothing is cached then.
         """
         body = {"model": self.endpoint.model, **body}
         place = self._place(path, body)
@@ -192,7 +192,7 @@ class Transport:
         return read(self._store(place, path, body, answer))
 
     def _place(self, path: str, body: Mapping[str, Any]) -> Path:
-        """Content hash of the request: server, path, body."""
+        """Return the cache file: a hash of the request (server, path, body)."""
         whole = json.dumps([self.endpoint.base_url.rstrip("/"), path, body], sort_keys=True)
         digest = hashlib.sha256(whole.encode()).hexdigest()
         return self.cache / digest[:2] / f"{digest}.json"
@@ -202,26 +202,26 @@ class Transport:
             return dict(json.loads(place.read_text(encoding="utf-8"))["response"])
         except FileNotFoundError:
             return None
-        # bytes that are no text, or JSON of another shape
+        # bytes that are not text, or JSON of another shape
         except (ValueError, KeyError, TypeError):
             LOG.warning("damaged cache file %s: asked again", place.name)
             return None
 
     def read_kept(self, name: str) -> dict[str, Any] | None:
-        """What `keep` stored under this name for this server and model."""
+        """Return the value that `keep` stored under this name for this server and model."""
         return self._cached(self._place(name, {"model": self.endpoint.model}))
 
     def keep(self, name: str, value: Mapping[str, Any]) -> None:
-        """Store a finding about the server beside its answers."""
+        """Store a fact about the server with its cached answers."""
         body = {"model": self.endpoint.model}
         self._store(self._place(name, body), name, body, value)
 
     def _store(
         self, place: Path, path: str, body: Mapping[str, Any], answer: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """The answer as it is kept. Temporary file and rename: a cache file is whole or absent."""
+        """Store an answer (by renaming, so never in part), and return its stored form."""
         place.parent.mkdir(parents=True, exist_ok=True)
-        # in the server's order: alternatives may come best first
+        # keep the server's key order: alternatives may be sorted best first
         text = json.dumps({"path": path, "request": body, "response": answer})
         temporary = place.with_name(f".{place.name}.{os.getpid()}.{threading.get_ident()}.part")
         temporary.write_text(text, encoding="utf-8")
@@ -248,10 +248,10 @@ class Transport:
             raise ApiError(
                 f"{url}: no answer after {self.endpoint.attempts} attempts; last: {error}",
                 error.status,
-            ) from None  # what stands behind it may hold the key
+            ) from None  # the cause may contain the key
 
     def _ask_once(self, url: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """One request; raises PassingError where another one may do better, else ApiError."""
+        """Send one request; raise PassingError if a retry may succeed, else ApiError."""
         self._limit.start()
         with self._lock:
             self.usage.requests += 1
@@ -285,13 +285,13 @@ class Transport:
         raise PassingError(problem, wait, status)
 
     def _wait(self, number: int, error: PassingError) -> float:
-        """Seconds to wait: as the server asks, else growing exponentially."""
+        """Return the seconds to wait: as the server asks, else growing exponentially."""
         grown = min(self.endpoint.wait * 2.0**number, self.endpoint.longest_wait)
         return grown if error.wait is None else error.wait
 
     def _refused(self, url: str, status: int, text: str) -> str:
-        """The error in words; raises where another attempt is of no use."""
-        text = self._clean(text).strip()[:500]  # cut last: half a key would stay
+        """Describe the error; raise ApiError if a retry is useless."""
+        text = self._clean(text).strip()[:500]  # cut last, or a part of the key would remain
         problem = f"HTTP {status}: {text}"
         if status == 500 and any(words in text for words in UNKNOWN):
             status = 501
@@ -311,14 +311,14 @@ class Transport:
         return line
 
     def _clean(self, text: str) -> str:
-        """`text` without the key, should a server send it back."""
+        """Remove the key from `text`, in case a server sends it back."""
         key = os.environ.get(self.endpoint.key_variable, "").strip()
         return text.replace(key, "[key]") if key else text
 
     def _account(self, path: str, body: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
-        """Count and charge tokens: those reported, else as many as there can be.
+        """Count and charge tokens: those reported, else the maximum possible.
 
-        Raises ApiError for counts that cannot be, by which no cost could be limited.
+        Raises ApiError for impossible counts, with which no cost could be limited.
         """
         usage = answer.get("usage") or {}
         if not isinstance(usage, dict):
@@ -358,7 +358,7 @@ class Transport:
             )
 
     def record(self) -> dict[str, Any]:
-        """What is recorded with every result: server, model, usage."""
+        """Return the server, model and usage, recorded with every result."""
         return {
             "server": self.endpoint.base_url,
             "model": self.endpoint.model,
@@ -368,9 +368,9 @@ class Transport:
 
 
 def _received(response: Any, body: bytes) -> tuple[dict[str, Any] | None, int, str]:
-    """(answer, status, error): an error may come under status 200 as well.
+    """Return (answer, status, error); an error may also have status 200.
 
-    Raises ValueError where the body is no JSON.
+    Raises ValueError if the body is not JSON.
     """
     if response.status_code != 200:
         text = body.decode("utf-8", "replace")
@@ -379,7 +379,7 @@ def _received(response: Any, body: bytes) -> tuple[dict[str, Any] | None, int, s
         answer = json.loads(body)
     except RecursionError:
         raise ValueError("nested without end") from None
-    # half a character, as of a token of a part of one, is no text
+    # an unpaired surrogate, from a token that is part of a character, is not valid text
     if b"\\ud" in body.lower() or b"\xed" in body:
         text = json.dumps(answer, ensure_ascii=False)
         answer = json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
@@ -390,9 +390,9 @@ def _received(response: Any, body: bytes) -> tuple[dict[str, Any] | None, int, s
 
 
 def _error(answer: Mapping[str, Any]) -> tuple[int, str] | None:
-    """(status, text) of an error that came under status 200, as a whole answer or as a choice.
+    """Return (status, text) of an error with status 200, as a whole answer or as a choice.
 
-    The status is the one that the error names; without one it is 200, and another attempt may help.
+    The status is the one named in the error, or else 200, and a retry may help.
     """
     choices = answer.get("choices")
     errors = [answer.get("error"), answer if answer.get("object") == "error" else None]

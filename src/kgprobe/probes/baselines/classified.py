@@ -1,4 +1,4 @@
-"""Texts and classes of a classification task as a model reads them, without any prompt."""
+"""Texts and classes of a classification task as model inputs, without any prompt."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,9 +23,9 @@ from kgprobe.probes.text.pieces import Frame, frame, pieces
 
 @dataclass(frozen=True)
 class TokenizedTexts:
-    """Token ids of every example; `words` marks tokens that are no special ones.
+    """Token ids of every example; `words` marks non-special tokens.
 
-    `types` are token types where the tokenizer gives them; `cut` examples were shortened.
+    `types` are token types if the tokenizer returns them; `cut` examples were shortened.
     """
 
     rows: list[Ints]
@@ -38,18 +38,18 @@ class TokenizedTexts:
 
     @property
     def lengths(self) -> Ints:
-        """Tokens of every example."""
+        """Number of tokens of every example."""
         return np.array([len(row) for row in self.rows], dtype=np.int64)
 
 
 def read_texts(
     loaded: Loaded, examples: Sequence[Mapping[str, str]], names: Sequence[str]
 ) -> TokenizedTexts:
-    """One or two fields of every example, with the special tokens of a text or a pair.
+    """Tokenize one or two fields of every example, with the special tokens of a text or a pair.
 
-    A causal model has no pairs: the fields stand behind each other with a blank, after what the BOS
-    policy says. The longer field of a text that is too long for the model loses tokens from its
-    end; such texts are counted. Raises ValueError for a field that is not there.
+    A causal model has no pairs: the fields are joined by a space, after the BOS prefix. In a text
+    that is too long for the model the longer field loses tokens from its end; such texts are
+    counted. Raises ValueError for a missing field.
     """
     if not 1 <= len(names) <= 2:
         raise ValueError(f"fields {list(names)}; expected one text or a pair")
@@ -77,7 +77,7 @@ def read_texts(
 
 
 def _framed(around: Frame, texts: Sequence[list[int]]) -> tuple[list[int], list[int], list[bool]]:
-    """(ids, token types, whether it is a word) of one or two texts with special tokens."""
+    """Return (ids, token types, mask of non-special tokens) of one or two texts."""
     ids, types = list(around.front), list(around.types_front)
     marks = [False] * len(ids)
     for number, text in enumerate(texts):
@@ -96,7 +96,7 @@ def _framed(around: Frame, texts: Sequence[list[int]]) -> tuple[list[int], list[
 
 
 def truncate(parts: Sequence[list[int]], room: int) -> list[list[int]]:
-    """The token lists with at most `room` tokens together; the longest one loses its last ones."""
+    """Cut token lists to `room` tokens in total; the longest list loses its last tokens."""
     lists = [list(part) for part in parts]
     while sum(map(len, lists)) > room:
         longest = max(range(len(lists)), key=lambda i: len(lists[i]))
@@ -107,7 +107,7 @@ def truncate(parts: Sequence[list[int]], room: int) -> list[list[int]]:
 
 
 def body_of(loaded: Loaded) -> Any:
-    """The part of the model that gives hidden states: all of it but the head (T5: its encoder).
+    """Return the part of the model that computes hidden states: all but the head (T5: its encoder).
 
     Raises ModelError for a model whose rows must not be padded.
     """
@@ -116,7 +116,7 @@ def body_of(loaded: Loaded) -> Any:
 
 
 def hidden(loaded: Loaded, body: Any, texts: TokenizedTexts, batch: Sequence[int] | Ints) -> Any:
-    """(last hidden states rows x longest x width, mask of real tokens) of some examples."""
+    """Return (last hidden states, rows x longest x width; mask of real tokens) of some examples."""
     pad, device = loaded.tokenizer.pad_token_id or 0, loaded.device
     ids, mask = padded([texts.rows[i] for i in batch], pad, device)
     extra = {}
@@ -127,7 +127,7 @@ def hidden(loaded: Loaded, body: Any, texts: TokenizedTexts, batch: Sequence[int
 
 @dataclass(frozen=True)
 class Split:
-    """EXAMPLES of a split, their texts, and the numbers of their classes."""
+    """EXAMPLES of a split, their texts, and their class indices."""
 
     rows: pl.DataFrame
     texts: TokenizedTexts
@@ -137,7 +137,7 @@ class Split:
 def read_splits(
     loaded: Loaded, examples: pl.DataFrame, classes: Sequence[str], names: Sequence[str]
 ) -> dict[str, Split]:
-    """The splits train, dev and test; `names` are the fields that are read."""
+    """Read the splits train, dev and test; `names` are the input fields."""
     splits = {}
     for split in ("train", "dev", "test"):
         rows = part(examples, split)
@@ -153,7 +153,7 @@ def answers(
     predict: Callable[[str, Name], NDArray[np.float64]],
     record: Mapping[str, Any],
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """(OUTCOMES of dev and test, record), `predict` giving the class scores of a split."""
+    """Return (OUTCOMES of dev and test, record); `predict` returns the class scores of a split."""
     frames = [
         outcomes(prompt, splits[split].rows, classes, predict(split, namer(splits[split].rows)))
         for split in ("dev", "test")
@@ -162,9 +162,9 @@ def answers(
 
 
 def log_softmax(logits: Any, model: str, name: Callable[[int], str]) -> NDArray[np.float64]:
-    """Log-probabilities of classes (rows x classes) as numpy float64; they must be finite.
+    """Return log-probabilities of classes (rows x classes) as numpy float64; they must be finite.
 
-    `name` says which example a row is.
+    `name` describes an example by row.
     """
     logprobs: NDArray[np.float64] = torch.log_softmax(logits.double(), dim=-1).cpu().numpy()
     finite(logprobs, model, lambda row, number: f"{name(row)}, class {number}")
@@ -172,7 +172,7 @@ def log_softmax(logits: Any, model: str, name: Callable[[int], str]) -> NDArray[
 
 
 def batches(rows: int, size: int, order: np.random.Generator) -> Iterator[Ints]:
-    """The numbers of all rows in a random order, `size` at a time."""
+    """Yield the numbers of all rows in a random order, `size` at a time."""
     shuffled = order.permutation(rows)
     for start in range(0, rows, size):
         yield shuffled[start : start + size]
@@ -180,7 +180,7 @@ def batches(rows: int, size: int, order: np.random.Generator) -> Iterator[Ints]:
 
 @contextlib.contextmanager
 def steady(seed: int) -> Iterator[None]:
-    """While open, torch works on one thread with random numbers from `seed`."""
+    """Run torch on one thread with random numbers from `seed`, inside the context."""
     with one_thread(), torch.random.fork_rng():
         torch.manual_seed(seed)
         yield

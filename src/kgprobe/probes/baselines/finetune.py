@@ -54,13 +54,13 @@ class FinetuneSettings:
     seed: int = 0
 
 
-#: what the paper states for few examples, and what is used with all of them
+#: settings of the paper for few examples, and ours for all examples
 LOW = FinetuneSettings()
 FULL = FinetuneSettings(epochs=3, batch=32, keep="best")
 
 
 class Classifier(nn.Module):
-    """A body with a head at one token of each text; bodies in half precision become float32."""
+    """A body with a head at one token of each text; half-precision bodies become float32."""
 
     def __init__(self, loaded: Loaded, classes: int, dropout: float) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class Classifier(nn.Module):
             nn.init.zeros_(layer.bias)
 
     def forward(self, texts: TokenizedTexts, batch: Sequence[int] | Ints) -> Any:
-        """Logits (examples x classes)."""
+        """Return logits (examples x classes)."""
         states, mask = hidden(self.loaded, self.body, texts, batch)
         is_last = self.loaded.spec.kind == "causal"
         at = mask.sum(1) - 1 if is_last else torch.zeros_like(mask[:, 0])
@@ -90,9 +90,9 @@ def finetune(
     settings: FinetuneSettings = FULL,
     progress: Callable[[int], object] = lambda steps: None,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """(OUTCOMES "finetuned" of dev and test, record) of one classification task.
+    """Return (OUTCOMES "finetuned" of dev and test, record) of one classification task.
 
-    `loaded` stays as it is. `names` are the fields that are read, one text or a pair. `progress` is
+    `loaded` is unchanged. `names` are the input fields, one text or a pair. `progress` is
     called with 1 after every step of `steps`.
     """
     if settings.keep not in ("last", "best"):
@@ -109,7 +109,7 @@ def finetune(
 
 
 def steps(rows: int, settings: FinetuneSettings) -> int:
-    """How many steps a training on `rows` examples takes."""
+    """Return the number of training steps on `rows` examples."""
     return settings.epochs * math.ceil(rows / settings.batch)
 
 
@@ -117,7 +117,7 @@ def steps(rows: int, settings: FinetuneSettings) -> int:
 def predict(
     model: Classifier, texts: TokenizedTexts, name: Name = "example {}".format
 ) -> NDArray[np.float64]:
-    """Log-probabilities of the classes (n x classes), dropout off; NotFiniteError by `name`."""
+    """Return class log-probabilities (n x classes), dropout off; NotFiniteError names examples."""
     scores = np.zeros((len(texts), model.output.out_features))
     title = f"{model.loaded.spec.model}, fine-tuned"
     model.eval()
@@ -136,7 +136,7 @@ def _fit(
     settings: FinetuneSettings,
     progress: Callable[[int], object],
 ) -> dict[str, Any]:
-    """Train the classifier, which is in evaluation mode afterwards; the record."""
+    """Train the classifier, leave it in evaluation mode, and return the record."""
     loaded, train, dev_split = model.loaded, splits["train"], splits["dev"]
     labels = torch.from_numpy(train.gold).to(loaded.device)
     optimizer = torch.optim.AdamW(_groups(model, settings.decay), lr=settings.rate)
@@ -174,7 +174,7 @@ def _fit(
 
 
 def _groups(model: nn.Module, decay: float) -> list[dict[str, Any]]:
-    """Biases and norms (vectors) are not decayed."""
+    """Group parameters so that biases and norms (vectors) have no weight decay."""
     named = [p for p in model.parameters() if p.requires_grad]
     return [
         {"params": [p for p in named if p.ndim > 1], "weight_decay": decay},

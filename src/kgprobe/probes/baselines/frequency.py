@@ -1,7 +1,7 @@
 """The frequency baseline of OntoProbe: golds of the training rows by count (sec. 3.1.3).
 
 The counted golds come first, ties by first appearance; all other candidates follow in random
-order. Hits look at the counted part alone; reciprocal ranks are means over seeded orders.
+order. Hits use only the counted golds; reciprocal ranks are means over seeded orders.
 """
 
 from collections import Counter
@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-#: random orders of the uncounted candidates
+#: number of random orders of the uncounted candidates
 TAILS = 100
 
 
 @dataclass(frozen=True)
 class Ranked:
-    """Per item: hits by K, or parts of the golds, and reciprocal ranks (tails x items) of the best
-    gold and of the mean."""
+    """Per item: hits by K (or proportions of the golds), and reciprocal ranks (tails x items) of
+    the best gold and of the mean gold rank."""
 
     hits: dict[int, NDArray[np.float64]]
     mrr: NDArray[np.float64]
@@ -27,17 +27,17 @@ class Ranked:
 
 
 def at_random(golds: Sequence[int], candidates: int, recall: str = "hit") -> dict[str, float]:
-    """Expected R@1, R@5 and MRR (best gold), 0 to 1, of a random order of all candidates; means
-    over items with so many golds. `recall` share: R@K is the part of an item's golds.
+    """Return expected R@1, R@5 and MRR (best gold), 0 to 1, of randomly ordered candidates.
 
-    No gold is among the first r of N candidates with a chance of C(N - g, r) / C(N, r).
+    Means over items with the given numbers of golds; with `recall` share, R@K is the proportion of
+    an item's golds. No gold is among the first r of N candidates with P = C(N - g, r) / C(N, r).
 
     >>> at_random([1], 2)["MRR"]
     0.75
     """
     count = np.asarray(golds)[:, None]
     left = candidates - np.arange(candidates)
-    # chance that no gold is among the first 1, 2 ... places
+    # probability that no gold is among the first 1, 2 ... positions
     without = np.cumprod(np.maximum(left - count, 0) / left, axis=1)
     first = -np.diff(without, axis=1, prepend=1.0)
     among = {k: min(k, candidates) for k in (1, 5)}
@@ -58,10 +58,9 @@ def rank(
     tails: int = TAILS,
     recall: str = "hit",
 ) -> Ranked:
-    """Ranks of the golds of `test` by the counts of the golds of `train` (indices of the set).
-    `recall` as in `at_random`.
+    """Rank the golds of `test` by the counts of the golds of `train` (indices of the set).
 
-    Raises ValueError without training rows.
+    `recall` is as in `at_random`. Raises ValueError without training rows.
     """
     if not train:
         raise ValueError("the frequency baseline counts golds of training rows; there are none")

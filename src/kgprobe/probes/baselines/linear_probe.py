@@ -1,7 +1,7 @@
-"""Linear probe: what a linear layer reads off a frozen model (AutoPrompt, Tables 1 and 2).
+"""Linear probe: a linear classifier on a frozen model's states (AutoPrompt, Tables 1 and 2).
 
 The mean of the last hidden states without special tokens, a linear layer, Adam with rate 1e-3; the
-epoch that is best on the development examples is kept.
+epoch that is best on the development examples is selected.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,13 +29,13 @@ from kgprobe.probes.models.predict import Name
 from kgprobe.probes.ranked import accuracy, namer
 
 Done = Callable[[int], object]
-#: what messages call the layer
+#: name of the layer in messages
 MODEL = "linear probe"
 
 
 @dataclass(frozen=True)
 class LinearProbeSettings:
-    """Training of the layer; `patience`: epochs without a better dev accuracy before it stops."""
+    """Training of the layer; `patience`: epochs without a better dev accuracy before stopping."""
 
     rate: float = 1e-3
     batch: int = 32
@@ -52,10 +52,10 @@ def linear_probe(
     settings: LinearProbeSettings = LinearProbeSettings(),
     done: Done = lambda examples: None,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """(OUTCOMES "linear_probe" of dev and test, record) of one classification task.
+    """Return (OUTCOMES "linear_probe" of dev and test, record) of one classification task.
 
-    `names` are the fields that are read, one text or a pair. `done` gets the number of examples
-    that have been read.
+    `names` are the input fields, one text or a pair. `done` gets the number of examples
+    that have been encoded.
     """
     splits = read_splits(loaded, examples, classes, names)
     vectors = {
@@ -78,9 +78,9 @@ def mean_vectors(
     done: Done = lambda examples: None,
     name: Name = "example {}".format,
 ) -> NDArray[np.float32]:
-    """(n, width) float32: mean of the last hidden states over the tokens that are words.
+    """Return (n, width) float32: the mean of the last hidden states over non-special tokens.
 
-    A text without any such token has the zero vector. Raises NotFiniteError, with `name`.
+    A text without such tokens has the zero vector. Raises NotFiniteError, with `name`.
     """
     body = body_of(loaded)
     vectors: list[Any] = [None] * len(texts)
@@ -112,9 +112,9 @@ def fit(
     classes: int,
     settings: LinearProbeSettings,
 ) -> tuple[torch.nn.Linear, dict[str, Any]]:
-    """(layer, record): cross-entropy, a new order of the examples in every epoch.
+    """Train a layer with cross-entropy, reshuffling every epoch; return (layer, record).
 
-    Kept is the first epoch with the highest dev accuracy.
+    The first epoch with the highest dev accuracy is selected.
     """
     x, y = torch.from_numpy(train), torch.from_numpy(labels)
     order = np.random.default_rng(settings.seed)
@@ -150,5 +150,5 @@ def fit(
 def predict(
     layer: torch.nn.Linear, vectors: NDArray[np.float32], name: Name = "example {}".format
 ) -> NDArray[np.float64]:
-    """Log-probabilities of the classes (n x classes); NotFiniteError names examples."""
+    """Return class log-probabilities (n x classes); NotFiniteError names examples."""
     return log_softmax(layer(torch.from_numpy(vectors)), MODEL, name)

@@ -1,9 +1,9 @@
-"""The answers that need no model: the commonest training label, and the best constant answer.
+"""Answers without a model: the most frequent training label, and the best constant answer.
 
     majority   options by their count among the training facts of the group
-    constant   the same by the test facts themselves: an oracle, and no constant answer beats it
+    constant   options by their count among the test facts: an oracle for constant answers
 
-A trigger search partly learns the distribution of labels, so both stand beside every searched
+A trigger search partly learns the distribution of labels, so both are reported with every searched
 prompt. LAMA, macro P@1: 17.3 and 22.0; the 22.0 quoted as "majority" in the literature is the
 second.
 """
@@ -16,27 +16,27 @@ import polars as pl
 from kgprobe.probes.ranked import answer_options, framed, outcomes, part
 from kgprobe.probes.scoring.fill.options import AnswerOptions
 
-#: the splits that a constant answer is judged on
+#: the splits that a constant answer is evaluated on
 JUDGED = ("dev", "test")
 
 
 def majority(
     examples: pl.DataFrame, options: Sequence[str] | AnswerOptions, splits: Sequence[str] = JUDGED
 ) -> pl.DataFrame:
-    """OUTCOMES of the training majority, per group (relation; "" where a task has none)."""
+    """Return OUTCOMES of the training majority per group (relation; "" if a task has none)."""
     return _constant("majority", examples, options, splits, "train")
 
 
 def constant(
     examples: pl.DataFrame, options: Sequence[str] | AnswerOptions, splits: Sequence[str] = JUDGED
 ) -> pl.DataFrame:
-    """OUTCOMES of the best constant answer: counted on the very split that it is judged on."""
+    """Return OUTCOMES of the best constant answer, counted on the split that it is evaluated on."""
     frames = [_constant("constant", examples, options, [split], split) for split in splits]
     return pl.concat(frames)
 
 
 def counts(examples: pl.DataFrame, options: AnswerOptions) -> np.ndarray:
-    """How many facts have each option as their label; a fact's sentences count once."""
+    """Count the facts with each option as label; a fact with several sentences counts once."""
     columns = options.columns(examples.unique(["fact", "label"])["label"].to_list())
     return np.bincount(columns[columns >= 0], minlength=len(options)).astype(np.float64)
 

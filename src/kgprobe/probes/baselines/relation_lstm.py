@@ -1,19 +1,19 @@
-"""A supervised relation extractor: re-implementation, different data.
+"""A supervised relation extractor: a re-implementation trained on other data.
 
 Sorokin and Gurevych 2017, as AutoPrompt's Table 5 uses it: word and marker embeddings, a BiLSTM for
 each pair of entities, attention of the target pair over the other pairs of the sentence, softmax
-over relations, Adam. Neither its weights nor its data nor its word vectors are at hand: here the
-word vectors are learned too, and all comes from the sentences of the training facts. Its numbers
+over relations, Adam. Its weights, data and word vectors are not available: here the
+word vectors are learned too, and all training data are sentences of the training facts. Its numbers
 are not those of the published row.
 
     Ada Lovelace was born in London , England .
     ------------             ------   -------     mentions; pairs (Ada Lovelace, London), ...
 
-No entity linker is at hand: a mention is the longest run of words that is a known label (subjects,
-objects and surfaces of training facts), or a run of capitalized words. From the sentences of a fact
-a graph is extracted; of all edges with the queried subject and relation the most confident one
-gives the object. What the extractor thinks of other relations, or that there is none, is ignored.
-Sentences without both entities are left out, with their number.
+Without an entity linker, a mention is the longest run of words that is a known label (subjects,
+objects and surfaces of training facts), or a run of capitalized words. A graph is extracted from
+the sentences of a fact; of all edges with the queried subject and relation the most confident one
+gives the object. Confidences of other relations, or of none, are ignored.
+Sentences without both entities are excluded and counted.
 """
 
 import logging
@@ -37,25 +37,25 @@ from kgprobe.probes.ranked import fields, framed, part
 log = logging.getLogger("kgprobe")
 #: relation 0 of the extractor
 NOTHING = "(none)"
-#: what messages call it
+#: name of the extractor in messages
 MODEL = "relation_lstm"
-#: ids of words: padding, unknown, unknown but capitalized, a number
+#: word ids: padding, unknown, unknown but capitalized, a number
 PAD, UNKNOWN, CAPITAL, NUMBER = range(4)
 _WORD = re.compile(r"\w+|[^\w\s]")
-#: words that are capitalized for standing first, and start no mention
+#: words that are capitalized at the start of a sentence and start no mention
 _OPENING = frozenset(
     "the a an in on at he she it they his her its their this that these those as after before "
     "during from for by with when while and but or of to is was both".split()
 )
-#: pairs of a sentence that are read together (Sorokin and Gurevych 2017)
+#: maximum pairs of a sentence that are encoded together (Sorokin and Gurevych 2017)
 PAIRS = 7
-#: longest label that is looked up, in words
+#: maximum length in words of a label
 LONGEST = 8
 
 
 @dataclass(frozen=True)
 class WordSpan:
-    """Words start:end of a sentence, and the text that they are."""
+    """Words start:end of a sentence, and their text."""
 
     start: int
     end: int
@@ -64,7 +64,7 @@ class WordSpan:
 
 @dataclass(frozen=True)
 class Marked:
-    """A sentence with the mentions of its subject and of what might be the object."""
+    """A sentence with the mentions of its subject and of possible objects."""
 
     words: tuple[str, ...]
     subject: WordSpan
@@ -72,29 +72,29 @@ class Marked:
 
 
 def words_of(text: str) -> list[tuple[str, int, int]]:
-    """(word, start, end) of every word and punctuation mark."""
+    """Return (word, start, end) of every word and punctuation mark."""
     return [(m.group(), m.start(), m.end()) for m in _WORD.finditer(text)]
 
 
 def casefold_words(text: str) -> list[str]:
-    """The words of a text with case ignored."""
+    """Return the case-folded words of a text."""
     return [word.casefold() for word, _, _ in words_of(text)]
 
 
 def label_words(labels: Iterable[str]) -> Set[tuple[str, ...]]:
-    """Known labels as sequences of words, case ignored."""
+    """Return labels as sequences of case-folded words."""
     return {tuple(casefold_words(label)) for label in labels} - {()}
 
 
 def folded(text: str) -> str:
-    """The words of a text with case ignored, as one text."""
+    """Return the case-folded words of a text, joined by spaces."""
     return " ".join(casefold_words(text))
 
 
 def mark_mentions(text: str, subject: str, labels: Set[tuple[str, ...]]) -> Marked | None:
-    """The sentence with its mentions; None where the subject or any other mention is missing.
+    """Mark the mentions of a sentence; return None without the subject or any other mention.
 
-    The subject is where its label stands, case ignored; the others keep clear of it.
+    The subject is located by its label, ignoring case; other mentions do not overlap it.
     """
     words = words_of(text)
     lower = [word.casefold() for word, _, _ in words]
@@ -118,7 +118,7 @@ def mark_mentions(text: str, subject: str, labels: Set[tuple[str, ...]]) -> Mark
 
 
 def find(words: Sequence[str], wanted: Sequence[str]) -> tuple[int, int] | None:
-    """(start, end) of the first place where `wanted` stands in `words`; None if nowhere."""
+    """Return (start, end) of the first occurrence of `wanted` in `words`, or None."""
     size = len(wanted)
     for start in range(len(words) - size + 1 if size else 0):
         if list(words[start : start + size]) == list(wanted):
@@ -127,16 +127,16 @@ def find(words: Sequence[str], wanted: Sequence[str]) -> tuple[int, int] | None:
 
 
 def nearest(sentence: Marked, pairs: int = PAIRS) -> list[list[WordSpan]]:
-    """The other mentions in groups of at most `pairs`, the nearest to the subject first."""
+    """Return the other mentions in groups of at most `pairs`, the nearest to the subject first."""
     middle = sentence.subject.start + sentence.subject.end
     order = sorted(sentence.others, key=lambda m: (abs(m.start + m.end - middle), m.start))
     return [order[i : i + pairs] for i in range(0, len(order), pairs)]
 
 
 def relations_of(facts: Iterable[Mapping[str, object]]) -> dict[tuple[str, str], str]:
-    """(subject, object) in folded words -> relation, for labels and surfaces of training facts.
+    """Map (subject, object) as folded words -> relation, for labels and surfaces of training facts.
 
-    Where two relations hold between a pair, the first by name.
+    If two relations hold for a pair, the first by name is used.
     """
     relations: dict[tuple[str, str], str] = {}
     for fact in sorted(facts, key=lambda f: str(f["group"])):
@@ -153,7 +153,7 @@ def _end(
     subject: WordSpan,
     labels: Set[tuple[str, ...]],
 ) -> int:
-    """End of the longest mention that starts at `start`, or `start` where none does."""
+    """Return the end of the longest mention that starts at `start`, or `start` if there is none."""
     bound = subject.start if start < subject.start else len(words)
     run = start
     if lower[start] not in _OPENING:
@@ -167,7 +167,7 @@ def _end(
 
 @dataclass(frozen=True)
 class RelationLstmSettings:
-    """Sizes and training. `least`: a word needs so many occurrences to have a vector."""
+    """Sizes and training. `least`: minimum occurrences for a word to have a vector."""
 
     width: int = 50
     markers: int = 3
@@ -190,7 +190,7 @@ class SentenceExample:
 
 
 class Network(nn.Module):
-    """Logits of the relations of every pair of a sentence."""
+    """Computes relation logits of every pair of a sentence."""
 
     def __init__(self, words: int, relations: int, settings: RelationLstmSettings) -> None:
         super().__init__()
@@ -210,7 +210,7 @@ class Network(nn.Module):
     def forward(self, ids: Any, roles: Any, lengths: Any, pairs: Any) -> Any:
         """Rows are pairs: ids and roles (rows x words), lengths (rows); pairs (sentences x most).
 
-        `pairs` numbers the rows of each sentence, -1 where it has fewer. Returns rows x relations.
+        `pairs` contains the row numbers of each sentence, padded with -1. Returns rows x relations.
         """
         states = self.drop(torch.cat([self.words(ids), self.roles(roles)], dim=-1))
         packed = pack_padded_sequence(states, lengths, batch_first=True, enforce_sorted=False)
@@ -219,7 +219,7 @@ class Network(nn.Module):
         there = pairs >= 0
         grouped = read[pairs.clamp(min=0)]
         fit = grouped @ self.attention(grouped).mT
-        # a pair attends to the others of its sentence; alone it has no context
+        # a pair attends to the others of its sentence; a single pair has no context
         most = pairs.shape[1]
         seen = there[:, None, :] & ~torch.eye(most, dtype=torch.bool, device=ids.device)
         weights = fit.masked_fill(~seen, torch.finfo(fit.dtype).min).softmax(-1)
@@ -238,7 +238,7 @@ class Extractor:
 
     @torch.inference_mode()
     def confidences(self, sentence: Marked) -> list[tuple[WordSpan, np.ndarray]]:
-        """(other mention, probability of every relation) for each pair of the sentence."""
+        """Return (other mention, probability of every relation) for each pair of the sentence."""
         pairs = []
         for others in nearest(sentence):
             batch = _batch([SentenceExample(sentence, others, [0] * len(others))], self.words)
@@ -262,9 +262,9 @@ def train(
     settings: RelationLstmSettings = RelationLstmSettings(),
     progress: Callable[[int], object] = lambda steps: None,
 ) -> Extractor:
-    """The extractor after `epochs` passes over the examples, in an order of the seed.
+    """Train the extractor for `epochs` passes over the examples, shuffled by the seed.
 
-    Raises ValueError without an example that names a relation.
+    Raises ValueError if no example has a relation.
     """
     if not any(any(example.relations) for example in examples):
         raise ValueError("no sentence holds both entities of a training fact")
@@ -297,7 +297,7 @@ def train(
 
 
 def vocabulary(sentences: Sequence[Marked], least: int) -> dict[str, int]:
-    """word -> id of all words with at least `least` occurrences, sorted."""
+    """Map word -> id for all words with at least `least` occurrences, sorted."""
     counts = Counter(word for sentence in sentences for word in sentence.words)
     kept = sorted(word for word, count in counts.items() if count >= least)
     return {word: number for number, word in enumerate(kept, start=NUMBER + 1)}
@@ -314,7 +314,7 @@ def _id(word: str, words: dict[str, int]) -> int:
 def _batch(
     examples: Sequence[SentenceExample], words: dict[str, int]
 ) -> tuple[Any, Any, Any, Any, Any]:
-    """(ids, roles, lengths, pairs, gold relation): the pairs of all sentences as rows."""
+    """Return (ids, roles, lengths, pairs, gold relation), the pairs of all sentences as rows."""
     rows: list[Ints] = []
     roles: list[Ints] = []
     gold: list[int] = []
@@ -335,7 +335,7 @@ def _batch(
 
 @dataclass
 class RelationExtractor:
-    """An extractor, the labels that mentions are found by, and how many sentences were usable."""
+    """An extractor, the labels for finding mentions, and the counts of usable sentences."""
 
     extractor: Extractor
     labels: Set[tuple[str, ...]]
@@ -347,7 +347,7 @@ def fit(
     settings: RelationLstmSettings,
     progress: Callable[[int], object] = lambda steps: None,
 ) -> RelationExtractor:
-    """Train on the sentences of the training facts of all groups (EXAMPLES of a RE benchmark)."""
+    """Train on the sentences of all groups' training facts (EXAMPLES of an RE benchmark)."""
     rows = _rows(part(examples, "train"))
     labels = label_words(_names(rows))
     known = relations_of(rows)
@@ -374,10 +374,10 @@ def answer(
     examples: pl.DataFrame,
     splits: Sequence[str] = ("test",),
 ) -> pl.DataFrame:
-    """OUTCOMES "relation_lstm": every sentence of a fact bears the answer of the fact's graph.
+    """Return OUTCOMES "relation_lstm": every sentence of a fact has the answer of the fact's graph.
 
-    `options` is the number of objects in the graph, 0 (and an empty answer) where no sentence is
-    usable. The gold's rank is null where the graph does not hold it.
+    `options` is the number of objects in the graph, 0 (and an empty answer) if no sentence is
+    usable. The gold's rank is null if it is not in the graph.
     """
     rows = _rows(part(examples, *splits))
     graphs: dict[tuple[str, str, str], dict[str, tuple[float, str]]] = {}
@@ -394,7 +394,7 @@ def answer(
 
 
 def _edges(trained: RelationExtractor, row: Mapping[str, Any]) -> dict[str, tuple[float, str]]:
-    """folded object -> (confidence in the queried relation, text as it stands) in one sentence."""
+    """Map folded object -> (confidence in the queried relation, original text) in one sentence."""
     relations = trained.extractor.relations
     sentence = mark_mentions(row["sentence"], row["subject"], trained.labels)
     if sentence is None or row["group"] not in relations:
@@ -435,7 +435,7 @@ def _outcome(row: Mapping[str, Any], graph: Mapping[str, tuple[float, str]]) -> 
 
 
 def _rows(examples: pl.DataFrame) -> list[dict[str, Any]]:
-    """The examples as dictionaries with `sentence` and `subject`; ValueError without them."""
+    """Return the examples as dictionaries with `sentence` and `subject`, or raise ValueError."""
     rows = []
     for row, filled in zip(examples.iter_rows(named=True), fields(examples), strict=True):
         for name in ("context", "sub"):
@@ -452,7 +452,7 @@ def _names(rows: Sequence[Mapping[str, Any]]) -> set[str]:
 
 
 def _holds(sentence: Marked, row: Mapping[str, Any]) -> bool:
-    """Whether one of the other mentions is the object."""
+    """Return whether one of the other mentions is the object."""
     wanted = [casefold_words(name) for name in (row["label"], *row["surfaces"])]
     return any(
         find(casefold_words(m.text), w) == (0, len(w)) for m in sentence.others for w in wanted

@@ -1,9 +1,9 @@
-"""What a model knows while it is trained: a benchmark asked at every save of transformers' Trainer.
+"""Probe a model during training: score a benchmark at every save of transformers' Trainer.
 
     Trainer(..., callbacks=[ProbeAtSave("results/embedded/benchmarks/world_lite", "causal")])
 
-writes `probes.parquet` (PROBED) beside the checkpoints. Training does not notice: no gradient, no
-random number, and every module is in the mode that it was in.
+writes `probes.parquet` (PROBED) beside the checkpoints. Training is not affected: no gradient, no
+random number, and the mode of every module is restored.
 """
 
 from collections.abc import Iterator
@@ -28,14 +28,15 @@ FILE = "probes.parquet"
 
 
 class ProbeAtSave(transformers.TrainerCallback):  # type: ignore[misc]
-    """Asks the benchmark in `folder` (items, candidates and prompts) at every save.
+    """Scores the benchmark in `folder` (items, candidates and prompts) at every save.
 
     `kind` is that of models.tsv, `bos` its BOS policy; the tokenizer is the Trainer's
-    `processing_class` unless one is given. Of several processes the first asks, with the whole
-    model: one whose weights are cut up among them cannot be asked. Raises ContractError for a
-    folder that is no benchmark, ModelError for a training without a fast tokenizer.
+    `processing_class` unless one is given. With several processes the first one scores, with the
+    whole model: models whose weights are sharded across processes are not supported. Raises
+    ContractError for an invalid benchmark folder, ModelError for a training without a fast
+    tokenizer.
 
-    A model of one layer and a tokenizer of bytes, made in place; two steps are saved:
+    Example with a one-layer model and a byte-level tokenizer, saved at two steps:
 
     >>> import tokenizers
     >>> from kgprobe import benchmark
@@ -76,7 +77,7 @@ class ProbeAtSave(transformers.TrainerCallback):  # type: ignore[misc]
         self.questions = tables(items, frames["candidates"], frames["prompts"])
 
     def on_save(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-        """Ask, and write the rows of this step; those of this and later steps are replaced."""
+        """Score the benchmark and write this step's rows, replacing those from this step on."""
         if not state.is_world_process_zero:
             return
         path = Path(args.output_dir) / FILE
@@ -87,7 +88,7 @@ class ProbeAtSave(transformers.TrainerCallback):  # type: ignore[misc]
         schema.write(rows, PROBED, path)
 
     def _loaded(self, given: dict[str, Any]) -> Loaded:
-        """The model in training as scoring takes it; of one with adapters the model they act in."""
+        """Wrap the model in training for scoring; for adapters, the model that they modify."""
         model = given["model"]
         model = model.get_base_model() if hasattr(model, "peft_config") else model
         tokenizer = self.tokenizer or given.get("processing_class")
@@ -118,7 +119,7 @@ class ProbeAtSave(transformers.TrainerCallback):  # type: ignore[misc]
 
 @contextmanager
 def _evaluation_mode(model: Any) -> Iterator[None]:
-    """The model in evaluation mode, and every module as it was afterwards."""
+    """Put the model in evaluation mode inside the context, and restore every module's mode."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:

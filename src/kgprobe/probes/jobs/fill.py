@@ -1,4 +1,4 @@
-"""From benchmark frames to frames of fillings."""
+"""Frames of fillings from benchmark frames."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -19,12 +19,12 @@ from kgprobe.probes.scoring.fill import predict
 from kgprobe.schema import FILL_GOLDS, FILLS
 from kgprobe.settings.probes import Api, Fill
 
-#: a form of asking, and what may be shown of a relation in it
+#: a form of asking, and its demonstrations by relation
 InForm = tuple[Form, Mapping[str, Sequence[Demonstration]] | None]
 
 
 def answerer(spec: ModelSpec, api: Api) -> Loaded | Client:
-    """The model of a row of models.tsv: loaded, or a client of a server."""
+    """Load the model of a row of models.tsv, or create a client of its server."""
     if spec.kind == "api":
         return open_client(spec, api)
     device.ready()
@@ -42,12 +42,11 @@ def fill_frame(
     form: InForm | None = None,
     folder: Path | None = None,
 ) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
-    """(FILLS, FILL_GOLDS, record) of every item in every template of its relation.
+    """Return (FILLS, FILL_GOLDS, record) of every item in every template of its relation.
 
-    `workers`: requests at once, of a server. `may_be_empty`: no item needs to be one that can be
-    asked. `form`: the form of asking and what may be shown in it (forms.py). What is computed lies
-    in `folder` until the run that follows a stop has taken it up. Raises ValueError for relations
-    without template, all of them at once.
+    `workers`: parallel requests to a server. `may_be_empty`: allow that no item can be filled.
+    `form`: the form of asking and its demonstrations (forms.py). Unfinished results are stored in
+    `folder` for the next run to resume. Raises one ValueError for all relations without template.
     """
     counts: dict[str, int] = {}
     if form:

@@ -1,20 +1,20 @@
-"""Forms of asking: the text around a template, and which items are asked in it.
+"""Forms of asking: the text around a template, and the selection of items.
 
     templates     Dante was born in [Y].
     question      Question: Dante was born in what?\\nAnswer: [Y].
     chat          the question as a user's message in the model's own chat template, then [Y].
-    few           k sentences of the same template about other subjects, a line each, in front
-    few_shuffled  the same with their answers dealt out among them: the form without what it tells
+    few           k sentences of the same template about other subjects, one per line, before it
+    few_shuffled  the same with permuted answers: the format without its information
 
-What is scored is the sentence of an option, as without a form; what stands in front of it is read
-and not scored. What is written goes where the answer stands; a server gets the question of the chat
-form as a user's message, and puts its own template around it. A sample of the test rows is asked
-under the first template of their relation.
+The scored text is the sentence of an option, as without a form; text before it is read
+and not scored. Generated text fills the answer's position; a server gets the question of the chat
+form as a user message, and applies its own template. A sample of the test rows is used, with
+the first template of their relation.
 
-Examples are rows for training of the same relation, chosen by hash for each item, a second one of
-an answer after the first of every other. Graph attributes have no such rows: theirs are facts of
-their graph, and where it states none (inferred relations) other rows of the benchmark. None names
-the subject that is asked about, as subject or as answer. None names one of the item's golds, unless
+Examples are training rows of the same relation, chosen by hash for each item; an answer is repeated
+only after every other answer occurred. Graph attributes have no training rows: their examples are
+facts of their graph, and if it states none (inferred relations) other rows of the benchmark. None
+contains the queried subject, as subject or as answer. None contains one of the item's golds, unless
 the relation has no row with another answer.
 """
 
@@ -35,16 +35,16 @@ from kgprobe.probes.text.encode import refuse_control_tokens
 from kgprobe.sampling import by_hand, hash_key, sample_evenly, select_asked, take
 from kgprobe.templates import ANSWER, FORMS, SUBJECT, fill, parse, question, stop
 
-#: most facts of a relation that may be shown
+#: maximum facts of a relation that may be used as examples
 MOST = 500
-#: stands for the message while a chat template is filled
+#: placeholder for the message while a chat template is applied
 _MESSAGE = "\N{OBJECT REPLACEMENT CHARACTER}"
 
 
 @dataclass(frozen=True)
 class Form:
-    """A form by its name (templates.FORMS), the most items of a benchmark that are asked in it (0:
-    all), and the examples in front of each, where it has some."""
+    """A form by name (templates.FORMS), its maximum number of items of a benchmark (0: all), and
+    its number of examples, if it has any."""
 
     name: str
     items: int
@@ -58,7 +58,7 @@ class Form:
 
 @dataclass(frozen=True)
 class Demonstration:
-    """A row that may be shown as an example: its item, subject, answer, and all right answers."""
+    """A row that may be used as an example: its item, subject, answer, and all correct answers."""
 
     item: str
     subject: str
@@ -67,8 +67,7 @@ class Demonstration:
 
 
 def sample(items: pl.DataFrame, form: Form) -> pl.DataFrame:
-    """The ITEMS that are asked: distinct test rows, as many of each relation as of any other as far
-    as they go."""
+    """Select the ITEMS to use: distinct test rows, evenly from all relations as far as possible."""
     test = select_asked(items)
     test = test.filter(pl.col("meta").str.json_path_match("$.repeat").is_null())
     return sample_evenly(
@@ -77,7 +76,7 @@ def sample(items: pl.DataFrame, form: Form) -> pl.DataFrame:
 
 
 def pools(items: pl.DataFrame, candidates: pl.DataFrame) -> dict[str, list[Demonstration]]:
-    """Relation -> what may be shown: its rows for training, or all where the benchmark has none."""
+    """Map relation -> possible examples: training rows, or all rows if the benchmark has none."""
     rows = by_hand(items)
     training = rows.filter(role="train")
     rows = training if training.height else rows
@@ -93,7 +92,7 @@ def pools(items: pl.DataFrame, candidates: pl.DataFrame) -> dict[str, list[Demon
 
 
 def stated(facts: pl.DataFrame, seed: int) -> dict[str, list[Demonstration]]:
-    """Relation -> what may be shown of FACTS: at most MOST, by hash; none without labels."""
+    """Map relation -> possible examples from labeled FACTS: at most MOST, by hash."""
     named = facts.drop_nulls(["subject_label", "object_label"])
     chosen = take(named, MOST, seed, ["subject", "object"], ["relation"], "forms")
     golds: dict[tuple[str, str], set[str]] = {}
@@ -113,7 +112,7 @@ def stated(facts: pl.DataFrame, seed: int) -> dict[str, list[Demonstration]]:
 def demonstrations(
     target: Demonstration, pool: Sequence[Demonstration], most: int, seed: int
 ) -> list[Demonstration]:
-    """At most `most` rows of the pool, by hash of both items; the module says which may stand."""
+    """Choose at most `most` rows of the pool by hash of both items; the module lists exclusions."""
     subject = _read(target.subject)
     others = [one for one in pool if subject not in (_read(one.subject), _read(one.answer))]
     others = [one for one in others if one.item != target.item]
@@ -130,8 +129,8 @@ def demonstrations(
 
 
 def shuffled(shown: Sequence[Demonstration]) -> list[Demonstration]:
-    """The examples with each other's answers, none with its own where that can be: in order of
-    their answers, each takes that of as many places on as the most frequent answer stands for."""
+    """Permute the answers of the examples so that, if possible, none keeps its own: sorted by
+    answer, they are shifted by the count of the most frequent answer."""
     order = sorted(range(len(shown)), key=lambda place: (shown[place].answer, place))
     step = max(Counter(one.answer for one in shown).values(), default=0)
     result = list(shown)
@@ -142,9 +141,9 @@ def shuffled(shown: Sequence[Demonstration]) -> list[Demonstration]:
 
 
 def chat(loaded: Any) -> tuple[str, str]:
-    """What the model's chat template puts before and behind a user's message, up to the answer.
+    """Return the text of the chat template before and after a user message, up to the answer.
 
-    A token that its BOS policy adds anyway is left out. Raises ValueError for a model without one.
+    Tokens that the BOS policy adds anyway are removed. Raises ValueError for a model without one.
     """
     tokenizer, model = loaded.tokenizer, loaded.spec.model
     if not getattr(tokenizer, "chat_template", None):
@@ -165,7 +164,7 @@ def chat(loaded: Any) -> tuple[str, str]:
 
 
 def apply_form(text: str, form: Form, around: tuple[str, str] = ("", "")) -> tuple[str, str]:
-    """(what stands in front, template) of a template in a form without examples; `around`: `chat`.
+    """Return (text before, template) of a template in a form without examples; `around`: `chat`.
 
     >>> apply_form("[X] was born in [Y] .", Form("question", 0, 0))
     ('Question: ', '[X] was born in what?\\nAnswer: [Y] .')
@@ -185,12 +184,12 @@ def tables_in(
     form: Form,
     training: Mapping[str, Sequence[Demonstration]] | None = None,
 ) -> tuple[Tables, dict[str, int]]:
-    """What is scored of ITEMS in a form, and how many were asked and could not be.
+    """Return the inputs for scoring ITEMS in a form, and counts of used and excluded items.
 
-    `training`: what may be shown of a relation, where it is another than the rows of the benchmark.
-    Counts: `items` drawn; `too_long` for the model, and `without_example`, both left out; with
-    examples, items with `fewer_examples` than asked for, `examples`, and of shuffled ones those
-    that are `still_right`. Raises ValueError where nothing is left.
+    `training`: possible examples by relation, if other than the rows of the benchmark.
+    Counts: `items` drawn; `too_long` for the model and `without_example`, both excluded; with
+    examples also items with `fewer_examples` than requested, `examples`, and shuffled examples
+    that are `still_right`. Raises ValueError if no item is left.
     """
     (questions, options, templates), tally = _build_questions(
         loaded, items, candidates, prompts, form, training
@@ -215,10 +214,10 @@ def fill_items_in(
     form: Form,
     training: Mapping[str, Sequence[Demonstration]] | None = None,
 ) -> tuple[list[FillItem], dict[str, int]]:
-    """The ITEMS to fill in, in a form, and the counts of `tables_in` but for `too_long`:
-    what cannot be written is known where it is filled. `answerer`: a model, or a server's client.
+    """Return the ITEMS to fill in a form, and the counts of `tables_in` except `too_long`, which is
+    known only when filling.
 
-    Raises ValueError where there is none, or a relation without template.
+    `answerer`: a model, or a server's client. Raises ValueError for no items or no template.
     """
     inputs, tally = _build_questions(answerer, items, candidates, prompts, form, training)
     fill_items = fill_items_of(inputs, items)
@@ -228,9 +227,9 @@ def fill_items_in(
 
 
 def fill_items_of(inputs: Tables, items: pl.DataFrame) -> list[FillItem]:
-    """Every question in every template of its relation; its answers' labels are the golds.
+    """Build every question in every template of its relation, with its answers as golds.
 
-    Raises ValueError for relations without template, all of them at once.
+    Raises one ValueError for all relations without template.
     """
     questions, options, templates = inputs
     lacking = sorted({one.relation for one in questions} - set(templates))
@@ -248,8 +247,7 @@ def fill_items_of(inputs: Tables, items: pl.DataFrame) -> list[FillItem]:
 
 
 def of_part(part: Any) -> tuple[Form, dict[str, list[Demonstration]] | None]:
-    """The form that a Part (stage.py) is asked in, and what may be shown, where it has files for
-    it."""
+    """Return the form of a Part (stage.py), and its possible examples, if it has files for them."""
     form = Form(**part.settings["form"])
     if part.input.get("training"):
         options = part.read("training_options", schema.CANDIDATES)
@@ -269,7 +267,7 @@ def _build_questions(
     form: Form,
     training: Mapping[str, Sequence[Demonstration]] | None,
 ) -> tuple[Tables, dict[str, int]]:
-    """What is asked, whether it fits into the model or not, and counts of it."""
+    """Build the inputs, whether they fit into the model or not, and their counts."""
     rows = sample(items, form)
     first = prompts.filter(pl.col("index") == pl.col("index").min().over("relation"))
     is_own = form.name == "chat" and not isinstance(answerer, Client)
@@ -298,7 +296,7 @@ def _build_questions(
                 lambda n: f"the examples before item {questions[n].item}",
             )
     else:
-        # a subject of OntoProbe's domains and ranges is a sentence with its stop
+        # subjects of OntoProbe's domains and ranges are sentences with a full stop
         questions = [
             replace(q, prefix=fronts.get(q.relation, ""), subject=q.subject.removesuffix(" ."))
             for q in questions
@@ -313,12 +311,12 @@ def _draw_examples(
     pool: Mapping[str, Sequence[Demonstration]],
     tally: dict[str, int],
 ) -> Mapping[str, list[Demonstration]]:
-    """Item -> its examples; counts go into `tally`."""
+    """Map item -> its examples; add counts to `tally`."""
     known = {one.item: one for few in pools(rows, candidates).values() for one in few}
     drawn: dict[str, list[Demonstration]] = {}
     right = 0
     for item, relation in rows.select("item", "relation").rows():
-        if item not in known:  # a label that reads like a slot
+        if item not in known:  # a label that looks like a slot
             drawn[item] = []
             continue
         few = demonstrations(known[item], pool.get(relation, []), form.demonstrations, form.seed)
@@ -343,7 +341,7 @@ def _draw_examples(
 
 
 def _lines(shown: Sequence[Demonstration], text: str) -> str:
-    """The examples as lines of a template."""
+    """Format the examples as lines, using a template."""
     return "".join(f"{fill(text, one.subject, one.answer).text}\n" for one in shown)
 
 
@@ -353,13 +351,13 @@ def _fitting(
     options: Mapping[str, Sequence[str]],
     templates: Mapping[str, Sequence[tuple[int, str]]],
 ) -> list[Item]:
-    """The questions of which every sentence fits into the model."""
+    """Return the questions of which every sentence fits into the model."""
     is_causal = loaded.spec.kind == "causal"
     room = loaded.limit - (len(bos_prefix(loaded)[0]) if is_causal else 0)
     kept = []
     for item in questions:
         if not templates.get(item.relation):
-            kept.append(item)  # scoring tells which relation has no template
+            kept.append(item)  # scoring reports relations without template
             continue
         ((_, text),) = templates[item.relation]
         sentences = [
@@ -373,10 +371,10 @@ def _fitting(
 
 
 def _is_plain(row: Demonstration) -> bool:
-    """Whether no label reads like a slot: such a one cannot stand in a template's sentence."""
+    """Return whether no label looks like a slot, since it could not fill a template."""
     return not {SUBJECT, ANSWER} & set(parse(row.subject + row.answer).slots)
 
 
 def _read(label: str) -> str:
-    """A label as a reader compares it."""
+    """Normalize a label for comparison."""
     return " ".join(label.casefold().split())

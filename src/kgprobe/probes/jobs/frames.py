@@ -1,4 +1,4 @@
-"""Frames of items and candidates as a model is asked, and its answers as frames again."""
+"""Conversion of frames of items and candidates to model inputs, and of results to frames."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,11 +11,11 @@ from kgprobe.schema import Contract, cast_columns
 
 
 def of_columns(columns: Mapping[str, Any], contract: Contract, **known: str) -> pl.DataFrame:
-    """Arrays as a frame of a contract; `known`: column -> the one that says where it is known.
+    """Build a frame of a contract from arrays; `known` maps a column to a mask of known values.
 
-    What is absent becomes null by that mask: NaN is none of it, and refused by the contract.
+    Unknown values become null by that mask; NaN is not null and the contract rejects it.
     """
-    # texts are arrays of objects, or lists
+    # text columns are object arrays or lists
     plain = {n: v if isinstance(v, np.ndarray) and v.dtype.kind != "O" else list(v)
              for n, v in columns.items()}  # fmt: skip
     frame = pl.DataFrame({name: pl.Series(name, values) for name, values in plain.items()})
@@ -24,7 +24,7 @@ def of_columns(columns: Mapping[str, Any], contract: Contract, **known: str) -> 
 
 
 def labels_of(candidates: pl.DataFrame) -> dict[str, list[str]]:
-    """CANDIDATES as labels per set, in the order of their index."""
+    """Return labels per set from CANDIDATES, in the order of their index."""
     labels: dict[str, list[str]] = {}
     for name, label in candidates.sort("set", "index").select("set", "label").rows():
         labels.setdefault(name, []).append(label)
@@ -32,7 +32,7 @@ def labels_of(candidates: pl.DataFrame) -> dict[str, list[str]]:
 
 
 def texts_of(prompts: pl.DataFrame) -> dict[str, list[tuple[int, str]]]:
-    """PROMPTS as (index, text) per relation, in the order of their index."""
+    """Return (index, text) per relation from PROMPTS, in the order of their index."""
     texts: dict[str, list[tuple[int, str]]] = {}
     for relation, *text in (
         prompts.sort("relation", "index").select("relation", "index", "text").rows()
@@ -44,7 +44,7 @@ def texts_of(prompts: pl.DataFrame) -> dict[str, list[tuple[int, str]]]:
 def index_golds(
     items: pl.DataFrame, kept: Mapping[str, SpelledOptions]
 ) -> tuple[pl.DataFrame, list[str]]:
-    """(items with golds as places among what is ranked, items whose golds are all left out)."""
+    """Return (items with golds as indices of ranked options, items with all golds excluded)."""
     if not left_out(kept):
         return items, []
     rows = items.select("candidates", "answers").rows()
@@ -61,7 +61,7 @@ def placed(
     kept: Mapping[str, SpelledOptions],
     column: str = "gold",
 ) -> pl.DataFrame:
-    """`ranks` with the candidate of `column` as its place in the whole set again."""
+    """Convert the candidates in `column` of `ranks` back to indices in the whole set."""
     if not left_out(kept):
         return ranks
     sets = dict(items.select("item", "candidates").rows())

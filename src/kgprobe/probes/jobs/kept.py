@@ -1,13 +1,13 @@
-"""Answers that are kept by content: those that are there are used, and only new ones are asked.
+"""Answers stored by content hash: stored ones are reused, and only new ones are computed.
 
     kept = Kept(Path("data/answers"), "fill", identity_of_model, settings, hash_of_code)
     groups, missing = kept.find({"5f...", "a0..."})
     kept.keep({"a0..."}, folder, record)
 
-A unit is what a method can be asked alone: a template with its items and their options, or a whole
-task. Units that are asked together are kept together, in one folder that appears whole: they share
-batches, and the composition of batches is part of the last bits of their numbers. So a folder that
-holds all that is asked comes before several that do so together.
+A unit is the smallest part that a method can answer alone: a template with its items and their
+options, or a whole task. Units that are answered together are stored together, in one folder that
+is created atomically: they share batches, whose composition affects the last bits of results. So a
+folder that contains all requested units is preferred to several folders.
 """
 
 import hashlib
@@ -25,13 +25,13 @@ import polars as pl
 from kgprobe.job import sha256
 from kgprobe.probes.models.journal import keep_steps
 
-#: file that names the units of a folder, and how they were answered
+#: file that lists the units of a folder, and the record of their answers
 RECORD = "record.json"
 
 
 @dataclass(frozen=True)
 class Group:
-    """Units that were answered together: their folder, and those of them that are used (all?)."""
+    """Units that were answered together: their folder, the units used, and if those are all."""
 
     folder: Path
     units: Set[str]
@@ -40,43 +40,43 @@ class Group:
 
 
 def digest(*values: object) -> str:
-    """sha256 of JSON values; what JSON does not know counts by its text."""
+    """Return the sha256 of JSON values; other values are hashed by their text."""
     text = json.dumps(values, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def rows(frame: pl.DataFrame) -> str:
-    """sha256 of a frame's columns and rows, in their order."""
+    """Return the sha256 of a frame's columns and rows, in order."""
     return digest(frame.columns, frame.rows())
 
 
 def content(path: str | Path) -> str:
-    """sha256 of a file or folder; of a parquet file its rows, whatever made them."""
+    """Return the sha256 of a file or folder; for a parquet file only of its rows."""
     if Path(path).suffix == ".parquet":
         return rows(pl.read_parquet(path))
     return sha256(path)
 
 
 class Kept:
-    """The folders of one context: whatever else an answer depends on, as JSON values."""
+    """The folders of one context: all other inputs that an answer depends on, as JSON values."""
 
     def __init__(self, place: Path, *context: object) -> None:
         self.folder = place / digest(*context)
 
     @property
     def work(self) -> Path:
-        """Where unfinished parts wait for the run that follows a stop."""
+        """Folder of unfinished parts, for the next run to resume."""
         return self.folder / "unfinished"
 
     def find(self, wanted: Iterable[str]) -> tuple[list[Group], set[str]]:
-        """(groups that hold units that are wanted, each unit in one; those that nobody holds)."""
+        """Return (groups with requested units, each in one group; units that are not stored)."""
         missing, groups = set(wanted), []
         known = [
             (path.parent, json.loads(path.read_text(encoding="utf-8")))
             for path in self.folder.glob(f"*/{RECORD}")
         ]
-        # the most of what is wanted first, then the least besides; names settle the rest, so that
-        # the choice is always the same
+        # prefer most requested units, then fewest others; names break ties, so that
+        # the choice is deterministic
         known.sort(
             key=lambda one: (
                 -len(missing & set(one[1]["units"])),
@@ -91,29 +91,29 @@ class Kept:
         return groups, missing
 
     def new(self) -> Path:
-        """An empty folder for answers that are being made, this process's own."""
+        """Create an empty folder for new answers, private to this process."""
         path = self.folder / f".{os.getpid()}.part"
         shutil.rmtree(path, ignore_errors=True)
         path.mkdir(parents=True)
         return path
 
     def keep(self, units: Set[str], source: Path, record: Mapping[str, Any]) -> Group:
-        """Give the folder `source`, one of `new`, its final name; unfinished parts go."""
+        """Rename the folder `source`, from `new`, to its final name; delete unfinished parts."""
         stored = {"units": sorted(units), "record": record}
         (source / RECORD).write_text(json.dumps(stored, sort_keys=True), encoding="utf-8")
         folder = self.folder / digest(sorted(units))
         shutil.rmtree(folder, ignore_errors=True)
         os.replace(source, folder)
         shutil.rmtree(self.work, ignore_errors=True)
-        # the record is returned as it will be read
+        # return the record as it will be read back
         return Group(folder, units, json.loads(json.dumps(record)))
 
 
 @contextmanager
 def journal(model: Any, folder: Path | None, name: str, *inputs: object) -> Iterator[None]:
-    """Keep what a model computes in the body, for the run that follows a stop and asks the same.
+    """Store a model's steps inside the context, for a next run with the same inputs to resume.
 
-    Nothing is kept without a folder, nor of a server, whose answers are kept one by one.
+    Nothing is stored without a folder, nor for a server, whose answers are cached individually.
     """
     if folder is None or not hasattr(model, "journal"):
         yield
@@ -125,7 +125,7 @@ def journal(model: Any, folder: Path | None, name: str, *inputs: object) -> Iter
 
 
 def merge_records(records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """One record of several: what all say alike, and under `asked_apart` what each says besides."""
+    """Merge records: the common values, and under `asked_apart` the other values of each."""
     first, *others = records
     if not others:
         return dict(first)

@@ -1,4 +1,4 @@
-"""From benchmark frames to a frame of scores: the probe stage's only entry point."""
+"""Scores of sentences from benchmark frames: the only entry point of the probe stage."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ from kgprobe.templates import NO_SUBJECTS
 Tables = tuple[
     list[score.Item], Mapping[str, Sequence[str]], Mapping[str, Sequence[tuple[int, str]]]
 ]
-#: what a model is asked of ITEMS, CANDIDATES and PROMPTS in a form, and counts of it
+#: builds the model inputs in a form from ITEMS, CANDIDATES and PROMPTS, and counts
 Formed = Callable[..., tuple[Tables, dict[str, int]]]
 
 
@@ -36,13 +36,13 @@ def score_frame(
     title: str = "",
     progress: Callable[..., Any] = progress,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """SCORES of a model and the record of how they were made.
+    """Return the SCORES of a model and the record of the run.
 
     `method` is `sentence`, or `sentence-<variant>` for another pseudo-log-likelihood. Finished
-    shards lie in `folder`: a run that follows takes them up. `part` (k, n): every n-th of the
-    shards alone, from the k-th on; numbers do not depend on how many processes share them. `form`:
-    what is asked of the frames in place of everything they have (forms.py). `title`: what the bar
-    says behind the model.
+    shards are stored in `folder`, where the next run resumes. `part` (k, n) scores every n-th
+    shard from the k-th on; results do not depend on the number of processes. `form`:
+    builds the inputs in place of all items and templates (forms.py). `title`: text of the progress
+    bar after the model's name.
     """
     name, _, variant = method.partition("-")
     if name != "sentence":
@@ -62,7 +62,7 @@ def score_frame(
     bar.close()
     if form:
         scores.record["form"] = counts
-    if not len(scores.columns["sum"]):  # more parts than shards
+    if not len(scores.columns["sum"]):  # more processes than shards
         return pl.DataFrame(schema=dict(SCORES.columns)), scores.record
     return of_columns(scores.columns, SCORES, continuation_sum="continued"), scores.record
 
@@ -76,8 +76,8 @@ def content_free_frame(
     folder: Path | None = None,
     load: Load = load_model,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """CONTENT_FREE of a model, and the record of how it was made; `items` as `without_subject` has
-    them, the rest as in `score_frame`."""
+    """Return the CONTENT_FREE scores of a model and the record of the run; `items` are from
+    `without_subject`, other arguments as in `score_frame`."""
     if not items.height:
         return pl.DataFrame(schema=dict(CONTENT_FREE.columns)), {}
     frame, record = score_frame(
@@ -88,8 +88,8 @@ def content_free_frame(
 
 
 def without_subject(items: pl.DataFrame) -> pl.DataFrame:
-    """ITEMS that put NO_SUBJECTS in the subject's place, once for each relation and set of
-    options that more subjects share than these are: of others it would cost more than they do."""
+    """Replace subjects by NO_SUBJECTS, once for each relation and candidate set that more subjects
+    share than there are NO_SUBJECTS: for others this would cost more than scoring the subjects."""
     who = pl.when(pl.col("subject_id") == "").then("subject").otherwise("subject_id")
     shared = items.group_by("relation", "candidates").agg(subjects=who.n_unique())
     shared = shared.filter(pl.col("subjects") > len(NO_SUBJECTS)).drop("subjects")
@@ -108,7 +108,7 @@ def without_subject(items: pl.DataFrame) -> pl.DataFrame:
 
 
 def tables(items: pl.DataFrame, candidates: pl.DataFrame, prompts: pl.DataFrame) -> Tables:
-    """ITEMS, CANDIDATES and PROMPTS as the plain structures that scoring takes."""
+    """Convert ITEMS, CANDIDATES and PROMPTS to the data structures for scoring."""
     rows = items.sort("relation", "row", "item").select("item", "relation", "subject", "candidates")
     questions = [score.Item(*row) for row in rows.rows()]
     templates = prompts.join(items, on="relation", how="semi")

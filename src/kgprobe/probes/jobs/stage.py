@@ -1,22 +1,22 @@
-"""All that one model is asked in one stage: loaded once, answers reused where they are kept.
+"""Answers of one model in one stage: the model is loaded once, stored answers are reused.
 
-    parts of the rule --units--> kept already? --no--> asked by the method's module --> kept
-                                     |                                                   |
-                                     +------------------> files of this run <------------+
+    parts of the rule --units--> stored? --no--> answered by the method's module --> stored
+                                    |                                                  |
+                                    +-----------------> files of this run <------------+
 
-A part is what one experiment asks (or all of them that are answered together). The module
-`methods/<method>.py` says of what units it consists and how they are answered:
+A part is the input of one experiment (or of several that are answered together). The module
+`methods/<method>.py` defines its units and how they are answered:
 
-    OUTPUT               the contract of every file that it makes; None for a folder of files
-    units(part)          digest of a unit -> its template, or None; left out where that is `whole`
-    answers(part, into)  (frames by the name of their file, record); folders are made below `into`
-    share(part, (k, n))  where there is one: the k-th of n shares of what `answers` then finds done
+    OUTPUT               the contract of every output file; None for a folder of files
+    units(part)          digest of a unit -> its template, or None; omitted if it is `whole`
+    answers(part, into)  (frames by file name, record); folders are created in `into`
+    share(part, (k, n))  optional: computes the k-th of n shards of what `answers` then reuses
 
-The method `baseline` asks as another does, less what could be known: a part `baseline-cloze` is
-answered by both modules, and has the files of the second.
+The method `baseline` runs another method without the tested knowledge: a part `baseline-cloze` is
+answered by both modules, and has the output files of the second.
 
-A job with several threads asks in as many processes first, one thread each, so that the last bits
-do not depend on how many there are; then it takes what they kept as it takes all that is kept.
+A job with several threads first runs as many processes, with one thread each, so that the last bits
+do not depend on the number of threads; then it collects their stored answers like any others.
 """
 
 import importlib
@@ -44,14 +44,14 @@ from kgprobe.settings.types import typed
 #: (relation, index) of a row of PROMPTS
 Template = tuple[str, int]
 Load = Callable[[ModelSpec], Any]
-#: libraries that the last bits of an answer depend on
+#: libraries that affect the last bits of an answer
 LIBRARIES = ("torch", "transformers", "tokenizers")
-#: methods whose parts take long and are whole
+#: methods whose parts take long and are not divided
 LONG = ("grid", "low_data", "predict", "reason", "choice")
 
 
 class Once:
-    """Loads every model when it is first asked for; one that cannot be loaded is tried once."""
+    """Loads every model on first use; a model that cannot be loaded is tried only once."""
 
     def __init__(self, load: Load) -> None:
         self.load = load
@@ -70,10 +70,10 @@ class Once:
 
 @dataclass(frozen=True)
 class Part:
-    """What is asked: by which method, with which files and settings, to be written where.
+    """A method with its input files, settings and output files.
 
-    `kept` are the answers that are there. `only`: the templates that are asked, None for all;
-    tables are read with their rows alone. `tables`: what is read in place of files of the input.
+    `kept` are the stored answers. `only`: the templates to use, None for all;
+    tables are then restricted to their rows. `tables`: tables that replace input files.
     """
 
     method: str
@@ -91,26 +91,26 @@ class Part:
 
     @property
     def name(self) -> str:
-        """How logs and errors name it."""
+        """The name in logs and errors."""
         return f"{self.method} of {self.benchmark}, prompt {self.prompt}"
 
     @property
     def module(self) -> Any:
-        """The module of its method."""
+        """The module of the method."""
         return _method(self.method.partition("-")[0])
 
     @property
     def answered_by(self) -> Any:
-        """The module whose answers it has: of a baseline that of the method behind `baseline-`."""
+        """The module of its output files: for a baseline that of the method after `baseline-`."""
         return _method(self.method.rpartition("-")[2])
 
     @property
     def work(self) -> Path:
-        """The folder of what is unfinished."""
+        """The folder of unfinished results."""
         return self.kept.work
 
     def read(self, name: str, contract: schema.Contract) -> pl.DataFrame:
-        """A table of the input."""
+        """Read an input table."""
         table = self.tables.get(name)
         frame = schema.read(self.input[name], contract) if table is None else table
         if self.only is None or "relation" not in frame.columns:
@@ -122,7 +122,7 @@ class Part:
         return frame.join(templates, on=on, how="semi", maintain_order="left")
 
     def tables_asked(self) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-        """ITEMS, CANDIDATES and PROMPTS of the input."""
+        """Read ITEMS, CANDIDATES and PROMPTS of the input."""
         return (
             self.read("questions", schema.ITEMS),
             self.read("candidates", schema.CANDIDATES),
@@ -130,7 +130,7 @@ class Part:
         )
 
     def paths(self) -> list[str]:
-        """Every file of the input."""
+        """Return every input file."""
         lists = (v if isinstance(v, list) else [v] if v else [] for v in self.input.values())
         return [path for paths in lists for path in paths]
 
@@ -140,19 +140,19 @@ def _method(name: str) -> Any:
 
 
 def whole(part: Part) -> dict[str, Template | None]:
-    """The part as one unit."""
+    """Treat the part as one unit."""
     return {digest([(Path(path).name, content(path)) for path in part.paths()]): None}
 
 
 def by_template(part: Part) -> dict[str, Template | None]:
-    """Every template with the items of its relation and their options."""
+    """Return every template with the items of its relation and their options, as units."""
     return templates_of(part, part.read("questions", schema.ITEMS))
 
 
 def templates_of(part: Part, items: pl.DataFrame) -> dict[str, Template | None]:
-    """Every template with those of some ITEMS that have its relation, and their options.
+    """Return as units every template with the given ITEMS of its relation, and their options.
 
-    Relations without template count as one that nobody has answered: the method reports them.
+    Relations without template count as one missing unit each: the method reports them.
     """
     items = items.sort("item")
     candidates = part.read("candidates", schema.CANDIDATES).sort("set", "index")
@@ -172,7 +172,7 @@ def templates_of(part: Part, items: pl.DataFrame) -> dict[str, Template | None]:
 
 
 def ask(run: JobContext) -> None:
-    """Answer every part of a rule, those that fail left out; then report all that failed.
+    """Answer every part of a rule except those that fail; then report all failures.
 
     The rule's `asked` are the parts as plain values, its `code` the hash of every method's code.
     """
@@ -180,7 +180,7 @@ def ask(run: JobContext) -> None:
     spec = ModelSpec(**params.model)
     arguments = spec, params.asked, params.code, Path(params.kept), api, identity(spec, api)
     parts, failed = list_parts(*arguments), {}
-    # a server is asked by one process
+    # for a server a single process sends the requests
     if run.threads > 1 and spec.kind != "api":
         failed = run_processes(parts, arguments, run.threads)
     with run.parts() as outcomes:
@@ -200,7 +200,7 @@ def list_parts(
     api: Api,
     model: Mapping[str, Any],
 ) -> list[Part]:
-    """The parts of a rule, `model` being the identity of the one that is loaded for all of them."""
+    """Return the parts of a rule; `model` is the identity of the model that is loaded for all."""
     load, parts = Once(partial(answerer, api=api)), []
     for entry in entries:
         context = [entry["method"], entry["benchmark"], entry["prompt"], dict(entry["settings"])]
@@ -210,11 +210,11 @@ def list_parts(
 
 
 def run_processes(parts: Sequence[Part], arguments: tuple[Any, ...], count: int) -> dict[int, str]:
-    """Let `count` processes keep the answers that are missing; number of a part that failed -> why.
+    """Compute missing answers in `count` processes; return part number -> error of failures.
 
-    `arguments` make `parts` in each. Beside accelerators only what can be shared is: an accelerator
-    each is for the long work, and all else fits one. Long parts begin first, so that none is left
-    to a last process alone.
+    Each process builds `parts` from `arguments`. With accelerators only divisible parts are
+    computed here: one accelerator per process is for long work, and the rest fits one process. Long
+    parts start first, so that none is left to a single last process.
     """
     lacking = [number for number, part in enumerate(parts) if _lacks(part)]
     shared = [number for number in lacking if hasattr(parts[number].module, "share")]
@@ -243,9 +243,8 @@ def work(
     of: tuple[int, int],
     progress: Callable[[int], object],
 ) -> None:
-    """What one of several processes does: its share of the parts that are shared, then, one after
-    the other, those of the others that nobody has begun. Files in `folder` say what is begun, and
-    why a part failed."""
+    """Run one of several processes: its shards of divided parts, then, in sequence, those other
+    parts that no process has started. Files in `folder` mark started parts, and record errors."""
     device.ready()
     parts = list_parts(*arguments)
     for number in [*shared, *others]:
@@ -263,7 +262,7 @@ def work(
 
 
 def _begin(mark: Path) -> bool:
-    """Whether this process is the one that begins."""
+    """Return whether this process is the first to start the part."""
     try:
         mark.touch(exist_ok=False)
     except FileExistsError:
@@ -275,11 +274,11 @@ def _lacks(part: Part) -> bool:
     try:
         return bool(missing_of(part)[2])
     except (ValueError, OSError, pl.exceptions.PolarsError):
-        return False  # what is wrong is reported when it is answered
+        return False  # errors are reported when the part is answered
 
 
 def identity(spec: ModelSpec, api: Api) -> dict[str, Any]:
-    """What an answer depends on of its model, the machine and the libraries."""
+    """Return what an answer depends on in its model, the machine and the libraries."""
     row = {name: value for name, value in asdict(spec).items() if name != "models_folder"}
     if spec.kind == "api":
         return {**row, "url": os.environ.get(api.url_variable, "")}
@@ -289,7 +288,7 @@ def identity(spec: ModelSpec, api: Api) -> dict[str, Any]:
 
 
 def missing_of(part: Part) -> tuple[dict[str, Template | None], list[Group], set[str], Part]:
-    """(units, groups that are kept, units that are missing, the part with those alone)."""
+    """Return (units, stored groups, missing units, the part restricted to missing units)."""
     units = getattr(part.module, "units", whole)(part)
     groups, missing = part.kept.find(units)
     some = {template for unit in missing if (template := units[unit])}
@@ -297,8 +296,8 @@ def missing_of(part: Part) -> tuple[dict[str, Template | None], list[Group], set
 
 
 def answer_units(part: Part) -> tuple[dict[str, Template | None], list[Group], dict[str, Any]]:
-    """(units, groups that hold them all, what a server said of its cost), once what is missing has
-    been asked and kept."""
+    """Compute and store missing answers; return (units, groups that contain them, reported server
+    costs)."""
     units, groups, missing, subset = missing_of(part)
     log.info("%d of %d units are kept", len(units) - len(missing), len(units))
     spent = {}
@@ -317,7 +316,7 @@ def answer_units(part: Part) -> tuple[dict[str, Template | None], list[Group], d
 
 
 def answer(run: JobContext, part: Part, code: str) -> None:
-    """Write the files of a part."""
+    """Write the output files of a part."""
     units, groups, spent = answer_units(part)
     run.note(**spent)
     record = merge_records(group.record for group in groups)
@@ -335,7 +334,7 @@ def answer(run: JobContext, part: Part, code: str) -> None:
             shutil.copytree(groups[0].folder / name, part.output[name], dirs_exist_ok=True)
             continue
         pieces = [_read_units(group, name, part, units) for group in groups]
-        # of a baseline's few questions all may be such that this model cannot be asked
+        # possibly none of a baseline's few questions can be used with this model
         is_baseline = part.module is not part.answered_by
         relaxed = replace(contract, may_be_empty=contract.may_be_empty or is_baseline)
         schema.write(pl.concat(pieces), relaxed, part.output[name], provenance)
@@ -344,7 +343,7 @@ def answer(run: JobContext, part: Part, code: str) -> None:
 def _read_units(
     group: Group, name: str, part: Part, units: Mapping[str, Template | None]
 ) -> pl.DataFrame:
-    """The rows of a kept table that belong to the units that are taken."""
+    """Return the rows of a stored table that belong to the units in use."""
     frame = pl.read_parquet(group.folder / f"{name}.parquet")
     if group.is_whole:
         return frame

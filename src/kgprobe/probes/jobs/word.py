@@ -1,4 +1,4 @@
-"""From the questions of a benchmark to the prompts that ask them."""
+"""Prompts for the questions of a benchmark."""
 
 from collections.abc import Iterable, Mapping
 
@@ -19,12 +19,12 @@ def word(
     by_label: Mapping[str, str] | None = None,
     drawn: Iterable[Mapping[str, str]] = (),
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """(PROMPTS, PROMPT_ORIGINS) for the relations of ITEMS.
+    """Return (PROMPTS, PROMPT_ORIGINS) for the relations of ITEMS.
 
     `shared` are rows of templates.tsv, `more` rows of the other tables, `drawn` rows of
-    synonyms.tsv. `settings`: `most` templates a relation, `synonyms` variants of each;
-    `stop_space` keeps the space. Relations without any get the template
-    that `by_label` has of their label, of kind `label`. Raises MissingTemplateError for those
+    synonyms.tsv. `settings`: at most `most` templates per relation and `synonyms` variants of each;
+    `stop_space` keeps the space before a full stop. Relations without a template get the one that
+    `by_label` derives from their label, of kind `label`. Raises MissingTemplateError for those
     without that, too.
     """
     shared, more = list(shared), list(more)
@@ -42,5 +42,5 @@ def word(
 
 
 def for_api(prompts: pl.DataFrame, most: int, seed: int = 0) -> pl.DataFrame:
-    """PROMPTS with at most `most` of every relation, by hash of their ids (the paper's ten)."""
+    """Select at most `most` PROMPTS of every relation, by hash of their ids (the paper's ten)."""
     return take(prompts, most, seed, ["prompt"], ["relation"], "prompts of api")

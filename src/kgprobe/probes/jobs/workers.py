@@ -1,11 +1,11 @@
-"""Parts of one job in processes of their own: a device each, or a thread each on a CPU.
+"""Parts of one job in separate processes: one accelerator each, or one CPU thread each.
 
     python -m kgprobe.probes.jobs.workers <task> <part> <parts>
 
-is what such a process runs: the pickled task is a function of this package and its arguments. Each
-line of its standard output is JSON: a number, so much more is done, or [level, message], a line of
-the job's log. Its standard input is a pipe that closes when the job ends, however it ends; then the
-process ends as well.
+is the command of such a process; the pickled task is a function of this package and its arguments.
+Each line of its standard output is JSON: a number of finished units, or [level, message], a line of
+the job's log. Its standard input is a pipe that closes when the job ends for any reason; the
+process then ends as well.
 """
 
 import importlib
@@ -23,12 +23,12 @@ from typing import Any
 
 from kgprobe.job import log
 
-#: Lines of a failed process that its error quotes.
+#: Number of lines of a failed process that its error quotes.
 QUOTED = 5
 
 
 class WorkerError(RuntimeError):
-    """A process that worked on a part ended with an error; the message names part and cause."""
+    """A process failed on its part; the message names part and cause."""
 
 
 def run(
@@ -39,8 +39,8 @@ def run(
 ) -> None:
     """Call `function(*arguments, (k, count), progress)` in `count` processes at once.
 
-    The k-th sees the k-th of the accelerators only. The first failure ends the others and is raised
-    as WorkerError; what they finished stays.
+    The k-th process sees only the k-th accelerator. The first failure ends the others and is raised
+    as WorkerError; finished results are kept.
     """
     visible = _devices()
     with tempfile.TemporaryDirectory() as folder:
@@ -70,7 +70,7 @@ def run(
 
 
 def _wait(started: list[tuple[Any, Any]], progress: Callable[[int], object]) -> None:
-    """Pass progress and lines on until all have ended; the first that fails ends the rest."""
+    """Forward progress and log lines until all have ended; the first failure ends the others."""
     lock, failed = threading.Lock(), threading.Event()
 
     def follow(number: int, process: subprocess.Popen[bytes]) -> None:
@@ -97,7 +97,7 @@ def _wait(started: list[tuple[Any, Any]], progress: Callable[[int], object]) -> 
         follower.start()
     for follower in followers:
         follower.join()
-    # those that were ended because another failed have a negative status
+    # processes ended because of another failure have a negative status
     broken = [i for i, (p, _) in enumerate(started) if p.returncode]
     if broken:
         part = max(broken, key=lambda i: started[i][0].returncode)
@@ -111,7 +111,7 @@ def _wait(started: list[tuple[Any, Any]], progress: Callable[[int], object]) -> 
 
 
 def _devices() -> list[str]:
-    """Numbers of the accelerators that this process may use, without starting any of them."""
+    """Return the numbers of the accelerators of this process, without initializing them."""
     given = os.environ.get("CUDA_VISIBLE_DEVICES")
     if given is not None:
         return [number for number in given.split(",") if number]
@@ -120,10 +120,10 @@ def _devices() -> list[str]:
 
 
 def main(task: str, part: str, parts: str) -> None:
-    """Do one part of a task."""
+    """Run one part of a task."""
     (module, name), arguments = pickle.loads(Path(task).read_bytes())
     out = sys.stdout
-    # what others print must not be taken for progress
+    # output of other code must not be parsed as progress
     sys.stdout = sys.stderr
 
     def tell(message: object) -> None:
@@ -139,19 +139,19 @@ def main(task: str, part: str, parts: str) -> None:
 
 
 class Lines(logging.Handler):
-    """Lines of the log, each written as [level, message]."""
+    """Sends each log record as [level, message]."""
 
     def __init__(self, tell: Callable[[object], None]) -> None:
         super().__init__()
         self.tell = tell
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one line."""
+        """Send one record."""
         self.tell([record.levelno, record.getMessage()])
 
 
 def _end_with_job() -> None:
-    """A job that is killed has no time to end its processes: they see the end of their input."""
+    """Exit when the input closes, since a killed job cannot end its processes."""
     os.read(0, 1)
     os._exit(1)
 

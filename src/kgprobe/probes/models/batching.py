@@ -1,4 +1,4 @@
-"""Batches by a budget of padded positions, and what happens when memory runs out."""
+"""Batches bounded by a number of padded positions, and recovery from running out of memory."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -10,29 +10,29 @@ import torch
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
-#: Padded positions of a batch where nothing is known of the model.
+#: Padded positions of a batch if nothing is known about the model.
 DEFAULT_BUDGET = 1024
-#: Positions of a batch by device: more gain nothing on a processor, and leave its caches; on an
-#: accelerator memory is the bound.
+#: Positions of a batch by device: on a CPU larger batches gain nothing and exceed its caches; on an
+#: accelerator memory is the limit.
 CAPS = {"cpu": 512, "cuda": 1 << 16}
-#: Multiplications of a processor's batch at most, a few seconds of two cores: what a stop loses.
+#: Maximum multiplications of a CPU batch, a few seconds on two cores: the work lost by a stop.
 WORK = 5e11
-#: What starting one layer costs, as arithmetic not done meanwhile: 0.1 ms or so.
+#: Cost of launching one layer, as the arithmetic that could be done meanwhile: about 0.1 ms.
 FLOP_PER_START = {"cpu": 12e6, "cuda": 4e10}
-#: What a pass of few rows through all weights costs, in positions.
+#: Cost, in positions, of a pass of a few rows through all weights.
 STEP = 16
-#: Positions that a processor may hold when such passes follow.
+#: Maximum positions of a CPU batch when such passes follow.
 STEPPED = 2048
-#: Words of errors that say that memory ran out, of torch's allocator on a processor and of the
-#: libraries on an accelerator, which ask for memory of their own.
+#: Parts of error messages that mean out of memory: of torch's CPU allocator and of the libraries
+#: on an accelerator, which allocate memory themselves.
 NO_MEMORY = (
     "can't allocate memory", "not enough memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED",
     "CUDNN_STATUS_ALLOC_FAILED", "CUSOLVER_STATUS_ALLOC_FAILED", "CUSPARSE_STATUS_ALLOC_FAILED",
     "CUFFT_ALLOC_FAILED",
 )  # fmt: skip
-#: Bytes of graphs for gradients that are alive at once on a processor.
+#: Bytes of gradient graphs that exist at once on a CPU.
 GRAPH = 1 << 30
-#: A batch should be worth so many starts.
+#: Launches that the work of a batch should at least be worth.
 STARTS = 192
 
 
@@ -45,7 +45,7 @@ class Ragged:
 
     @classmethod
     def of(cls, rows: Sequence[NDArray[Any]]) -> "Ragged":
-        """From a list of arrays."""
+        """Build from a list of arrays."""
         sizes = np.array([len(row) for row in rows], dtype=np.int64)
         values = np.concatenate(rows) if len(rows) else np.zeros(0, dtype=np.int64)
         return cls(values, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
@@ -63,29 +63,29 @@ class Ragged:
 
     @property
     def owners(self) -> Ints:
-        """For every value the number of its sequence."""
+        """For every value, the index of its sequence."""
         return np.repeat(np.arange(len(self)), self.lengths)
 
     @property
     def places(self) -> Ints:
-        """For every value its place within its sequence."""
+        """For every value, its position within its sequence."""
         return np.arange(len(self.values)) - np.repeat(self.starts[:-1], self.lengths)
 
     @property
     def common(self) -> int:
-        """How many values all sequences begin with alike."""
+        """Length of the prefix that all sequences share."""
         matrix = self.matrix(-1)
         same = (matrix == matrix[:1]).all(0)
         return min(len(same) if same.all() else int(same.argmin()), int(self.lengths.min()))
 
     def distinct(self) -> tuple[Ints, Ints]:
-        """(the first of each different sequence, for every sequence which of these it equals)."""
+        """Return (first index of each distinct sequence, distinct number of every sequence)."""
         known: dict[bytes, int] = {}
         number = [known.setdefault(self[i].tobytes(), len(known)) for i in range(len(self))]
         return np.unique(number, return_index=True)[1], np.array(number, dtype=np.int64)
 
     def matrix(self, fill: int) -> NDArray[Any]:
-        """Rows x longest, padded at the right."""
+        """Return a rows x longest array, padded on the right."""
         lengths = self.lengths
         table = np.full((len(self), int(lengths.max(initial=0))), fill, dtype=self.values.dtype)
         table[np.arange(table.shape[1])[None, :] < lengths[:, None]] = self.values
@@ -96,11 +96,11 @@ class Ragged:
 class Budget:
     """Padded positions per batch. It halves when memory runs out, and stays halved.
 
-    `overhead` is what one more pass costs, in positions: rows of another length join a batch only
-    where padding them costs less. `room` is the memory of a batch in bytes (0: no bound but
-    `positions`), of which a position takes `position`, and a row what it holds besides (`held`:
+    `overhead` is the cost of one more pass, in positions: rows of another length join a batch only
+    if padding them costs less. `room` is the memory of a batch in bytes (0: only `positions` is a
+    limit), of which a position takes `position` bytes, and a row what it stores besides (`held`:
     keys and values, the states of its context, beams). Rows of more than `border` positions share
-    no batch with shorter ones (0: there is no border).
+    no batch with shorter ones (0: no such limit).
     """
 
     positions: int = DEFAULT_BUDGET
@@ -111,10 +111,10 @@ class Budget:
     border: int = 0
 
     def stepped(self, steps: int) -> "Budget":
-        """For prompts after which so many passes of one position a row follow.
+        """Adapt the budget for prompts that are followed by `steps` one-position passes per row.
 
-        Each of them reads all weights, however few rows there are: more rows at once, of other
-        lengths too, cost less than more passes.
+        Each of these passes reads all weights, however few rows there are: more rows at once, also
+        of different lengths, cost less than more passes.
         """
         positions = max(self.positions, min(4 * self.positions, STEPPED))
         return replace(self, positions=positions, overhead=self.overhead + STEP * steps)
@@ -122,12 +122,11 @@ class Budget:
     def batches(
         self, lengths: Sequence[int] | Ints, held: Sequence[int] | Ints | None = None
     ) -> Iterator[Ints]:
-        """Indices into `lengths`, longest first, so that trouble comes at once.
+        """Yield batches of indices into `lengths`, longest first, so that errors show early.
 
-        `held`: bytes that each row holds beside its positions.
-
-        The order is fixed by (length, index): the composition of batches is part of the result's
-        last bits, and does not depend on anything but the lengths and the budget.
+        `held`: bytes that each row stores besides its positions. The order is fixed by (length,
+        index): the composition of batches affects the last bits of the results, and depends only on
+        the lengths and the budget.
         """
         sizes = np.maximum(np.asarray(lengths, dtype=np.int64), 1)
         order = np.lexsort((np.arange(len(sizes)), -sizes))
@@ -151,7 +150,7 @@ class Budget:
             start = end
 
     def packed(self, sizes: Sequence[int] | Ints) -> Iterator[Ints]:
-        """Like `batches`, for pieces that are laid end to end and need no padding."""
+        """Yield batches like `batches`, for sequences that are concatenated and need no padding."""
         order = np.lexsort((np.arange(len(sizes)), -np.asarray(sizes, dtype=np.int64)))
         ends = np.cumsum(np.asarray(sizes, dtype=np.int64)[order])
         start, fed = 0, 0
@@ -168,10 +167,10 @@ class Budget:
         name: Callable[[int], str] = "row {}".format,
         held: Sequence[int] | Ints | None = None,
     ) -> None:
-        """Call `forward` on every batch; on out-of-memory with halves of it, down to single rows.
+        """Call `forward` on every batch; on out-of-memory on halves of it, down to single rows.
 
-        Nothing is lost: the batch that failed is repeated. Any other exception propagates. `name`
-        says what a row is, for the message about one that does not fit by itself.
+        The batch that failed is repeated. Any other exception propagates. `name`
+        describes a row, for the error message about one that does not fit by itself.
         """
         for batch in self.packed(lengths) if packed else self.batches(lengths, held):
             self._attempt(batch, lengths, forward, name)
@@ -194,7 +193,7 @@ class Budget:
                 ) from error
         else:
             return
-        # outside of the handler, whose exception would keep the failed tensors alive
+        # outside the handler, since its exception would keep the failed tensors alive
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
         self.positions, self.room = max(self.positions // 2, 1), self.room and -(-self.room // 2)
@@ -205,7 +204,7 @@ class Budget:
 
 
 def is_memory(error: BaseException) -> bool:
-    """Whether memory ran out, which libraries and a processor's allocator say in a RuntimeError."""
+    """Return whether an error means out of memory (some libraries raise RuntimeError)."""
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
         return True
     return any(sign in str(error) for sign in NO_MEMORY)
@@ -213,11 +212,11 @@ def is_memory(error: BaseException) -> bool:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Bytes that a model takes, for each position and each row, beside its weights.
+    """Bytes that a model takes for each position and each row, besides its weights.
 
-    `position`: working memory of one layer, as layers give theirs back (residual stream,
+    `position`: working memory of one layer, since layers release theirs (residual stream,
     projections, feed-forward). `cache`: keys and values of all layers. `state`: an encoder's
-    output. `logits`: those of a row, twice, and their order. `graph`: what all layers keep for
+    output. `logits`: those of a row, twice, and their order. `graph`: what all layers store for
     gradients (Korthikanti et al. 2022, section 4.1).
     """
 
@@ -229,18 +228,18 @@ class Sizes:
 
     @property
     def context(self) -> int:
-        """What a decoder row holds of each position of its context: its state, and the keys and
-        values that one layer makes of it."""
+        """Bytes per context position of a decoder row: its state, and the keys and values that one
+        layer computes from it."""
         return 3 * self.state
 
 
 def sizes_of(loaded: Any) -> Sizes:
-    """The sizes that a model's configuration tells."""
+    """Compute the sizes from a model's configuration."""
     table, text = loaded.model.get_input_embeddings().weight, loaded.model.config.get_text_config()
     element, columns = table.element_size(), int(table.shape[1])
     width = max(columns, int(getattr(text, "hidden_size", columns)))
     layers = _layers(text)
-    # some architectures have other numbers in every layer
+    # some architectures have different numbers in every layer
     heads = int(np.max(getattr(text, "num_attention_heads", None) or 1))
     head = getattr(text, "head_dim", None) or -(-width // heads)
     keys = int(np.max(getattr(text, "num_key_value_heads", None) or heads)) * int(head)
@@ -254,19 +253,19 @@ def sizes_of(loaded: Any) -> Sizes:
 
 
 def graph_room(loaded: Any) -> int:
-    """Bytes that graphs for gradients may take at once.
+    """Return the bytes that gradient graphs may take at once.
 
-    On a processor a constant, where that is free: blocks do not depend on what else runs there.
+    On a CPU a constant, if that much is free, so that blocks do not depend on other processes.
     """
     free = _free(loaded.device) // 2
     return free if loaded.device.type == "cuda" else min(free, GRAPH)
 
 
 def budget_for(loaded: Any, memory: int | None = None) -> Budget:
-    """The budget that a model's sizes and the memory allow; nothing to configure.
+    """Derive the budget from a model's sizes and the available memory; nothing to configure.
 
-    `memory` in bytes; default half of what is free on the model's device. On a processor the bound
-    is nearly always the cap, so that batches do not depend on what else runs there.
+    `memory` is in bytes, by default half of what is free on the model's device. On a CPU the limit
+    is nearly always the cap, so that batches do not depend on other processes.
     """
     model, device = loaded.model, loaded.device.type
     row = sizes_of(loaded).position
@@ -275,7 +274,7 @@ def budget_for(loaded: Any, memory: int | None = None) -> Budget:
     layers = _layers(model.config.get_text_config())
     overhead = int(min(FLOP_PER_START.get(device, 12e6) * layers / (2 * body), 4096))
     cap = CAPS.get(device, CAPS["cpu"])
-    # small models need larger batches, or starting the passes is what they do
+    # small models need larger batches, or launch overhead dominates
     cap = max(cap, min(STARTS * overhead, 8 * cap))
     if device == "cpu":
         cap = min(cap, max(int(WORK / body), 1))
@@ -296,7 +295,7 @@ def _free(device: Any) -> int:
 
 
 def padded(rows: Sequence[NDArray[Any]], fill: int, device: Any) -> tuple[Any, Any]:
-    """(ids, mask) of right-padded rows as int64 tensors, rows x longest."""
+    """Right-pad rows; return (ids, mask) as int64 tensors, rows x longest."""
     lengths = np.array([len(row) for row in rows])
     ids = np.full((len(rows), int(lengths.max())), fill, dtype=np.int64)
     mask = np.arange(ids.shape[1])[None, :] < lengths[:, None]

@@ -1,8 +1,8 @@
 """Log-probabilities of the tokens of sentences under a causal model (docs/scoring.md, Causal).
 
-Sentences are laid out as tries (trie.py): every distinct prefix goes through the model once, tries
-lie end to end without padding, and attention sees ancestors only. That feeds fewer positions than
-prefixes shared by subject or by answer, and copies no keys and values. The head runs once per node.
+Sentences are arranged as tries (trie.py): every distinct prefix goes through the model once, tries
+are concatenated without padding, and attention sees ancestors only. That feeds fewer positions than
+sharing prefixes per subject or answer, and copies no keys and values. The head runs once per node.
 """
 
 import contextlib
@@ -29,12 +29,13 @@ NAME = "kgprobe_trie"
 
 
 class Causal(Parts):
-    """One causal model; `shares` says whether common prefixes were fed once."""
+    """One causal model; `shares` is whether common prefixes were fed once."""
 
     def __init__(self, loaded: Loaded, budget: Budget | None = None) -> None:
         super().__init__(loaded, budget)
         self.shares: bool | None = None
-        # lengths of the longest sentences for which tries were found right, and wrong
+        # lengths of the longest sentences for which tries passed the check, and of the shortest
+        # that failed
         self._right, self._wrong = 0, np.iinfo(np.int64).max
 
     @torch.inference_mode()
@@ -44,11 +45,11 @@ class Causal(Parts):
         done: Callable[[int], object] = lambda sentences: None,
         name: Callable[[int], str] = "sentence {}".format,
     ) -> NDArray[np.float64]:
-        """log p(t_j | t_<j) beside every token; the first of a sequence is context only (0).
+        """Return log p(t_j | t_<j) of every token; the first of a sequence is context only (0).
 
-        Equal sequences are read once, so that they tie: the last bits depend on the batch.
-        `done` gets the number of sequences scored, `name` says which one a number is. Raises
-        NotFiniteError, with `name` and place.
+        Equal sequences are scored once, so that they tie: the last bits depend on the batch.
+        `done` gets the number of sequences scored, `name` describes a sequence by number. Raises
+        NotFiniteError, with `name` and position.
         """
         own, number = sequences.distinct()
         few = sequences if len(own) == len(sequences) else Ragged.of([sequences[i] for i in own])
@@ -71,12 +72,12 @@ class Causal(Parts):
     def visit_ends(self, rows: Ragged, read: Callable[[Ints, Any], None]) -> bool:
         """Call `read(numbers, states)` with the hidden states at the last token of all rows.
 
-        Rows share their prefixes. Returns False, with a note, where this model cannot share them:
-        then nothing was read. After out-of-memory a batch is read again.
+        Rows share their prefixes. Returns False, with a note, if this model cannot share them;
+        then `read` was not called. After out-of-memory `read` is called again for a batch.
         """
-        # a trie does not feed last tokens: one more stands behind every row
+        # a trie does not feed last tokens, so append one to every row
         sequences = Ragged.of([np.append(rows[i], 0) for i in range(len(rows))])
-        # what all begin with is fed once for every cluster
+        # the common prefix of all rows is fed once per cluster
         trie = plan(sequences, max(CAPACITY, 4 * rows.common))
         if self.head is WHOLE or not self._can_share(sequences, trie):
             return False
@@ -92,7 +93,7 @@ class Causal(Parts):
         return True
 
     def _nodes(self, layout: Any) -> Any:
-        """Hidden states of the nodes of a layout."""
+        """Return hidden states of the nodes of a layout."""
         with attention(self.loaded.model, NAME):
             states, _ = self.run(
                 self._tensor(layout.tokens)[None],
@@ -102,15 +103,15 @@ class Causal(Parts):
         return states[0]
 
     def can_share(self, sequences: Ragged) -> bool:
-        """Whether the prefixes of these sequences, and of parts of them, are fed once each."""
+        """Return whether prefixes of these sequences, and of subsets of them, are fed once."""
         trie = plan(sequences)
         return bool(len(trie.tokens)) and self._can_share(sequences, trie)
 
     def _can_share(self, sequences: Ragged, trie: Trie) -> bool:
-        """Whether tries give this model's plain scores: tried on a few sentences and the longest.
+        """Check that tries reproduce this model's plain scores, on a few sentences and the longest.
 
-        It is tried again when longer sentences come: windows and scales of positions show in those
-        alone. What is found depends on the sentences of a call, not on the calls before it.
+        The check is repeated for longer sentences, since attention windows and position scaling
+        show only there. The result depends on the sentences of a call, not on earlier calls.
         """
         longest = int(sequences.lengths.max())
         if longest <= self._right or longest >= self._wrong:
@@ -119,7 +120,7 @@ class Causal(Parts):
         few = Ragged.of([sequences[i] for i in _telling(sequences, trie)])
         small = plan(few)
         if len(small.tokens) == small.depths.max() + 1:
-            return False  # a single path says nothing
+            return False  # a single path is no evidence
         reason = self._refusal(longest) or float32_objection(
             self.loaded, lambda: self._worst(few, small)
         )
@@ -133,9 +134,9 @@ class Causal(Parts):
         return self.shares
 
     def _worst(self, few: Ragged, trie: Trie) -> float:
-        """Largest difference between shared and plain passes.
+        """Return the largest difference between shared and plain passes.
 
-        The passes are no part of the count, nor of the journal: a resumed run repeats them.
+        These passes are neither counted nor stored in the journal: a resumed run repeats them.
         """
         before = self.positions_fed, self.head_rows
         expected, shared = np.zeros(len(few.values)), np.zeros(len(few.values))
@@ -173,8 +174,8 @@ class Causal(Parts):
             try:
                 return flat, self._finite(flat, scores, sequences, name)
             except NotFiniteError:
-                # 0 times NaN is NaN: a token that nothing sees spoils what lies beside it in a
-                # layout. Plain passes tell whose it is, and are right for those that have none
+                # 0 times NaN is NaN: a NaN at an unattended token spreads to other sentences of the
+                # layout. Plain passes find its sentence, and score the others correctly
                 members = [
                     trie.order[trie.sentences[c] : trie.sentences[c + 1]] for c in clusters[batch]
                 ]
@@ -201,9 +202,9 @@ class Causal(Parts):
         done: Callable[[int], object] = lambda sentences: None,
         name: Callable[[int], str] = "sentence {}".format,
     ) -> None:
-        """Every sequence by itself, without its last token, in batches of about one length.
+        """Score every sequence by itself, without feeding its last token, batched by length.
 
-        Padding stands at the right, where no token of a causal model can see it: no mask is needed.
+        Padding is on the right, where no token of a causal model sees it: no mask is needed.
         """
         fed = sequences.lengths[indices] - 1
         done(int((fed < 1).sum()))
@@ -236,7 +237,7 @@ class Causal(Parts):
         sequences: Ragged,
         name: Callable[[int], str],
     ) -> NDArray[np.float64]:
-        """The scores of tokens (places in `sequences.values`), which must be finite."""
+        """Return scores of tokens (indices in `sequences.values`) after a check for finiteness."""
 
         def where(n: int) -> str:
             row = int(np.searchsorted(sequences.starts, flat[n], side="right")) - 1
@@ -252,7 +253,7 @@ class Causal(Parts):
 
 
 def _telling(sequences: Ragged, trie: Trie) -> Ints:
-    """A few sequences with something to feed: the first in order, the longest and one beside it."""
+    """Choose a few sequences for the check: the first in order, the longest and its neighbor."""
     order = trie.order[sequences.lengths[trie.order] > 1]
     place = int(np.argmax(sequences.lengths[order]))
     return np.unique([*order[:4], *order[max(place - 1, 0) : place + 1]])
@@ -269,7 +270,7 @@ class _Tensors:
         self._repeated: Any = None
 
     def mask(self, times: int) -> Any:
-        """clusters x 1 x (times * longest) x longest."""
+        """Return the mask, clusters x 1 x (times * longest) x longest."""
         if self._repeated is None:
             self._repeated = self._mask.repeat(1, 1, times, 1)
         return self._repeated
@@ -285,10 +286,10 @@ def attend(
     layout: Any = None,
     **options: Any,
 ) -> tuple[Any, None]:
-    """Attention within clusters that lie end to end in one row (heads x nodes x width).
+    """Attend within clusters that are concatenated in one row (heads x nodes x width).
 
-    Query heads that share a key head stand below each other, so that keys are not copied for them.
-    Raises ValueError for attention of another kind (soft caps, sinks, given masks).
+    Query heads that share a key head are stacked along the query axis, so that keys are not copied.
+    Raises ValueError for unsupported attention (soft caps, sinks, given masks).
     """
     unknown = [n for n in ("softcap", "s_aux", "sinks", "head_mask") if options.get(n) is not None]
     if layout is None or unknown or attention_mask is not None:
@@ -315,7 +316,7 @@ AttentionInterface.register(NAME, attend)
 
 @contextlib.contextmanager
 def attention(model: Any, name: str) -> Iterator[None]:
-    """The model with another attention function, and with its own one again afterwards."""
+    """Switch the model's attention function inside the context, and restore it afterwards."""
     before = model.config._attn_implementation
     model.config._attn_implementation = name
     try:

@@ -1,12 +1,12 @@
-"""Whether a model's outputs stay the same under the shortcuts that make engines fast.
+"""Checks that a model's outputs stay the same under the shortcuts that make engines fast.
 
-    row by row, the whole model   what every number is defined by
-    padded together               must change nothing, else rows of one length go together
-    body and head apart, the last layer at one place, prefixes shared
+    row by row, the whole model   the definition of every number
+    padded together               must change nothing, else only equal lengths are batched
+    body and head separated, the last layer at one position, prefixes shared
                                   must change nothing, else the slower method is used
 
-A short cut is tried on a few rows; one that fails or gives other numbers is left out, with the
-reason in the engine's notes. A model that cannot be read even so is refused by its name.
+A shortcut is tried on a few rows; one that fails or gives other numbers is disabled, and the
+reason goes into the engine's notes. A model that cannot score rows without shortcuts is rejected.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from kgprobe.probes.models.batching import Budget, Ints, is_memory, padded
 from kgprobe.probes.models.head import HALF, apart, logits_of
 from kgprobe.probes.models.load import Loaded, ModelError
 
-#: What the code of a model raises when it is called in a way that it was not written for.
+#: Errors from a model's code when it is called with unsupported arguments.
 STRANGE = (
     ArithmeticError,
     AssertionError,
@@ -33,33 +33,33 @@ STRANGE = (
     ValueError,
 )
 T = TypeVar("T")
-#: Largest difference (nat) between two scoring methods that any check accepts, by arithmetic.
-#: Another order of sums moves a log-probability by some 1e-5 in float32 (which some architectures
-#: compute in whatever the weights are: hence the first) and by some 0.1 in half precision; a wrong
-#: scale, mask or position moves some token of a sample by 0.01 to several nat, so that all of these
-#: are tried in float32 where the weights can be cast to it.
+#: Largest difference (nats) between two scoring methods that a check accepts, by dtype. Another
+#: order of sums moves a log-probability by some 1e-5 in float32 (in which some architectures
+#: compute regardless of the dtype of the weights: hence the first value) and by some 0.1 in half
+#: precision; a wrong scale, mask or position moves some token of a sample by 0.01 to several nats,
+#: so all of these checks run in float32 if the weights can be cast to it.
 AGREEMENT = {torch.float64: 1e-5, torch.float32: 1e-3}
 HALF_AGREEMENT = 0.5
-#: Tokens of the rows that padding is tried on.
+#: Lengths (tokens) of the rows that padding is tried on.
 LENGTHS = (11, 7, 3)
-#: What configurations call the number of tokens that attention reaches back.
+#: Configuration keys for the number of tokens that attention reaches back.
 WINDOWS = ("sliding_window", "attention_window_size", "attention_chunk_size", "window_size")
-#: A reason is shown up to so many characters.
+#: Maximum characters of a reason.
 SHOWN = 200
 
 
 def tolerance(loaded: Loaded) -> float:
-    """Largest difference (nat) that is taken for noise of the model's arithmetic."""
-    if loaded.spec.quantized == "int8":  # activations are rounded, a last bit may tip one over
+    """Return the largest difference (nats) that counts as noise of the model's arithmetic."""
+    if loaded.spec.quantized == "int8":  # rounding of activations amplifies last bits
         return HALF_AGREEMENT
     return AGREEMENT.get(loaded.model.dtype, HALF_AGREEMENT)
 
 
 def objection(worst: Callable[[], float], most: float) -> str:
-    """Why a shortcut is rejected: it fails, or is off by more than `most` nat; else empty.
+    """Return why a shortcut is rejected: it fails, or is off by more than `most` nats; else empty.
 
-    `worst` tries the shortcut and returns the largest difference. Memory that runs out is no
-    objection: it propagates.
+    `worst` tries the shortcut and returns the largest difference. Running out of memory is not an
+    objection: that error propagates.
     """
     try:
         off = worst()
@@ -68,15 +68,15 @@ def objection(worst: Callable[[], float], most: float) -> str:
             raise
         first = (str(error).strip().splitlines() or [""])[0][:SHOWN]
         return f"{type(error).__name__}: {first}"
-    # NaN is no agreement
+    # a comparison with NaN is false, so NaN is rejected
     return "" if off <= most else f"it is off by {off:.2g}"
 
 
 def float32_objection(loaded: Loaded, worst: Callable[[], float]) -> str:
-    """The `objection` to a short cut, found in float32 whatever the model's precision.
+    """Return the `objection` to a shortcut, checked in float32 whatever the model's precision.
 
-    What half precision rounds away is far above what a wrong mask may move. A short cut that cannot
-    be tried in float32 is not taken: weights in 8 or 4 bit, or twice their memory is not there.
+    Rounding in half precision is far larger than the effect of a wrong mask. A shortcut that cannot
+    be tried in float32 (8- or 4-bit weights, not twice their memory) is not used.
     """
     if not loaded.spec.quantized and loaded.model.dtype in AGREEMENT:
         return objection(worst, tolerance(loaded))
@@ -94,8 +94,8 @@ def float32_objection(loaded: Loaded, worst: Callable[[], float]) -> str:
 
 
 def window_objection(loaded: Loaded, longest: int) -> str:
-    """Why rows of so many tokens must not share what they begin with; empty where attention reaches
-    back to their first one, and positions mean the same in rows of every length."""
+    """Return why rows of so many tokens must not share prefixes; empty if attention reaches back to
+    their first token, and positions mean the same in rows of every length."""
     if 0 < (border := position_border(loaded)) < longest:
         return f"rows of more than {border} tokens have other positions"
     config = loaded.model.config.get_text_config()
@@ -105,10 +105,10 @@ def window_objection(loaded: Loaded, longest: int) -> str:
 
 
 def position_border(loaded: Loaded) -> int:
-    """Tokens above which the longest row of a batch changes the positions of all (LongRoPE: Ding et
-    al. 2024); 0 where none does."""
+    """Return the length in tokens above which the longest row of a batch changes the positions of
+    all rows (LongRoPE: Ding et al. 2024); 0 if there is none."""
     ropes = getattr(loaded.model.config.get_text_config(), "rope_parameters", None) or {}
-    # some architectures have other ones for each kind of layer
+    # some architectures have separate parameters for each kind of layer
     nested = [ropes, *(rope for rope in ropes.values() if isinstance(rope, dict))]
     return max(
         (rope["original_max_position_embeddings"] for rope in nested
@@ -117,14 +117,14 @@ def position_border(loaded: Loaded) -> int:
 
 
 class UncheckedError(ValueError):
-    """Weights cannot be cast to float32."""
+    """The weights cannot be cast to float32."""
 
 
 @contextlib.contextmanager
 def in_float32(loaded: Loaded) -> Iterator[None]:
-    """The model with all weights in float32 while open, and with its own again afterwards.
+    """Cast all weights of the model to float32 inside the context, and restore them afterwards.
 
-    Raises UncheckedError for weights in 8 or 4 bit and such as lie on no device.
+    Raises UncheckedError for weights in 8 or 4 bit and for weights on the meta device.
     """
     if loaded.spec.quantized:
         raise UncheckedError(f"its weights are {loaded.spec.quantized}")
@@ -132,7 +132,7 @@ def in_float32(loaded: Loaded) -> Iterator[None]:
     if any(t.is_meta for t in tensors):
         raise UncheckedError("its weights are not all in memory")
     originals: list[tuple[Any, Any]] = []
-    # a tensor made in inference mode cannot stand in place of a parameter
+    # a tensor created in inference mode cannot replace a parameter
     with torch.inference_mode(False), torch.no_grad():
         try:
             for tensor in tensors:
@@ -146,8 +146,8 @@ def in_float32(loaded: Loaded) -> Iterator[None]:
 
 
 def preferably_in_float32(loaded: Loaded, check: Callable[[], T]) -> T:
-    """What `check` returns in float32 where the weights can be cast to it, else in the model's own
-    precision, whose rounding hides small faults."""
+    """Run `check` in float32 if the weights can be cast to it, else in the model's own precision,
+    whose rounding hides small errors."""
     try:
         with in_float32(loaded):
             return check()
@@ -160,7 +160,7 @@ def preferably_in_float32(loaded: Loaded, check: Callable[[], T]) -> T:
 
 
 def budget_of(loaded: Loaded, given: Budget | None, notes: list[str]) -> Budget:
-    """The budget to batch by: without padding where padding changes what the model says."""
+    """Return the budget for batches: without padding if padding changes the model's outputs."""
     budget = given or Budget()
     budget.border = position_border(loaded)
     reason = padding(loaded)
@@ -171,9 +171,9 @@ def budget_of(loaded: Loaded, given: Budget | None, notes: list[str]) -> Budget:
 
 
 def refuse_padding(loaded: Loaded, purpose: str) -> None:
-    """Raise ModelError where padding changes what the model says and `purpose` cannot go without.
+    """Raise ModelError if padding changes the model's outputs and `purpose` requires padding.
 
-    `purpose` is the beginning of a sentence: "soft prompts".
+    `purpose` is the subject of the error message: "soft prompts".
     """
     reason = padding(loaded)
     if reason:
@@ -184,11 +184,11 @@ def refuse_padding(loaded: Loaded, purpose: str) -> None:
 
 
 def padding(loaded: Loaded) -> str:
-    """Why rows of different lengths cannot be read together; empty where padding changes nothing.
+    """Return why rows of different lengths cannot be batched; empty if padding changes nothing.
 
-    Tried once per loaded model. Raises ModelError where the model cannot read a row by itself,
-    where what it says depends on the rows beside it or on chance, and for a causal model that sees
-    what follows.
+    Checked once per loaded model. Raises ModelError if the model cannot score a row by itself,
+    if its outputs depend on other rows of the batch or on chance, and for a causal model that sees
+    later tokens.
     """
     if loaded.padding is None:
         loaded.padding = preferably_in_float32(loaded, lambda: _padding(loaded))
@@ -209,7 +209,7 @@ def _padding(loaded: Loaded) -> str:
     if failed:
         raise ModelError(f"{loaded.spec.model}: {name} cannot read a row by itself: {failed}")
     if not all(map(is_finite, alone)):
-        return ""  # nothing to compare; the engines refuse such numbers with row and position
+        return ""  # nothing to compare; the engines reject such numbers with row and position
     most = tolerance(loaded)
     reason = objection(lambda: _worst(_logits(loaded, rows), alone), most)
     if not reason:
@@ -237,7 +237,7 @@ def _padding(loaded: Loaded) -> str:
 
 
 def is_finite(logits: Any) -> bool:
-    """Whether no row of logits holds NaN or plus infinity (a suppressed token has minus infinity).
+    """Return whether logits contain no NaN or plus infinity (minus infinity suppresses tokens).
 
     Otherwise there is nothing to compare.
     """
@@ -249,7 +249,7 @@ def _worst(logits: list[Any], expected: list[Any]) -> float:
 
 
 def _logits(loaded: Loaded, rows: list[Ints], forced: int | None = None) -> list[Any]:
-    """Logits of each row (its length x vocabulary), all of them padded into one pass.
+    """Return the logits of each row (its length x vocabulary), all rows padded into one pass.
 
     The decoder of a seq2seq model is forced along the row's own tokens, `forced` of them or all.
     """
@@ -260,7 +260,7 @@ def _logits(loaded: Loaded, rows: list[Ints], forced: int | None = None) -> list
 
 
 def sample(loaded: Loaded, lengths: tuple[int, ...], start: int = 0) -> list[Ints]:
-    """Rows of ordinary tokens of the given lengths, as far as the model's window goes."""
+    """Return rows of ordinary tokens of the given lengths, cut to the model's window."""
     top = int(loaded.model.get_input_embeddings().weight.shape[0])
     special = {*loaded.tokenizer.all_special_ids, loaded.tokenizer.pad_token_id}
     ordinary = np.array([i for i in range(min(top, len(loaded.tokenizer))) if i not in special])

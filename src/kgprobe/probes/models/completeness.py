@@ -1,11 +1,11 @@
-"""Checks, when a model is loaded, that it is complete and of the kind that it is taken for.
+"""Checks that a loaded model is complete and of the kind that is claimed.
 
 `fault` finds what makes a model unusable: weights that are missing or of another shape, weights of
-another class, token ids outside the embedding, a masked model taken for a causal one. `familiar`
-measures whether tokenizer and weights belong together: the loss of a few sentences beside the loss
-of the same words shuffled. A model that knows its tokenizer's language finds the former likelier.
-Words change places among sentences, not within one: T5 as a control model fills a slot equally well
-whatever the order of the other words, since they tell which of its sentences it is.
+another class, token ids outside the embedding, a masked model loaded as a causal one. `familiar`
+measures whether tokenizer and weights belong together: it compares the loss on a few sentences with
+the loss on the same words shuffled. A model that knows its tokenizer's language prefers the former.
+Words are shuffled across sentences, not within one: a T5 control model fills a slot equally well
+whatever the order of the other words, since they identify the sentence.
 """
 
 import json
@@ -21,34 +21,35 @@ import torch
 from kgprobe.probes.models.batching import padded
 from kgprobe.probes.models.head import logits_of, precise
 
-#: Names that an error lists.
+#: Number of names that an error lists.
 LISTED = 10
-#: Buffers that a model's code fills by itself: some checkpoints store them, others do not.
+#: Buffers that a model's code fills itself: only some checkpoints store them.
 BUFFER = re.compile(
     r"(^|\.)(position_ids|token_type_ids|inv_freq|masked_bias|final_logits_bias|attn\.bias"
     r"|attention\.bias|num_batches_tracked)$"
 )
-#: Weights without a place that say that another class was saved: numbered layers (of an encoder
-#: beside the decoder that is used, or beyond the configuration's number), and heads of other tasks.
-#: Poolers and heads of pretraining (next sentence, sentence order) are no such sign.
+#: Unexpected weights which show that another class was saved: numbered layers (of an encoder beside
+#: the decoder that is used, or beyond the configured number), and heads of other tasks. Poolers and
+#: pretraining heads (next sentence, sentence order) are no such evidence.
 FOREIGN = re.compile(
     r"\.\d+\.|(^|\.)(score|classifier|classification_head|regression_head|qa_outputs|logits_proj"
     r"|discriminator_predictions)\."
 )
-#: Lengths (tokens) at which a later token is changed, and the largest effect on earlier places, as
-#: a part of the effect on its own, that is noise. Untrained masked models have some 2e-3.
+#: Lengths (tokens) at which a later token is changed, and the largest effect on earlier positions,
+#: as a proportion of the effect at its own position, that counts as noise. Randomly initialized
+#: masked models have some 2e-3.
 LENGTHS = (5, 12)
 NOISE = {torch.float64: 1e-9, torch.float32: 1e-4}
 HALF_NOISE = 3e-2
-#: Tokens that are put around a text or stand for a part of it.
+#: Tokens that are put around a text or replace part of it.
 ROLES = ("bos", "eos", "unk", "sep", "pad", "cls", "mask")
-#: What stands for missing words in an encoder of T5's kind; the second one ends the first words.
+#: Mask slots in an encoder like T5's; in the decoder the second one ends the first answer.
 SENTINELS = ("<extra_id_0>", "<extra_id_1>")
-#: Below this a later token has no effect at all.
+#: Below this a later token counts as having no effect.
 NOTHING = 1e-7
-#: Texts of one forward pass.
+#: Number of texts in one forward pass.
 ROWS = 32
-#: Plain sentences of general kind, written for this purpose.
+#: Plain, general sentences, written for this check.
 ENGLISH = (
     "The old man read his newspaper on the bench.",
     "She opened the window because it was warm.",
@@ -61,19 +62,19 @@ ENGLISH = (
     "They moved to a small village by the sea.",
     "A dog barked at the man at the door.",
 )
-#: Standard errors of the mean by which sentences must be likelier than their words shuffled, and
-#: the fewest sentences that can say so. With ten of them a model to which both are alike gets there
-#: by a chance of 0.16 % (Student's t). Over twelve shuffles SmolLM2-135M has 8 to 19; with ids that
-#: are shifted it has -2 to 2.
+#: Number of standard errors by which sentences must be likelier on average than their shuffled
+#: words, and the fewest sentences for a verdict. With ten sentences, a model that prefers neither
+#: passes with probability 0.16 % (Student's t). Over twelve shuffles SmolLM2-135M has 8 to 19; with
+#: shifted ids it has -2 to 2.
 ERRORS, FEWEST = 4.0, 6
 SEED = 0
 
 
 def fault(kind: str, model: Any, tokenizer: Any, info: Mapping[str, Any], limit: int) -> str:
-    """What makes a freshly loaded model unusable, in a sentence; "" where nothing does.
+    """Describe in a sentence what makes a loaded model unusable; return "" if nothing does.
 
-    `info` is what from_pretrained says with output_loading_info (transformers has taken tied
-    weights out of it); `limit` is the most tokens of a sentence.
+    `info` is what from_pretrained returns with output_loading_info (transformers has removed tied
+    weights from it); `limit` is the maximum number of tokens of a sentence.
     """
     known, special = tokenizer.get_vocab(), {*tokenizer.all_special_ids}
     return (
@@ -90,7 +91,7 @@ def fault(kind: str, model: Any, tokenizer: Any, info: Mapping[str, Any], limit:
 
 
 def unexpected(info: Mapping[str, Any]) -> list[str]:
-    """Names of the checkpoint's weights that the model has no place for, buffers left out."""
+    """Return names of checkpoint weights that the model does not use, except buffers."""
     return sorted(name for name in info["unexpected_keys"] if not BUFFER.search(name))
 
 
@@ -145,20 +146,20 @@ def _ids(kind: str, model: Any, tokenizer: Any, vocabulary: Mapping[str, int]) -
 
 
 def _rows_of(kind: str, model: Any, vocabulary: Mapping[str, int]) -> int:
-    """How many ids the model can read and give a probability to."""
+    """Return how many ids the model can read and assign a probability to."""
     read, given = (
         getattr(getattr(module, "weight", None), "shape", (sys.maxsize,))[0]
         for module in (model.get_input_embeddings(), model.get_output_embeddings())
     )
     if given < min(read, max(vocabulary.values()) + 1):
-        # what an architecture calls its output embedding may be a layer before it (DeBERTa)
+        # what an architecture names its output embedding may be an earlier layer (DeBERTa)
         ids = torch.tensor([sorted(vocabulary.values())[: LENGTHS[0]]], device=model.device)
         given = _logits(kind, model, ids, forced=ids).shape[-1]
     return int(min(read, given))
 
 
 def _find_unread(tokenizer: Any) -> set[str]:
-    """Special tokens that no text becomes and nothing puts around one: those of images, say."""
+    """Return special tokens that are never used with text, such as image tokens."""
     special = {str(token) for token in tokenizer.added_tokens_decoder.values() if token.special}
     used = {getattr(tokenizer, f"{role}_token") for role in ROLES} | {*SENTINELS}
     template = str(tokenizer.chat_template or "")
@@ -166,7 +167,7 @@ def _find_unread(tokenizer: Any) -> set[str]:
 
 
 def _direction(kind: str, model: Any, ids: Sequence[int], limit: int) -> str:
-    """A causal model must not see later tokens, a masked one must; tried on random `ids`."""
+    """Check on random `ids` that a causal model cannot see later tokens and a masked one can."""
     if kind not in ("causal", "masked") or len(ids) < 2:
         return ""
     rng = np.random.default_rng(SEED)
@@ -176,7 +177,7 @@ def _direction(kind: str, model: Any, ids: Sequence[int], limit: int) -> str:
         place = length // 2
         rows[1, place] = ids[0] if rows[0, place] != ids[0] else ids[1]
         logits = _logits(kind, model, torch.from_numpy(rows).to(model.device))
-        # NaN and plus infinity show in the sum; a suppressed token (minus infinity) does not move
+        # NaN and plus infinity show in the sum; a suppressed token (minus infinity) does not
         if not bool(torch.isfinite(logits.logsumexp(-1)).all()):
             return "its logits are not finite"
         effect = (logits[0] - logits[1]).abs().nan_to_num(0.0).amax(-1)
@@ -195,9 +196,9 @@ def _direction(kind: str, model: Any, ids: Sequence[int], limit: int) -> str:
 
 
 def sentences(folder: str) -> tuple[str, Sequence[str]]:
-    """(what they are, sentences) that the model in `folder` should find familiar.
+    """Return (description, sentences) that the model in `folder` should find familiar.
 
-    A control model knows no English but its training sentences, which its folder holds.
+    A control model knows only its training sentences, which are stored in its folder.
     """
     control = Path(folder) / "control.json"
     if control.is_file():
@@ -210,15 +211,15 @@ def sentences(folder: str) -> tuple[str, Sequence[str]]:
 def familiar(
     kind: str, model: Any, tokenizer: Any, bos: str, limit: int, texts: Sequence[str] = ENGLISH
 ) -> dict[str, Any]:
-    """Loss (nat per token) of sentences and of the same words shuffled, and what follows.
+    """Return the loss (nats per token) on sentences and on the same words shuffled, and a verdict.
 
-    First and last words stay in place, the inner ones are dealt out anew among all sentences: a
-    word and its tokens are compared with themselves, in other company. Causal models are asked for
-    every inner word; masked ones too, every third of a sentence being hidden at once; seq2seq ones
-    for every other word, each at a slot of its own. `errors` is the mean over sentences of shuffled
-    minus plain in standard errors, `belongs` whether that is ERRORS or more (None for fewer than
-    FEWEST sentences), `better` counts sentences, `unknown` is the proportion of unknown tokens.
-    Raises ValueError where a loss is not finite.
+    First and last words stay in place; inner words are permuted across all sentences, so that a
+    word and its tokens are compared with themselves in another context. Causal models score every
+    inner word; masked ones too, with every third word masked at once; seq2seq ones score every
+    other word, each in its own mask slot. `errors` is the mean over sentences of shuffled minus
+    plain loss in standard errors, `belongs` is whether that is ERRORS or more (None for fewer than
+    FEWEST sentences), `better` counts the sentences preferred to shuffled ones, and `unknown` is
+    the proportion of unknown tokens. Raises ValueError if a loss is not finite.
     """
     plain = [words for words in (text.split(" ") for text in texts) if len(words) > 2]
     owners = np.array([s for s, words in enumerate(plain) for _ in words[2:]])
@@ -251,22 +252,21 @@ def familiar(
 
 
 def _deal(owners: Any) -> Any:
-    """Numbers of the words in an order in which the fewest (none) stay in their own sentence."""
+    """Return a permutation of words that leaves the fewest (none) in their own sentence."""
     rng = np.random.default_rng(SEED)
     tries = [rng.permutation(len(owners)) for _ in range(1000)]
     return min(tries, key=lambda order: int((owners[order] == owners).sum()))
 
 
 def _dealt(lines: Sequence[Sequence[str]], dealt: Any) -> list[list[str]]:
-    """The sentences with their inner words (numbered through) dealt out: place i gets dealt[i]."""
+    """Permute the inner words (numbered across sentences): position i gets word dealt[i]."""
     inner = [word for words in lines for word in words[1:-1]]
     pile = iter([inner[i] for i in dealt])
     return [[words[0], *(next(pile) for _ in words[2:]), words[-1]] for words in lines]
 
 
 class _ForcedRow(NamedTuple):
-    """Token ids, what a decoder is forced through, and (place of the logits, token, number of its
-    word) of what is asked."""
+    """Token ids, forced decoder tokens, and scored (position of the logits, token, word number)."""
 
     ids: list[int]
     forced: list[int]
@@ -281,7 +281,7 @@ def _rows(
     lines: Sequence[Sequence[str]],
     wanted: Any,
 ) -> Iterator[_ForcedRow]:
-    """Model inputs and scored tokens of sentences (lists of words); inner words are numbered."""
+    """Yield inputs and scored tokens of sentences (lists of words); inner words are numbered."""
     number = 0
     for words in lines:
         ids, tokens_of = _tokens(kind, tokenizer, bos, words)
@@ -303,7 +303,7 @@ def _rows(
 def _slots(
     model: Any, tokenizer: Any, ids: list[int], words: Mapping[int, list[int]]
 ) -> Iterator[_ForcedRow]:
-    """A row for every word: the encoder reads a mask slot in its place."""
+    """Yield a row for every word, with a mask slot in its position of the encoder input."""
     (opening, closing), start = slot_of(tokenizer), decoder_start(model, tokenizer)
     for number, span in words.items():
         if opening is None or not span:
@@ -319,7 +319,7 @@ def _slots(
 def _tokens(
     kind: str, tokenizer: Any, bos: str, words: Sequence[str]
 ) -> tuple[list[int], list[list[int]]]:
-    """(ids, places of the tokens of every word) of a sentence as this kind of model reads it."""
+    """Return (ids, token positions of every word) of a sentence as input to this kind of model."""
     coded = tokenizer(
         " ".join(words), add_special_tokens=kind != "causal", return_offsets_mapping=True
     )
@@ -340,8 +340,8 @@ def _tokens(
 
 
 def slot_of(tokenizer: Any) -> tuple[int | None, int | None]:
-    """What stands for missing words in an encoder, and what ends them in the decoder: SENTINELS,
-    or a mask token and None (like BART); None twice for a tokenizer with neither."""
+    """Return the mask slot of an encoder and the token that ends an answer in the decoder:
+    SENTINELS, or a mask token and None (like BART), or None twice for a tokenizer with neither."""
     sentinels = tokenizer.convert_tokens_to_ids(list(SENTINELS))
     if not {None, tokenizer.unk_token_id} & {*sentinels}:
         return int(sentinels[0]), int(sentinels[1])
@@ -349,14 +349,14 @@ def slot_of(tokenizer: Any) -> tuple[int | None, int | None]:
 
 
 def decoder_start(model: Any, tokenizer: Any) -> int:
-    """The token that a decoder begins with."""
+    """Return the start token of a decoder."""
     start = model.config.decoder_start_token_id
     return int(tokenizer.pad_token_id if start is None else start)
 
 
 @torch.inference_mode()
 def _losses(kind: str, model: Any, rows: Sequence[_ForcedRow], words: int) -> Any:
-    """2 x words: summed loss and number of the tokens of every word that is asked for."""
+    """Return a 2 x words array: summed loss and token count of every scored word."""
     totals = np.zeros((2, words))
     for start in range(0, len(rows), ROWS):
         part = rows[start : start + ROWS]
@@ -374,7 +374,7 @@ def _losses(kind: str, model: Any, rows: Sequence[_ForcedRow], words: int) -> An
 
 @torch.inference_mode()
 def _logits(kind: str, model: Any, ids: Any, mask: Any = None, forced: Any = None) -> Any:
-    """`logits_of`, in float32 at least."""
+    """Return `logits_of` in float32 at least."""
     return precise(logits_of(kind, model, ids, mask, forced))
 
 

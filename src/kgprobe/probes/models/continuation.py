@@ -1,11 +1,11 @@
-"""What a causal model writes after a prompt: step by step, or forced along given tokens.
+"""Continuations of a prompt by a causal model: step by step, or forced along given tokens.
 
     prompt, fed once           | continuations, keys and values of the prompt shared
     Dante was born in          | Flo- ren- ce
                                | Ra- ven- na
 
-A model that has no selectable keys and values (state-space models) reads every row anew; which of
-the two happened stands in `notes`.
+A model without selectable keys and values (state-space models) reads every row from the start;
+`notes` records which of the two happened.
 """
 
 import copy
@@ -32,21 +32,21 @@ Ids = NDArray[np.int64]
 
 
 class Stream:
-    """Rows under way: `logits` (rows x vocabulary) of their next tokens."""
+    """Rows being continued: `logits` (rows x vocabulary) of their next tokens."""
 
     logits: Any
 
     def advance(self, parents: Sequence[int], tokens: Sequence[int]) -> None:
-        """Replace the rows by continuations: row i becomes row parents[i] and one token more."""
+        """Replace the rows by continuations: row i becomes row parents[i] plus one token."""
         raise NotImplementedError
 
     def fork(self) -> "Stream":
-        """An independent stream at the same point."""
+        """Return an independent stream at the same point."""
         return copy.copy(self)
 
 
 class CausalText(Slots):
-    """One causal model; `shares` says whether prompts are fed once.
+    """One causal model; `shares` is whether prompts are fed once.
 
     `longest`: tokens of the longest prompt with its continuation.
     """
@@ -58,23 +58,23 @@ class CausalText(Slots):
 
     @torch.inference_mode()
     def open(self, prompts: Sequence[Ids]) -> Stream:
-        """A stream over prompts; the caller keeps their number within its budget."""
+        """Open a stream over prompts; the caller keeps their number within its budget."""
         return _Cached(self, prompts) if self.shares else _Anew(self, prompts)
 
     @torch.inference_mode()
     def read(
         self, stream: Any, owners: Sequence[int], suffixes: Sequence[Ids], read: Reader, put: Put
     ) -> None:
-        """`read` of the logits (r x n x vocabulary) of every token of every suffix, for `put`.
+        """Pass the logits (r x n x vocabulary) of all suffix tokens to `read`, its result to `put`.
 
-        Suffix i follows row owners[i] of the stream; those of one call to `read` have equal length
-        n. A batch is read again after out-of-memory.
+        Suffix i follows row owners[i] of the stream; the suffixes of one call to `read` have equal
+        length n. After out-of-memory `read` is called again for a batch.
         """
         for length in sorted({len(s) for s in suffixes}):
             numbers = np.array([n for n, s in enumerate(suffixes) if len(s) == length])
 
             def states(batch: Ids, numbers: Ids = numbers) -> Any:
-                # the first token is read from the prompt, the others after it
+                # the first token is scored from the prompt, the others from the fed tokens
                 fed = np.stack([suffixes[n][:-1] for n in numbers[batch]])
                 return stream.states([owners[n] for n in numbers[batch]], fed)
 
@@ -82,14 +82,14 @@ class CausalText(Slots):
             self._visit([length] * len(numbers), states, read, put, held, numbers)
 
     def count_bytes(self, length: int, steps: int, rows: int) -> int:
-        """Bytes that a prompt holds while `rows` continuations of it get `steps` tokens more."""
+        """Return the bytes per prompt while `rows` continuations of it get `steps` tokens."""
         sizes, whole = sizes_of(self.loaded), length + steps
-        # keys and values of the prompt, and of rows before and after a step
+        # keys and values of the prompt, and of the rows before and after a step
         per_token = (1 + 2 * rows) * sizes.cache if self.shares else rows * sizes.position
         return whole * per_token + rows * sizes.logits
 
     def feed(self, ids: Any, mask: Any, positions: Any, layers: Any = None) -> tuple[Any, Any]:
-        """(states of all positions, keys and values per layer) after the rows of `layers`."""
+        """Return (states at all positions, keys and values per layer) after cached `layers`."""
         cache = DynamicCache()
         for number, (keys, values) in enumerate(layers or ()):
             cache.update(keys, values, number)
@@ -104,17 +104,17 @@ class CausalText(Slots):
 
     @torch.inference_mode()
     def _check(self, longest: int) -> None:
-        """Whether shared keys and values say what whole rows say, where one row is the longest:
-        windows and scales of positions show in those alone."""
+        """Check that shared keys and values reproduce whole rows, one of them of the longest
+        length, since attention windows and position scaling show only there."""
         rows = sample(self.loaded, (max(longest, 7), max(longest // 2, 6)))
         prompts, fed = [r[:-2] for r in rows], np.stack([r[-2:] for r in rows])
 
         def logits(stream: type[_Cached | _Anew]) -> Any:
-            """What stands before and after each of two tokens behind the prompts."""
+            """Return the logits before and after each of two tokens that follow the prompts."""
             return self.head.logits(stream(self, prompts).states([0, 1], fed))
 
         if not is_finite(logits(_Anew)):
-            return  # nothing to compare; the engines refuse such numbers
+            return  # nothing to compare; the engines reject such numbers
         reason = window_objection(self.loaded, longest) or float32_objection(
             self.loaded, lambda: apart(logits(_Cached), logits(_Anew))
         )
@@ -125,7 +125,7 @@ class CausalText(Slots):
 
 
 class _Cached(Stream):
-    """Rows with their keys and values; what is fed is only what is new."""
+    """Rows with their keys and values; only new tokens are fed."""
 
     def __init__(self, text: CausalText, prompts: Sequence[Ids]) -> None:
         self.text = text
@@ -137,7 +137,7 @@ class _Cached(Stream):
         self.logits = text.head.logits(self.last)
 
     def states(self, places: Sequence[int], fed: NDArray[np.int64]) -> Any:
-        """States (rows x (n + 1) x width) before and after each of the n tokens fed per row."""
+        """Return states (rows x (n + 1) x width) before and after each of n tokens per row."""
         rows = torch.tensor(places, device=self.mask.device)
         first = self.last[rows][:, None]
         return first if not fed.shape[1] else torch.cat([first, self._fed(rows, fed)[0]], 1)
@@ -150,8 +150,8 @@ class _Cached(Stream):
         return self.text.feed(ids, mask, positions, layers)
 
     def count_bytes(self, steps: int) -> int:
-        """Bytes of the keys and values of a row, picked out and joined with those of `steps` more
-        tokens."""
+        """Return the bytes of a row's keys and values, selected and concatenated with those of
+        `steps` more tokens."""
         return 2 * (int(self.mask.shape[1]) + steps) * sizes_of(self.text.loaded).cache
 
     def advance(self, parents: Sequence[int], tokens: Sequence[int]) -> None:
@@ -180,7 +180,7 @@ class _Anew(Stream):
         return states[torch.arange(len(rows), device=ids.device)[:, None], ends]
 
     def count_bytes(self, steps: int) -> int:
-        """Bytes of the positions of a row that are read again with `steps` more."""
+        """Return the bytes of the positions of a row that are read again with `steps` more."""
         return max(map(len, self.rows)) * sizes_of(self.text.loaded).position
 
     def advance(self, parents: Sequence[int], tokens: Sequence[int]) -> None:
@@ -196,26 +196,26 @@ class _Anew(Stream):
 
 
 class SpanText(SpanSlots):
-    """Continuations by a sentinel model: a prompt is a sentence with one sentinel in its slot."""
+    """Continuations by a sentinel model: a prompt is a sentence with a sentinel as mask slot."""
 
     def __init__(self, loaded: Loaded, budget: Budget | None = None) -> None:
         super().__init__(loaded, budget)
         self.lead = np.array([self.start, self.opening], dtype=np.int64)
 
     def count_bytes(self, length: int, steps: int, rows: int) -> int:
-        """Bytes that a sentence holds while `rows` fillings of it get `steps` tokens."""
+        """Return the bytes per sentence while `rows` continuations of it get `steps` tokens."""
         sizes = sizes_of(self.loaded)
         row = length * sizes.context + steps * sizes.position + sizes.logits
         return length * sizes.state + rows * row
 
     def open(self, prompts: Sequence[Ids]) -> Stream:
-        """A stream over sentences; their encodings are shared by all continuations."""
+        """Open a stream over sentences; all continuations share their encodings."""
         return _Span(self, prompts)
 
     def read(
         self, stream: Stream, owners: Sequence[int], suffixes: Sequence[Ids], read: Reader, put: Put
     ) -> None:
-        """As CausalText.read: the logits of every token of every suffix in the sentence's slot."""
+        """Score every token of every suffix in the sentence's mask slot, like CausalText.read."""
         encoded = stream.encoded  # type: ignore[attr-defined]
         for length in sorted({len(s) for s in suffixes}):
             numbers = np.array([i for i, s in enumerate(suffixes) if len(s) == length])

@@ -1,8 +1,8 @@
-"""Where a model works: on a processor with one thread, or on an accelerator.
+"""The device that a model runs on: a CPU with one thread, or an accelerator.
 
-KGPROBE_DEVICE says so: `auto` (an accelerator where there is one), `cpu`, `cuda`. It is no
-parameter of a rule: what was answered elsewhere stands, and the record of every file of answers
-tells the device. Its memory bounds the batches (`batching.budget_for`).
+KGPROBE_DEVICE sets it: `auto` (an accelerator if there is one), `cpu`, `cuda`. It is not a
+parameter of a rule: answers computed on another device stay valid, and the record of every file
+of answers names the device. Its memory limits the batches (`batching.budget_for`).
 """
 
 import contextlib
@@ -16,18 +16,18 @@ from kgprobe.probes.models.products import use_wide_vectors
 #: the environment variable
 VARIABLE = "KGPROBE_DEVICE"
 LEGAL = ("auto", "cpu", "cuda")
-#: threads beside an accelerator: tokenizers and tables, none of which adds floating-point numbers
+#: threads beside an accelerator: for tokenizers and tables, which do no floating-point sums
 THREADS = 4
 
 
 class DeviceError(RuntimeError):
-    """A device is asked for that is none, or that is not here; the message names what is legal."""
+    """An invalid or missing device was requested; the message lists the valid names."""
 
 
 def choose_device(device: str = "") -> torch.device:
-    """The device of this name, or, without a name, the one that the variable names.
+    """Return the device with this name, or without a name the one that VARIABLE sets.
 
-    Raises DeviceError for unknown names, and for `cuda` where torch sees no such device.
+    Raises DeviceError for unknown names, and for `cuda` if torch sees no such device.
     """
     name = device or os.environ.get(VARIABLE) or "auto"
     if name == "auto":
@@ -43,10 +43,10 @@ def choose_device(device: str = "") -> torch.device:
 
 
 def ready() -> torch.device:
-    """The device of this job, and torch set up for it.
+    """Set up torch for this job, and return its device.
 
-    On a processor one thread works, so that the last bits do not depend on the machine's cores,
-    with all of its vectors' width. float32 is float32 on an accelerator, too: no TF32.
+    On a CPU one thread is used, so that the last bits do not depend on the number of cores,
+    with the full vector width. On an accelerator float32 is not replaced by TF32.
     """
     device = choose_device()
     if device.type == "cpu":
@@ -61,8 +61,8 @@ def ready() -> torch.device:
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """While open, one thread works: sums over several are taken in another order, and nothing may
-    depend on the cores of a machine."""
+    """Use one thread inside the context: several threads sum in another order, and results must not
+    depend on the number of cores."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -72,5 +72,5 @@ def one_thread() -> Iterator[None]:
 
 
 def card(device: torch.device) -> str:
-    """Name of the accelerator, or `cpu`."""
+    """Return the name of the accelerator, or `cpu`."""
     return str(torch.cuda.get_device_name(device)) if device.type == "cuda" else "cpu"

@@ -1,13 +1,13 @@
-"""Numbers that come out of a model must be finite: the one check of all engines.
+"""The check, shared by all engines, that a model's outputs are finite.
 
 NaN or plus infinity in any logit of a row makes the row's log-sum-exp NaN or infinite, and with it
-every log-probability that is read from the row. So what is looked at are the numbers that are kept
-(one per scored token, candidate or row), never the logits a second time.
+every log-probability computed from the row. So only the stored numbers are checked
+(one per scored token, candidate or row), not the logits.
 
-Minus infinity is legal as the logit of a token that nobody asked for: architectures suppress tokens
+Minus infinity is valid for the logit of a token that is not scored: architectures suppress tokens
 and pad vocabularies that way, and it adds nothing to the log-sum-exp. As the log-probability of a
-token that is summed, pooled, written or a gold it is an error like NaN: no sum, mean or order of
-such numbers means anything. An option that is merely ranked against a gold may have it, and loses.
+token that is summed, pooled, generated or a gold it is an error like NaN: sums, means and orders of
+such numbers are meaningless. An option that is only ranked against a gold may have it, and loses.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ import torch
 
 
 class NotFiniteError(ValueError):
-    """A model gave NaN or infinity; the message names model, row and position."""
+    """A model returned NaN or infinity; the message names model, row and position."""
 
 
 def finite(
@@ -26,11 +26,11 @@ def finite(
 ) -> None:
     """Raise NotFiniteError for the first of `values` (array, tensor or number) that is not finite.
 
-    `where` is called with that number's index, one argument per dimension, and says whose it is and
-    at which position.
+    `where` is called with the index of that number, one argument per dimension, and describes its
+    row and position.
     """
     is_tensor = isinstance(values, torch.Tensor)
-    # one look, without keeping anything: this runs on every batch of every engine
+    # a single reduction without a copy: this runs on every batch of every engine
     if bool((torch if is_tensor else np).isfinite(values.detach() if is_tensor else values).all()):
         return
     array = np.asarray(values.detach().double().cpu() if is_tensor else values)
@@ -44,12 +44,12 @@ def finite(
 
 
 def first_wrong(values: torch.Tensor) -> int:
-    """Number of the first row of a tensor that holds NaN or infinity; 0 where none does."""
+    """Return the index of the first row of a tensor with NaN or infinity; 0 if there is none."""
     return int((~torch.isfinite(values.detach())).flatten(1).any(1).int().argmax())
 
 
 def check_loss(loss: Any, logits: Any, model: str, epoch: int, batch: Any) -> None:
-    """Raise NotFiniteError for the loss of some training examples, naming the first bad one."""
+    """Raise NotFiniteError for the loss of a training batch, naming the first invalid example."""
 
     def where() -> str:
         return f"epoch {epoch}, training example {int(batch[first_wrong(logits)])}"

@@ -1,7 +1,7 @@
-"""The head at scored positions: log-probabilities of given tokens, never a whole log-softmax.
+"""The head at scored positions: log-probabilities of given tokens without a whole log-softmax.
 
-The vocabulary goes by in slices whose logits stay in the processor's cache; what is kept of each is
-its log-sum-exp and the logits of the tokens asked for.
+The vocabulary is processed in slices whose logits stay in the CPU cache; of each slice only
+its log-sum-exp and the logits of the requested tokens are stored.
 """
 
 import contextlib
@@ -14,17 +14,17 @@ from torch import nn
 from torch.nn.functional import linear
 
 HALF = (torch.float16, torch.bfloat16)
-#: Rows of the output matrix whose logits are made at once on a processor.
+#: Rows of the output matrix whose logits are computed at once on a CPU.
 SLICE = 1024
-#: Bytes of logits that are alive at once: on a processor what its caches hold.
+#: Bytes of logits that exist at once: on a CPU as many as fit into its caches.
 LOGITS = {"cpu": 4 << 20, "cuda": 1 << 30}
 
 
 class Head:
-    """What turns hidden states into log-probabilities.
+    """Computes log-probabilities from hidden states.
 
-    `transform` stands between the body and `decoder` (a linear layer over the vocabulary), `finish`
-    acts on logits elementwise. Without `decoder`, `transform` gives the logits of all tokens.
+    `transform` is applied between the body and `decoder` (a linear layer over the vocabulary),
+    `finish` acts on logits elementwise. Without `decoder`, `transform` returns all logits.
     """
 
     def __init__(
@@ -36,14 +36,14 @@ class Head:
         self.transform, self.decoder, self.finish = transform, decoder, finish
 
     def logits(self, hidden: Any) -> Any:
-        """All logits (... x vocabulary) in float32 at least; gradients flow through them."""
+        """Compute all logits (... x vocabulary) in float32 at least, with gradients."""
         hidden = self.transform(hidden) if self.transform else hidden
         if self.decoder is None:
             return precise(hidden)
         return self._slice(hidden, 0, self.decoder.weight.shape[0])
 
     def through_modules(self) -> "Head":
-        """This head by the decoder's module and the hooks on it, which add columns, say."""
+        """Wrap this head to call the decoder module with its hooks, which may add columns."""
         decoder = self.decoder
         assert decoder is not None
 
@@ -56,7 +56,7 @@ class Head:
         return Head(logits, None)
 
     def logprobs(self, hidden: Any, owners: Any, targets: Any) -> Any:
-        """log p(targets[i]) at hidden[owners[i]]: float32 (float64 where the model is).
+        """Return log p(targets[i]) at hidden[owners[i]]: float32 (float64 for a float64 model).
 
         `hidden` is rows x width; `owners` (ascending) and `targets` are int64 of one length.
         """
@@ -95,7 +95,7 @@ class Head:
         return chosen - total[owners]
 
     def _slice(self, hidden: Any, start: int, end: int) -> Any:
-        """Logits of a slice of the vocabulary, summed up in float32 at least."""
+        """Compute the logits of a slice of the vocabulary, accumulated in float32 at least."""
         assert self.decoder is not None
         bias: Any = self.decoder.bias
         bias = None if bias is None else bias[start:end]
@@ -103,19 +103,19 @@ class Head:
         return self.finish(logits) if self.finish else logits
 
 
-#: Stands for a head that cannot be had alone: what the model gives are logits already.
+#: Marks a head that cannot be separated: the model's outputs are logits already.
 WHOLE = Head(None, None)
 
 
 def product(hidden: Any, weight: Any, bias: Any = None) -> Any:
-    """hidden (... x width) times weight (rows x width), plus bias, in float32 at least.
+    """Compute hidden (... x width) times weight (rows x width), plus bias, in float32 at least.
 
-    Rounded to half precision, logits above 16 would tie by the dozen.
+    Rounded to half precision, many logits above 16 would tie.
     """
     bias = None if bias is None else precise(bias)
     trained = torch.is_grad_enabled() and (hidden.requires_grad or weight.requires_grad)
     if hidden.is_cuda and hidden.dtype == weight.dtype and hidden.dtype in HALF and not trained:
-        # summed up in float32 without a copy of the weights
+        # accumulated in float32 without a copy of the weights
         logits = torch.mm(hidden.flatten(0, -2), weight.T, out_dtype=torch.float32)
         logits = logits.view(*hidden.shape[:-1], -1)
         return logits if bias is None else logits + bias
@@ -124,7 +124,7 @@ def product(hidden: Any, weight: Any, bias: Any = None) -> Any:
 
 @contextlib.contextmanager
 def in_float32(decoder: Any) -> Iterator[None]:
-    """While open, what a linear layer in half precision gives is its `product`."""
+    """Make a half-precision linear layer return its `product` inside the context."""
     if not isinstance(decoder, nn.Linear) or decoder.weight.dtype not in HALF:
         yield
         return
@@ -135,8 +135,8 @@ def in_float32(decoder: Any) -> Iterator[None]:
 
 
 def logits_of(kind: str, model: Any, ids: Any, mask: Any = None, forced: Any = None) -> Any:
-    """What the whole model gives (rows x places x vocabulary); a seq2seq model at the places that
-    its decoder is `forced` through. Of a causal model nothing sees the padding at its right."""
+    """Return the whole model's logits (rows x positions x vocabulary), for seq2seq models at the
+    `forced` decoder tokens. Causal models need no mask: padding is on the right."""
     options: dict[str, Any] = {} if mask is None or kind == "causal" else {"attention_mask": mask}
     if kind == "seq2seq":
         options["decoder_input_ids"] = forced
@@ -146,15 +146,15 @@ def logits_of(kind: str, model: Any, ids: Any, mask: Any = None, forced: Any = N
 
 
 def precise(values: Any) -> Any:
-    """float32, or float64 where the values are."""
+    """Convert to float32, except values in float64."""
     return values if values.dtype == torch.float64 else values.float()
 
 
 def apart(logits: Any, expected: Any) -> float:
-    """Largest difference of the log-probabilities of two sets of logits; infinite with NaN.
+    """Return the largest log-probability difference of two logit arrays; infinite with NaN.
 
-    Tokens that both suppress (minus infinity) do not differ. NaN must not pass for agreement: no
-    comparison with it is true, `worst > allowed` as little as any other.
+    Tokens that both suppress (minus infinity) do not differ. NaN must not pass as agreement: every
+    comparison with it is false, including `worst > allowed`.
     """
     first, second = precise(logits).log_softmax(-1), precise(expected).log_softmax(-1)
     worst = float(torch.where(first == second, 0.0, (first - second).abs()).max())

@@ -1,7 +1,7 @@
-"""What to do where the Hugging Face hub does not give a model: by the error that it answered with.
+"""Advice for when the Hugging Face hub does not provide a model, chosen by the hub's error.
 
-transformers turns every such error into an OSError with a text of its own; the hub's own error,
-which says what happened, stands in the chain of causes.
+transformers converts every such error into an OSError with its own text; the hub's own error,
+which says what happened, is in the chain of causes.
 """
 
 import os
@@ -11,7 +11,7 @@ from huggingface_hub import constants, errors
 from huggingface_hub.errors import HfHubHTTPError
 
 PAGE = "https://huggingface.co/{}"
-#: by hand, where there is a network: then the cache has it, or the folder is the source
+#: download by hand on a machine with a network: it fills the cache, or the folder is the source
 FETCH = "hf download {} --revision {} --local-dir FOLDER"
 #: prints the newest commit
 NEWEST = "python -c \"import huggingface_hub as hub; print(hub.model_info('{}').sha)\""
@@ -20,11 +20,11 @@ PASSING = (429, 500, 502, 503, 504)
 
 
 def remedy(repository: str, revision: str, error: BaseException) -> str:
-    """What was wrong with a download of `repository` at `revision`, and what to do; never empty.
+    """Explain why a download of `repository` at `revision` failed, and what to do; never empty.
 
-    Told apart by the classes of huggingface_hub in the chain of `error`: a revision that does not
-    exist, gated access, a repository that does not exist, a file that the revision lacks, no
-    network, a busy hub.
+    The cases are distinguished by the classes of huggingface_hub in the chain of `error`: a missing
+    revision, gated access, a missing repository, a file missing in the revision, no network, a busy
+    hub.
     """
     page, fetch = PAGE.format(repository), FETCH.format(repository, revision)
     for cause in _chain(error):
@@ -75,7 +75,7 @@ def remedy(repository: str, revision: str, error: BaseException) -> str:
 
 
 def _offline(repository: str, revision: str, fetch: str) -> str:
-    """Nothing is to be had from the network, and the cache has not all of it."""
+    """Advise on a model that is neither reachable on the network nor complete in the cache."""
     is_off = os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
     why = "HF_HUB_OFFLINE is set" if is_off else "the hub cannot be reached"
     return (
@@ -86,7 +86,7 @@ def _offline(repository: str, revision: str, fetch: str) -> str:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error, and what it came from, each once: the last word first."""
+    """Yield the error and its causes, each once, the latest first."""
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:

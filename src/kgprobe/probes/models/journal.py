@@ -1,11 +1,11 @@
-"""Results of single batches on disk: a run that was stopped loses the batch under way alone.
+"""Results of single batches on disk: a stopped run loses only the batch in progress.
 
-    with kept(loaded, folder / "ranks.journal", identity):
-        ...                         every step in here is read where it is kept, else computed
+    with keep_steps(loaded, folder / "ranks.journal", identity):
+        ...  # every step in here is read if it is stored, else computed
 
-Steps come in the order of the plan, which depends on the inputs alone: reading is one pass, batches
-are those of a run that nobody stopped, and so are the last bits. A step that consists of others
-takes their place in the file when it ends. A file with another identity is begun anew.
+Steps come in the order of the plan, which depends only on the inputs: the file is read in one pass,
+and batches and last bits are the same as in an uninterrupted run. A step that contains other steps
+replaces them in the file when it ends. A file with another identity is started anew.
 """
 
 import errno
@@ -21,15 +21,15 @@ from typing import Any
 
 from kgprobe.files import full_disk
 
-#: bytes of the identity in front, and of the length in front of every step
+#: bytes of the identity at the start of the file, and of the length before every step
 IDENTITY, LENGTH = 32, 8
-#: what pickle raises for bytes that are no step
+#: exceptions of pickle for bytes that are not a step
 DAMAGED = (pickle.UnpicklingError, EOFError, LookupError, ValueError, TypeError, AttributeError,
            ImportError, ArithmeticError, MemoryError)  # fmt: skip
 
 
 class Journal:
-    """Steps of one computation; without a path nothing is kept."""
+    """Steps of one computation; without a path nothing is stored."""
 
     def __init__(self, path: Path | None = None, identity: str = "") -> None:
         self._file: Any = None
@@ -42,7 +42,7 @@ class Journal:
         file = open(path, "r+b", buffering=0)  # noqa: SIM115  (open as long as the journal)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:  # another run computes the same: each does by itself
+        except BlockingIOError:  # another run computes the same: both compute it
             file.close()
             return
         except OSError:  # a file system without locks
@@ -55,8 +55,8 @@ class Journal:
         self._file = file
 
     def step(self, name: str, compute: Callable[[], Any]) -> Any:
-        """What `compute` returned when the step was done before, else what it returns now: numbers,
-        texts, arrays, and tuples, lists and dictionaries of them."""
+        """Return the stored result of the step, or else compute and store it: numbers, texts,
+        arrays, and tuples, lists and dictionaries of them."""
         if self._file is None:
             return compute()
         start = self._file.tell()
@@ -66,14 +66,14 @@ class Journal:
         self._file.seek(start)
         value = compute()
         data = pickle.dumps((name, value))
-        # what stands behind are the steps within this one, or those of another plan
+        # the rest of the file contains the steps within this one, or those of another plan
         self._file.seek(start)
         self._file.truncate()
         self._write(self._file, len(data).to_bytes(LENGTH, "big") + data)
         return value
 
     def _write(self, file: Any, data: bytes) -> None:
-        """Write all of it; a disk that is nearly full takes a part."""
+        """Write all of it; on a nearly full disk a write may be partial."""
         try:
             is_whole = file.write(data) == len(data)
         except OSError as error:
@@ -84,8 +84,8 @@ class Journal:
             raise full_disk(self._path)
 
     def _next(self) -> tuple[str, Any] | None:
-        """The step at the place in the file; None at its end, which a stop or a full disk
-        may have cut off."""
+        """Return the step at the current file position; None at the end, where a stop or a full
+        disk may have cut a step off."""
         size = int.from_bytes(self._file.read(LENGTH), "big")
         if not 0 < size <= os.fstat(self._file.fileno()).st_size:
             return None
@@ -96,14 +96,14 @@ class Journal:
         return entry if isinstance(entry, tuple) and len(entry) == 2 else None
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file, if it is open."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
 
 class _Plain(pickle.Unpickler):
-    """Builds arrays and plain values: a folder of results may come from somebody else."""
+    """Unpickles only arrays and plain values, since results may come from somebody else."""
 
     def find_class(self, module: str, name: str) -> Any:
         if name not in ("_reconstruct", "ndarray", "dtype", "scalar", "_frombuffer"):
@@ -113,7 +113,7 @@ class _Plain(pickle.Unpickler):
 
 @contextmanager
 def keep_steps(loaded: Any, path: Path | None = None, identity: str = "") -> Iterator[None]:
-    """A model whose steps are kept in a file; without a path none is in the body."""
+    """Store the steps of a model in a file inside the context; without a path store none."""
     before, loaded.journal = loaded.journal, Journal(path, identity)
     try:
         yield

@@ -1,4 +1,4 @@
-"""One row of models.tsv in, one loaded model out (docs/scoring.md, Arithmetic)."""
+"""Loading of models from rows of models.tsv (docs/scoring.md, Arithmetic)."""
 
 import hashlib
 import json
@@ -33,43 +33,42 @@ DTYPES = {
     "float16": torch.float16,
     "float64": torch.float64,
 }
-#: file in a folder that a GGUF file was unpacked into; it names that file's sha256
+#: file in a folder of unpacked GGUF weights; it records the sha256 of the GGUF file
 UNPACKED = "unpacked.json"
-#: What configurations call the number of positions; the least counts (LED has two).
+#: Configuration keys for the number of positions; the smallest value counts (LED has two).
 POSITIONS = ("max_position_embeddings", "n_positions", "max_encoder_position_embeddings",
              "max_decoder_position_embeddings")  # fmt: skip
-#: RoBERTa-like models keep the positions up to the padding index to themselves.
+#: RoBERTa-like models do not use the positions up to and including the padding index.
 AFTER_PADDING = (
     "camembert", "data2vec-text", "esm", "ibert", "longformer", "luke", "mpnet", "roberta",
     "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod",
 )  # fmt: skip
-#: What the loaders of files of all kinds raise for damaged or missing ones.
-# ImportError: a format whose package or kernel is not here; AttributeError, TypeError: JSON that
-# holds something else than is expected; ArithmeticError, AssertionError: sizes that cannot be
+#: Exceptions that the loaders of the different file formats raise for damaged or missing files.
+# ImportError: a format whose package or kernel is not installed; AttributeError, TypeError: JSON
+# with unexpected content; ArithmeticError, AssertionError: impossible sizes
 _LOADING = (OSError, ValueError, KeyError, RuntimeError, EOFError, IndexError, ImportError,
             AttributeError, TypeError, ArithmeticError, AssertionError, pickle.UnpicklingError,
             SafetensorError, StrictDataclassError)  # fmt: skip
 
 
 def first_line(error: Exception) -> str:
-    """What an error says first; of a setting with a wrong value the sentence that has both."""
+    """Return the first line of an error message; for an invalid setting, that of its cause."""
     is_field = isinstance(error, StrictDataclassError) and error.__cause__
     text = str(error.__cause__ if is_field else error).strip()
     return (text.splitlines() or [repr(error)])[0][:300]
 
 
 class ModelError(RuntimeError):
-    """A model cannot be loaded or used; the message names model, source and remedy."""
+    """Raised when a model cannot be loaded or used; the message names model, source and remedy."""
 
 
 @contextmanager
 def as_model_error(what: str, remedy: Callable[[Exception], str] = lambda _: "") -> Iterator[None]:
-    """Raise ModelError, which says what cannot be done, why and what to do, where files of a model
-    are damaged."""
+    """Turn errors from damaged model files into a ModelError with cause and remedy."""
     try:
         yield
     except Exception as error:
-        # of a tokenizer's file that it cannot read tokenizers says so by no class of its own
+        # tokenizers raises a plain Exception for a tokenizer file that it cannot read
         if not isinstance(error, _LOADING) and type(error) is not Exception:
             raise
         raise ModelError("\n".join(filter(None, [f"{what}: {first_line(error)}", remedy(error)]))
@@ -77,8 +76,8 @@ def as_model_error(what: str, remedy: Callable[[Exception], str] = lambda _: "")
 
 
 def usual_bos(kind: str) -> str:
-    """The BOS policy where none is given: `forced` for causal models, as in lm-evaluation-harness
-    and lm-pub-quiz 0.3.3 (docs/scoring.md, BOS)."""
+    """Return the default BOS policy: `forced` for causal models, as in lm-evaluation-harness and
+    lm-pub-quiz 0.3.3 (docs/scoring.md, BOS)."""
     return "forced" if kind == "causal" else "-"
 
 
@@ -92,28 +91,28 @@ class ModelSpec:
     revision: str = ""
     dtype: str = "float32"
     bos: str = "-"
-    #: folder of a run that holds unpacked-<package>
+    #: folder of a run that contains the folders unpacked-<package>
     models_folder: str = ""
-    #: how bitsandbytes stores linear layers: "" as dtype says, int8 or nf4
+    #: quantization of the linear layers by bitsandbytes: int8 or nf4; "" for none (see dtype)
     quantized: str = ""
-    #: adapter of PEFT on the source: folder:PATH
+    #: PEFT adapter to apply to the source: folder:PATH
     adapter: str = ""
-    #: how accelerate spreads the model over devices; "" for one device
+    #: how accelerate distributes the model over devices; "" for one device
     device_map: str = ""
 
     @classmethod
     def of(cls, row: Mapping[str, str], models_folder: str = "") -> "ModelSpec":
-        """The spec of a row of models.tsv; columns that it does not have are empty."""
+        """Return the spec of a row of models.tsv; missing columns are empty."""
         names = {f.name for f in fields(cls)} & row.keys()
         return cls(**{name: row[name] for name in names}, models_folder=models_folder)
 
 
 @dataclass
 class Loaded:
-    """A model in evaluation mode, its tokenizer, and what is recorded of both.
+    """A model in evaluation mode, its tokenizer, and the record of both.
 
-    `padding` says why its rows must not be padded (empty: they may); checks.py finds it out.
-    `journal` keeps what batches gave, while somebody has opened it.
+    `padding` is the reason why its rows must not be padded (empty: they may be; None: not yet
+    checked by checks.py). `journal` stores the results of batches while it is open.
     """
 
     spec: ModelSpec
@@ -127,15 +126,15 @@ class Loaded:
 
     @property
     def parameters(self) -> int:
-        """Number of parameters, shared ones once; of weights in 4 bit those that they stand for."""
+        """Number of parameters, counting shared ones once and 4-bit weights as unpacked."""
         if self.spec.quantized:
             return int(self.model.num_parameters())
         return sum(p.numel() for p in self.model.parameters())
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What a prompt belongs to: model, revision, hashes of weights and tokenizer; with weights
-        the embedding's width, too."""
+        """What a prompt is tied to: model, revision, hashes of weights and tokenizer, and, when the
+        weights are loaded, the embedding width."""
         values = {name: self.record.get(name, "") for name in ("weights", "tokenizer", "revision")}
         if self.model is not None:
             values["hidden_size"] = int(self.model.get_input_embeddings().weight.shape[1])
@@ -143,8 +142,8 @@ class Loaded:
 
 
 def differing(made_for: Mapping[str, Any], wanted: Mapping[str, Any], names: Sequence[str]) -> str:
-    """The model that something was made for, and the first of `names` by which it is not the wanted
-    one; empty where it is."""
+    """Describe the first of `names` in which the model that something was made for differs from the
+    wanted one; return an empty string if none does."""
     for name in names:
         if name in wanted and made_for.get(name) != wanted[name]:
             theirs, ours = (str(of.get(name))[:24] for of in (made_for, wanted))
@@ -155,17 +154,16 @@ def differing(made_for: Mapping[str, Any], wanted: Mapping[str, Any], names: Seq
     return ""
 
 
-#: how a job comes by its model: `load_model`, or what keeps a loaded one for the next who asks
+#: how a job obtains its model: `load_model`, or a function that caches loaded models
 Load = Callable[[ModelSpec], Loaded]
 
 
 def load_model(spec: ModelSpec, device: str = "") -> Loaded:
-    """Load the model of `spec`, on one device or as its `device_map` says.
+    """Load the model of `spec` on one device or as its `device_map` says.
 
-    The arithmetic is `spec.dtype`, whatever the file stores; `device` stands in place of the
-    setting. Raises ModelError when the source is missing, damaged or of another kind, and when
-    transformers, accelerate, bitsandbytes or peft refuse its columns; DeviceError when the device
-    is none.
+    The arithmetic is `spec.dtype`, whatever the file stores; `device` overrides the setting. Raises
+    ModelError when the source is missing, damaged or of another kind, and when transformers,
+    accelerate, bitsandbytes or peft reject its columns; DeviceError when the device is invalid.
     """
     loaded, info, place = read_model(spec, device)
     check_fit(loaded, info, f"\n{_remedy(spec)}")
@@ -175,8 +173,8 @@ def load_model(spec: ModelSpec, device: str = "") -> Loaded:
 
 
 def check_fit(loaded: Loaded, info: Mapping[str, Any], remedy: str = "") -> None:
-    """Raise ModelError where the weights, as transformers tells of them in `info`, are not whole,
-    are of another kind, do not belong to the tokenizer, or cannot read a few tokens."""
+    """Raise ModelError if the weights are incomplete according to the loading info of transformers,
+    are of another kind, do not match the tokenizer, or fail on a few tokens."""
     spec, model = loaded.spec, loaded.model
     name = f"{spec.model}, from {spec.source}"
     with as_model_error(f"{name}: {type(model).__name__} cannot read a row of tokens"):
@@ -186,8 +184,8 @@ def check_fit(loaded: Loaded, info: Mapping[str, Any], remedy: str = "") -> None
 
 
 def read_model(spec: ModelSpec, device: str) -> tuple[Loaded, dict[str, Any], str]:
-    """Load the model of `spec` without checks of its weights and tokenizer; returns it with the
-    loading info of transformers and the place that it came from."""
+    """Load the model of `spec` without checking weights against tokenizer; return it with the
+    loading info of transformers and the path or hub name that it was loaded from."""
     place, options = _place(spec)
     dtype = DTYPES[spec.dtype]
     chosen = devices.choose_device(device)  # before gigabytes are read
@@ -202,10 +200,10 @@ def read_model(spec: ModelSpec, device: str) -> tuple[Loaded, dict[str, Any], st
     at = f" at {spec.revision}" if spec.revision else ""
     what = f"{spec.model}: cannot be loaded from {spec.source}{at} as a {spec.kind} model"
     with as_model_error(what, partial(_remedy, spec)):
-        # the package gguf is imported, and so recorded, only with a model that needs it
+        # the package gguf is imported, and therefore recorded, only for a model that needs it
         with read_once() if "gguf_file" in options else nullcontext():
             tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)
-            # shapes that differ come back in `info` and are refused by name, with missing weights
+            # mismatched shapes are returned in `info` and reported with the missing weights
             model, info = AUTO[spec.kind].from_pretrained(
                 place, dtype=dtype, output_loading_info=True, ignore_mismatched_sizes=True,
                 **_passed_on(spec, dtype, chosen), **options,
@@ -216,7 +214,7 @@ def read_model(spec: ModelSpec, device: str) -> tuple[Loaded, dict[str, Any], st
     else:
         model = model.to(device=chosen)
     model = model.eval().requires_grad_(False)
-    # some architectures keep single layers in float32 where half precision would overflow
+    # some architectures keep individual layers in float32 where half precision would overflow
     stored = {torch.int8, torch.uint8} if spec.quantized else set()
     wrong = {p.dtype for p in model.parameters()} - {dtype, torch.float32} - stored
     if dtype == torch.float64:
@@ -230,7 +228,7 @@ def read_model(spec: ModelSpec, device: str) -> tuple[Loaded, dict[str, Any], st
 
 
 def _passed_on(spec: ModelSpec, dtype: torch.dtype, device: torch.device) -> dict[str, Any]:
-    """Arguments of from_pretrained by the columns `quantized` and `device_map`."""
+    """Return the from_pretrained arguments for the columns `quantized` and `device_map`."""
     if not (spec.quantized or spec.device_map):
         return {}
     arguments: dict[str, Any] = {"device_map": spec.device_map or {"": str(device)}}
@@ -245,7 +243,7 @@ def _passed_on(spec: ModelSpec, dtype: torch.dtype, device: torch.device) -> dic
 
 
 def _adapted(model: Any, spec: ModelSpec) -> Any:
-    """The model with the adapter of its row merged into it, beside weights in 8 or 4 bit."""
+    """Merge the adapter of the row, or attach it to a model whose weights are in 8 or 4 bit."""
     if not spec.adapter:
         return model
     import peft
@@ -255,7 +253,7 @@ def _adapted(model: Any, spec: ModelSpec) -> Any:
 
 
 def _columns(spec: ModelSpec) -> dict[str, Any]:
-    """The columns of a row that change how its model is read, for the record."""
+    """Return, for the record, the columns of a row that change how its model is loaded."""
     names = ("quantized", "adapter", "device_map")
     columns: dict[str, Any] = {name: value for name in names if (value := getattr(spec, name))}
     if spec.adapter:
@@ -265,7 +263,7 @@ def _columns(spec: ModelSpec) -> dict[str, Any]:
 
 
 def _familiar(loaded: Loaded, place: str) -> dict[str, Any]:
-    """Whether tokenizer and weights belong together: recorded, and shown at every number."""
+    """Measure whether tokenizer and weights belong together, to report it with every number."""
     what, texts = completeness.sentences(place)
     spec, pair = loaded.spec, (loaded.model, loaded.tokenizer)
     try:
@@ -276,9 +274,9 @@ def _familiar(loaded: Loaded, place: str) -> dict[str, Any]:
 
 
 def outline(spec: ModelSpec) -> Loaded:
-    """The model of `spec` without its weights: tokenizer, window, and what identifies it.
+    """Load the model of `spec` without its weights: tokenizer, window, and identity.
 
-    What is wrong with prompts and files is found with it before weights are read. Raises ModelError
+    Used to find errors in prompts and files before the weights are loaded. Raises ModelError
     as `load_model` does.
     """
     place, options = _place(spec)
@@ -295,7 +293,7 @@ def outline(spec: ModelSpec) -> Loaded:
 
 
 def check_tokenizer(spec: ModelSpec, tokenizer: Any) -> None:
-    """Raise ModelError for a tokenizer by which nothing can be asked."""
+    """Raise ModelError for a tokenizer that cannot be used for probing."""
     if not tokenizer.is_fast:
         raise ModelError(f"{spec.model}: its tokenizer gives no offsets (a fast one is needed)")
     if spec.kind == "masked" and tokenizer.mask_token_id is None:
@@ -303,7 +301,7 @@ def check_tokenizer(spec: ModelSpec, tokenizer: Any) -> None:
 
 
 def _place(spec: ModelSpec) -> tuple[str, dict[str, Any]]:
-    """Where from_pretrained looks, and with what options."""
+    """Return the path or name for from_pretrained, and its options."""
     if spec.kind not in AUTO:
         raise ModelError(f"{spec.model}: kind {spec.kind!r}; valid: {', '.join(AUTO)}")
     if spec.dtype not in DTYPES:
@@ -332,7 +330,7 @@ def _place(spec: ModelSpec) -> tuple[str, dict[str, Any]]:
 
 
 def unpacked_from(folder: Path) -> str:
-    """sha256 of the GGUF file that `folder` was unpacked from; nothing where it was not."""
+    """Return the sha256 of the GGUF file that `folder` was unpacked from, or an empty string."""
     mark = folder / UNPACKED
     if not mark.is_file():
         return ""
@@ -340,23 +338,23 @@ def unpacked_from(folder: Path) -> str:
 
 
 def unpack(spec: ModelSpec, folder: Path) -> dict[str, Any]:
-    """Write weights (spec.dtype, safetensors) and tokenizer of a `gguf:` model; (record).
+    """Write weights (spec.dtype, safetensors) and tokenizer of a `gguf:` model; return its record.
 
-    De-quantizing takes longer than many a small job: jobs load weights as they are used.
-    `load_model` takes the folder in place of the packed file as long as that has the sha256 noted
+    De-quantizing takes longer than many small jobs, so it is done once per run.
+    `load_model` uses the folder instead of the GGUF file as long as that has the sha256 recorded
     here, and identifies the model by that sha256 in both cases.
     """
     if not spec.source.startswith("gguf:"):
         raise ModelError(f"{spec.model}: source {spec.source!r} is no GGUF file")
     loaded, _, _ = read_model(replace(spec, models_folder=""), device="cpu")
-    # what it was packed in is over: these are plain weights
+    # drop the quantization settings: the weights are no longer quantized
     del loaded.model.config.quantization_config
     loaded.model.hf_quantizer = None
     loaded.model.is_quantized = False
     loaded.model.save_pretrained(folder)
     loaded.tokenizer.save_pretrained(folder)
     record = {"sha256": loaded.record["weights"], "dtype": spec.dtype, "model": spec.model}
-    # the mark comes last and whole: without it nobody takes the folder
+    # the marker file is written last and atomically: without it the folder is not used
     half = folder / f"{UNPACKED}.part"
     half.write_text(json.dumps(record, sort_keys=True) + "\n", encoding="utf-8")
     half.replace(folder / UNPACKED)
@@ -364,7 +362,7 @@ def unpack(spec: ModelSpec, folder: Path) -> dict[str, Any]:
 
 
 def _remedy(spec: ModelSpec, error: BaseException | None = None) -> str:
-    """What to do about a model that cannot be loaded, or that is not what it should be."""
+    """Return advice for a model that cannot be loaded or does not pass its checks."""
     if isinstance(error, ImportError):
         return "install what its format needs, or write a source whose weights are not packed so"
     if spec.source.startswith("hub:"):
@@ -379,12 +377,12 @@ def _remedy(spec: ModelSpec, error: BaseException | None = None) -> str:
 
 
 def window(config: Any) -> int:
-    """Most tokens of a sentence, special ones included."""
+    """Return the maximum number of tokens of a sentence, including special tokens."""
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     limits = [limit for name in POSITIONS if (limit := getattr(text, name, None))]
     limit = int(min(limits, default=1 << 20))
     if limits and text.model_type in AFTER_PADDING:
-        # MPNet counts from 2 whatever its padding is
+        # MPNet counts positions from 2 whatever its padding index is
         limit -= 2 if text.model_type == "mpnet" else text.pad_token_id + 1
     return limit
 
@@ -408,8 +406,8 @@ def _record(loaded: Loaded, place: str, options: dict[str, Any]) -> dict[str, An
 
 
 def _weights_hash(place: str, options: dict[str, Any]) -> str:
-    """sha256 of the weight files of a local model, of the packed file where these were unpacked
-    from one; the revision stands for those of the hub."""
+    """Return the sha256 of the weight files of a local model, or of the GGUF file that they were
+    unpacked from; for a hub model, the revision."""
     folder = Path(place)
     if not folder.is_dir():
         return str(options.get("revision", ""))

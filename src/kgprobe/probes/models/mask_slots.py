@@ -1,6 +1,6 @@
-"""Vocabulary scores at mask slots: the body once per row, the head at the mask slots.
+"""Vocabulary scores at mask slots: the body runs once per row, the head only at the mask slots.
 
-Nothing of (rows x vocabulary) is kept: a reader takes what it needs from each slice of logits.
+No array of (rows x vocabulary) is stored: a reader extracts what it needs from slices of logits.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,16 +17,16 @@ from kgprobe.probes.models.parts import Parts
 
 Ids = NDArray[np.int64]
 #: Takes the row numbers of a slice (r) and the logits at their slots (r x slots x vocabulary), and
-#: returns what is read of them.
+#: returns the values extracted from them.
 Reader = Callable[[NDArray[np.int64], Any], Any]
-#: Takes the row numbers of a slice and what was read of them.
+#: Takes the row numbers of a slice and the values extracted from them.
 Put = Callable[[NDArray[np.int64], Any], None]
-#: Logits of one slice, in bytes.
+#: Bytes of the logits of one slice.
 SLICE = 64 << 20
 
 
 class Slots(Parts):
-    """What models that are read at mask slots have in common."""
+    """Base of models that are scored at mask slots."""
 
     @property
     def columns(self) -> int:
@@ -42,9 +42,9 @@ class Slots(Parts):
         held: Sequence[int] | None = None,
         numbers: NDArray[np.int64] | None = None,
     ) -> None:
-        """Read rows batch by batch, and slice by slice of a batch; `states` are those at slots.
+        """Score rows in batches and slices; `states` returns the states at their slots.
 
-        `numbers` are those by which the rows are read and put, where these are some of all.
+        `numbers` are the row numbers to report if the rows are a subset.
         """
 
         def forward(batch: NDArray[np.int64]) -> list[tuple[NDArray[np.int64], Any]]:
@@ -64,17 +64,17 @@ class Slots(Parts):
 
 
 class MaskSlots(Slots):
-    """A masked model read at several positions of every row.
+    """A masked model scored at several positions of every row.
 
-    `positions_fed` counts padded positions, `notes` says what differed.
+    `positions_fed` counts padded positions, `notes` lists deviations.
     """
 
     @torch.inference_mode()
     def visit(self, rows: Sequence[Ids], places: Sequence[Ids], read: Reader, put: Put) -> None:
-        """`read` of the logits at `places` of every row, given to `put`; all rows have equally many
-        places.
+        """Call `read` on the logits at `places` of every row and pass the result to `put`.
 
-        Logits are float32 (float64 where the model is). After out-of-memory a batch is read again.
+        All rows have the same number of places. Logits are float32 (float64 for a float64 model).
+        After out-of-memory `read` is called again for a batch.
         """
         slots = len(places[0]) if len(places) else 0
         if any(len(p) != slots for p in places):
@@ -90,23 +90,23 @@ class MaskSlots(Slots):
 
 
 class SpanSlots(Slots):
-    """A sentinel model: the encoder reads the sentence once, decoder rows are read after."""
+    """A sentinel model: the encoder runs once per sentence, then decoder rows are scored."""
 
     def __init__(self, loaded: Loaded, budget: Budget | None = None) -> None:
-        # contexts of all lengths lie beside each other in one tensor
+        # contexts of different lengths are padded into one tensor
         refuse_padding(loaded, "mask slots of seq2seq models")
         super().__init__(loaded, budget)
         self.sentinel()
 
     def contexts_at_once(self, lengths: Sequence[int]) -> int:
-        """How many sentences' states may be held at once, in half of the budget's memory."""
+        """Return how many sentences' states fit into half of the budget's memory."""
         room = self.budget.room // 2
         each = max(lengths, default=1) * sizes_of(self.loaded).state
         return max(room // each, 1) if room else max(len(lengths), 1)
 
     @torch.inference_mode()
     def encode(self, contexts: Sequence[Ids]) -> tuple[Any, Any]:
-        """(states, mask) of the sentences with their mask slots, padded to the longest."""
+        """Return (states, mask) of the sentences with their mask slots, padded to the longest."""
         ids, mask = padded(contexts, self.pad, self.loaded.device)
         states = None
 
@@ -133,11 +133,11 @@ class SpanSlots(Slots):
         last: int = 1,
         numbers: NDArray[np.int64] | None = None,
     ) -> None:
-        """`read` of row numbers and the decoder's logits (r x last x vocabulary), given to `put`.
+        """Pass row numbers and logits (r x last x vocabulary) to `read`, its result to `put`.
 
-        Each row is what the decoder has read (from its start token on) after the context of number
-        `owner`; the logits are those that follow each of its `last` final tokens. `numbers` are as
-        in `_visit`.
+        Each row contains the decoder tokens so far (including the start token) for the context with
+        number `owner`; the logits are those that follow each of its `last` final tokens. `numbers`
+        are as in `_visit`.
         """
 
         def states(batch: NDArray[np.int64]) -> Any:
@@ -151,13 +151,13 @@ class SpanSlots(Slots):
     def following(
         self, encoded: tuple[Any, Any], owners: Sequence[int], rows: Sequence[Ids]
     ) -> Any:
-        """Logits (rows x vocabulary) of the next token of all rows at once."""
+        """Return logits (rows x vocabulary) of the next token of all rows at once."""
         return self.head.logits(self._final(encoded, owners, rows, 1))[:, 0]
 
     def _final(
         self, encoded: tuple[Any, Any], owners: Sequence[int], rows: Sequence[Ids], last: int
     ) -> Any:
-        """Decoder states (rows x last x width) of the `last` final tokens of every row."""
+        """Return decoder states (rows x last x width) of the `last` final tokens of every row."""
         ids, _ = padded(rows, self.pad, self.loaded.device)
         pick = torch.tensor(owners, device=ids.device)
         hidden = self.decoded(encoded[0][pick], encoded[1][pick], ids)

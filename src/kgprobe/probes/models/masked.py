@@ -16,7 +16,7 @@ from kgprobe.probes.models.parts import Parts
 class Masked(Parts):
     """One model; rows are sentences with some tokens masked, scored at one position each.
 
-    With `last_layer` "scored" the last layer works at scored positions only, where it can.
+    With `last_layer` "scored" the last layer is computed only at scored positions, if possible.
     """
 
     counters = (*Parts.counters, "rows_fed")
@@ -29,7 +29,7 @@ class Masked(Parts):
 
     @property
     def last_layer(self) -> str:
-        """Where the last layer works: at "all" positions, or at "scored" ones."""
+        """Where the last layer is computed: at "all" positions, or at "scored" ones."""
         return "all" if self._scored is None else "scored"
 
     @torch.inference_mode()
@@ -42,10 +42,10 @@ class Masked(Parts):
         done: Callable[[int], object] = lambda rows: None,
         name: Callable[[int], str] = "sentence {}".format,
     ) -> NDArray[np.float64]:
-        """log p of the own token at `place` of sentence `owner` while places[i]:ends[i] are masked.
+        """Return log p at places[i] of sentence owners[i] while places[i]:ends[i] are masked.
 
-        Rows that are equal and read at the same place are fed once. `done` gets the number of rows
-        answered. Raises NotFiniteError, with `name` and place.
+        Rows that are equal and scored at the same position are fed once. `done` gets the number of
+        rows scored. Raises NotFiniteError, with `name` and position.
         """
         token = self.loaded.tokenizer.mask_token_id
         targets = sentences.values[sentences.starts[owners] + places]
@@ -85,7 +85,7 @@ class Masked(Parts):
 def _distinct(
     sentences: Ragged, owners: Ints, places: Ints, ends: Ints, mask: int
 ) -> tuple[Ragged, Ints, Ints, Ints]:
-    """Rows without repetition: (tokens, place read, number of every asked row, an asked row each).
+    """Deduplicate rows: return (tokens, scored position, row number per query, one query per row).
 
     Rows are ordered by length, then by their first appearance.
     """

@@ -1,4 +1,4 @@
-"""GGUF files inside installed Python packages: whole in one, or in parts with a package for each.
+"""GGUF files inside installed Python packages: whole, or in parts with a package for each.
 
     NAME          terms, SHA256SUMS of the whole; requires the packages of the parts
     NAME-part1    model.gguf.part00
@@ -25,19 +25,19 @@ import numpy as np
 
 SUMS = "SHA256SUMS"
 PART = re.compile(r"\.gguf\.part-?(\d+)$")
-#: files of a package that say under what terms its weights may be used
+#: files of a package that contain the terms of use of its weights
 TERMS = re.compile(r"(notice|terms|licen[cs]e)", re.IGNORECASE)
-#: as much of a text of terms as a log shows; longer ones are named
+#: maximum characters of terms that a log shows; for longer ones it shows the path
 SHOWN = 2000
 
 
 class PackedError(RuntimeError):
-    """A package does not hold the GGUF file that is wanted; the message says what it holds."""
+    """A package does not contain the expected GGUF file; the message says what it contains."""
 
 
 @dataclass(frozen=True)
 class Packed:
-    """A GGUF file inside packages: its parts in order (one: the file is whole), sha256 of all."""
+    """A GGUF file inside packages: its parts in order (one: a whole file), sha256 of the whole."""
 
     package: str
     paths: tuple[Path, ...]
@@ -45,11 +45,10 @@ class Packed:
 
 
 def packed(package: str, pinned: str = "") -> Packed:
-    """The GGUF file that an installed package, or the packages of its parts, holds.
+    """Find the GGUF file in an installed package, or in the packages of its parts.
 
-    `pinned` is its sha256 where that is known. Raises PackedError where a package or a part is
-    missing or in the wrong place, and where the whole is not what `pinned` or the package's own
-    SHA256SUMS says.
+    `pinned` is its sha256 if that is known. Raises PackedError if a package or a part is missing or
+    in the wrong order, and if the whole does not match `pinned` or the package's own SHA256SUMS.
     """
     files = list_files(package)
     whole = [path for path in files if path.name.endswith(".gguf")]
@@ -74,10 +73,10 @@ def packed(package: str, pinned: str = "") -> Packed:
 
 @cache
 def join_parts(file: Packed) -> Path:
-    """The one file that transformers reads; parts are joined in a folder that the process keeps."""
+    """Return a single file for transformers; parts are joined in a temporary folder."""
     if len(file.paths) == 1:
         return file.paths[0]
-    # on the terminal, whoever asks: the terms are the reader's business before the first use
+    # always printed: the user must see the terms before the first use
     print(terms(file.package), file=sys.stderr, flush=True)
     folder = _folder()
     path = Path(folder.name) / f"{file.sha256}.gguf"
@@ -91,9 +90,9 @@ def join_parts(file: Packed) -> Path:
 
 @contextmanager
 def read_once() -> Iterator[None]:
-    """Inside, transformers parses a GGUF file once: for one model it opens the file three times,
-    reads the words of its vocabulary each time, and builds the table of tensor names anew for every
-    tensor. A reader cuts a plain view of the file: a cut of a memmap costs five times as much."""
+    """Make transformers parse a GGUF file once. For one model it opens the file three times, reads
+    its vocabulary each time, and rebuilds the table of tensor names for every tensor. The reader
+    slices a plain view of the file: slicing a memmap is five times slower."""
     try:
         import gguf
         from transformers import modeling_gguf_pytorch_utils as reading
@@ -135,12 +134,12 @@ def read_once() -> Iterator[None]:
 
 @cache
 def _folder() -> tempfile.TemporaryDirectory[str]:
-    """A temporary folder that goes with the process."""
+    """Return a temporary folder that is deleted with the process."""
     return tempfile.TemporaryDirectory(prefix="kgprobe-gguf-")
 
 
 def terms(package: str) -> str:
-    """Under what terms a package's weights may be used: short texts in full, others by path."""
+    """Return the terms of use of a package's weights: short texts in full, others by path."""
     texts = []
     for path in list_files(package):
         if TERMS.search(path.name) and path.is_file():
@@ -150,7 +149,7 @@ def terms(package: str) -> str:
 
 
 def digest(paths: Iterable[Path]) -> str:
-    """sha256 of files, one after the other."""
+    """Return the sha256 of concatenated files."""
     checksum = hashlib.sha256()
     for path in paths:
         with open(path, "rb") as stream:
@@ -160,9 +159,9 @@ def digest(paths: Iterable[Path]) -> str:
 
 
 def list_files(package: str) -> list[Path]:
-    """The files that a package's RECORD lists, whether they are there or not.
+    """Return the files that a package's RECORD lists, whether they exist or not.
 
-    `importlib.metadata.files` leaves out files that are gone from Python 3.12 on. Raises
+    From Python 3.12 on, `importlib.metadata.files` leaves out missing files. Raises
     PackedError for a package that is not installed.
     """
     try:
@@ -177,7 +176,7 @@ def list_files(package: str) -> list[Path]:
 
 
 def _parts(package: str) -> list[tuple[int, str]]:
-    """(number, package) of the parts that a package requires, in order."""
+    """Return (number, package) of the parts that a package requires, in order."""
     wanted = re.compile(re.escape(_normal(package)) + r"-part-?(\d+)")
     names = [re.split(r"[^\w.-]", line)[0] for line in importlib.metadata.requires(package) or []]
     matches = [(match, name) for name in names if (match := wanted.fullmatch(_normal(name)))]
@@ -189,7 +188,7 @@ def _parts(package: str) -> list[tuple[int, str]]:
 
 
 def _joined_order(package: str, parts: list[tuple[int, str]]) -> list[Path]:
-    """The file of each part. Their names count as the packages do."""
+    """Return the file of each part, checking that file numbers are in the order of the packages."""
     paths, first = [], 0
     for number, name in parts:
         try:
@@ -213,7 +212,7 @@ def _joined_order(package: str, parts: list[tuple[int, str]]) -> list[Path]:
 
 
 def _stated(path: Path) -> str:
-    """The sum of the one file that SHA256SUMS names."""
+    """Return the checksum of the only file that SHA256SUMS lists."""
     lines = [line.split() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     if len(lines) != 1 or not re.fullmatch(r"[0-9a-f]{64}", lines[0][0]):
         raise PackedError(f"{path}: one line 'sha256  file' was expected")

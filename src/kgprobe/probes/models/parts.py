@@ -1,13 +1,13 @@
-"""A transformer cut into its body and its head, for all three kinds.
+"""A transformer split into its body and its head, for all three kinds of model.
 
     masked   ids ---- body ----> states -- transform --> features -- decoder --> logits
     causal   ids ---- body ----> states --------------------------- decoder --> logits
     seq2seq  ids -- encoder ---> encoded
              encoded, forced --> states ------ scale --> features -- decoder --> logits
 
-The body is paid for at every token, the head only where something is read. Where the parts do not
-give what the whole model says of a sample, the head is WHOLE: states are logits already, and
-`notes` says why.
+The body runs on every token, the head only at scored positions. If the parts do not reproduce the
+output of the whole model on a sample, the head is WHOLE: states are then logits already, and
+`notes` gives the reason.
 """
 
 import copy
@@ -49,16 +49,16 @@ from kgprobe.probes.models.load import Loaded, ModelError
 
 
 class Parts:
-    """One model in parts, which every engine is made on; works under autograd as well.
+    """One model in parts, the base class of every scoring engine; works under autograd as well.
 
-    `positions_fed` counts padded positions that went through the body, `head_rows` what engines
-    read, `notes` says what could not be done the fast way. With `must`, the end of a sentence, a
-    model that has no linear layer over the vocabulary is refused with a ModelError, and one that
-    says NaN with a NotFiniteError. Raises ModelError for a seq2seq model that says something else
-    when its encoder and its decoder run one after the other.
+    `positions_fed` counts padded positions that went through the body, `head_rows` the rows that
+    engines scored, `notes` lists optimizations that were not possible. With `must` (the end of an
+    error message), a model without a linear layer over the vocabulary raises ModelError, and one
+    that outputs NaN raises NotFiniteError. Raises ModelError for a seq2seq model whose output
+    changes when its encoder and its decoder run separately.
     """
 
-    #: what a record tells of the work that was done
+    #: attributes that count the work done, for the record
     counters: tuple[str, ...] = ("positions_fed", "head_rows")
 
     def __init__(self, loaded: Loaded, budget: Budget | None = None, must: str = "") -> None:
@@ -86,7 +86,7 @@ class Parts:
         name: Callable[[int], str] = "row {}".format,
         held: Sequence[int] | Ints | None = None,
     ) -> None:
-        """`Budget.run` where each batch is a step, and `put` is given what `forward` returned."""
+        """Run `Budget.run` with a journal step per batch; `put` gets the result of `forward`."""
 
         def step(batch: Ints) -> None:
             digest = hashlib.sha256(batch.tobytes()).hexdigest()
@@ -95,8 +95,8 @@ class Parts:
         (budget or self.budget).run(lengths, step, packed, name, held)
 
     def step(self, name: str, compute: Callable[[], Any]) -> Any:
-        """What `compute` returns, which the model's journal keeps: a step that is kept there is not
-        computed again, and counted as if it were."""
+        """Return the result of `compute`, stored in the model's journal: a stored step is not
+        computed again, but its counters are added as if it were."""
         before = [getattr(self, counter) for counter in self.counters]
 
         def compute_and_count() -> tuple[list[int], Any]:
@@ -111,7 +111,7 @@ class Parts:
 
     @property
     def counts(self) -> dict[str, Any]:
-        """What a record says of the work and how it was batched."""
+        """Amount of work and its batching, for the record."""
         return {
             "positions_fed": self.positions_fed,
             "token_budget": self.budget.positions,
@@ -122,7 +122,7 @@ class Parts:
     # -- the body -----------------------------------------------------------------------------
 
     def run(self, ids: Any, **options: Any) -> tuple[Any, Any]:
-        """(states, output) of masked or causal rows: rows x length x width, and all that came."""
+        """Return (states: rows x length x width, full output) of masked or causal rows."""
         self.positions_fed += ids.numel()
         if self.kind == "causal":
             options = {"use_cache": False, **options}
@@ -130,10 +130,10 @@ class Parts:
         return (output.logits if self.head is WHOLE else output.last_hidden_state), output
 
     def at(self, ids: Any, mask: Any, places: Any, types: Any = None) -> Any:
-        """States at `places` (rows, or rows x mask slots); `mask` None where nothing is padded.
+        """Return states at `places` (rows, or rows x mask slots); `mask` is None without padding.
 
-        Causal rows need no mask: padding stands at the right, where no token can see it. Of seq2seq
-        rows the decoder's state behind the first sentinel is read, whatever the place.
+        Causal rows need no mask: padding is on the right, where no token can attend to it. For
+        seq2seq rows, return the decoder state after the first sentinel, whatever `places` is.
         """
         if self.kind == "seq2seq":
             forced = self._tensor(np.array([[self.start, self.sentinel()]] * len(ids)))
@@ -149,16 +149,16 @@ class Parts:
         return self.run(ids, **options)[0][rows, places]
 
     def encoded(self, ids: Any, mask: Any) -> Any:
-        """The encoder's states (rows x length x width) of padded contexts."""
+        """Return the encoder states (rows x length x width) of padded contexts."""
         self.positions_fed += ids.numel()
         return self.loaded.model.get_encoder()(ids, attention_mask=mask).last_hidden_state
 
     def decoded(self, encoded: Any, mask: Any, forced: Any) -> Any:
-        """States (rows x length x width) at every token that the decoder is forced through."""
+        """Return decoder states (rows x length x width) at every forced token."""
         self.positions_fed += forced.numel()
         model = self.loaded.model
         if self.head is WHOLE:
-            # the output that has a field for all that models look for
+            # the output class that has every field that models look for
             output = MoEModelOutput(last_hidden_state=encoded)
             return self._whole(
                 encoder_outputs=output,
@@ -174,12 +174,12 @@ class Parts:
         ).last_hidden_state
 
     def _whole(self, *arguments: Any, **options: Any) -> Any:
-        """What the whole model gives, its logits in float32 at least."""
+        """Run the whole model, with logits in float32 at least."""
         with in_float32(_vocabulary_layer(self.loaded.model)):
             return self.loaded.model(*arguments, **options)
 
     def sentinel(self) -> int:
-        """The token that stands for a slot of a sentinel model. Raises ModelError without one."""
+        """Return the first sentinel token, used as mask slot. Raises ModelError without one."""
         if self.closing is None:
             raise ModelError(
                 f"{self.loaded.spec.model}: its tokenizer has no sentinels {' '.join(SENTINELS)}"
@@ -189,15 +189,15 @@ class Parts:
     # -- the head -----------------------------------------------------------------------------
 
     def features(self, ids: Any, mask: Any, places: Any, types: Any = None) -> Any:
-        """What is multiplied with the output embedding (rows x width) at one place per row."""
+        """Return the inputs of the output embedding (rows x width) at one position per row."""
         return self.finished(self.at(ids, mask, places, types))
 
     def finished(self, states: Any) -> Any:
-        """Features of states."""
+        """Apply the transformation of the head to states."""
         return self.head.transform(states) if self.head.transform else states
 
     def logits(self, features: Any, only: Any = None) -> Any:
-        """Logits (rows x vocabulary, or x the ids `only`) of features, in float32 at least."""
+        """Compute logits (rows x vocabulary, or x the ids `only`), in float32 at least."""
         decoder = self.head.decoder
         assert decoder is not None
         weight: Any = decoder.weight
@@ -214,7 +214,7 @@ class Parts:
 
     @torch.inference_mode()
     def _cut(self, must: str) -> None:
-        """The first head by which the parts give the whole model's log-probabilities."""
+        """Choose the first head that reproduces the whole model's log-probabilities."""
         name = type(self.loaded.model).__name__
         ids, mask = self._sample()
         whole = self._whole_logits(ids, mask)
@@ -230,7 +230,7 @@ class Parts:
                 "log-sum-exp of the logits",
             )
         if not is_finite(whole):
-            return  # nothing to compare; the engines refuse such numbers
+            return  # nothing to compare; the engines reject such numbers
         heads, dtype = (*_heads(self.loaded), WHOLE), self.loaded.model.dtype
 
         def choose() -> list[str]:
@@ -254,8 +254,8 @@ class Parts:
             self.notes.append(f"logits at all positions: {why}")
 
     def _choose_head(self, heads: Sequence[Head], ids: Any, mask: Any, whole: Any) -> list[str]:
-        """Take the first head that agrees with the `whole` model's logits; why those before it do
-        not."""
+        """Set the first head that reproduces the logits `whole`; return why earlier heads
+        failed."""
         reasons: list[str] = []
         for head in heads:
             self.head = head
@@ -266,7 +266,7 @@ class Parts:
         return reasons
 
     def _sample(self) -> tuple[Any, Any]:
-        """(ids, mask) of two rows, padded where they may be."""
+        """Return (ids, mask) of two rows, padded if the model allows it."""
         ids = self._tensor(np.stack(sample(self.loaded, (8, 8))))
         mask = torch.ones_like(ids)
         if self.kind != "causal" and not padding(self.loaded):
@@ -274,17 +274,17 @@ class Parts:
         return ids, mask
 
     def _real(self, ids: Any, mask: Any) -> Any:
-        """Which positions of a sample are compared."""
+        """Return the mask of the positions of a sample that are compared."""
         return torch.ones_like(ids[:, :4]).bool() if self.kind == "seq2seq" else mask.bool()
 
     def _whole_logits(self, ids: Any, mask: Any) -> Any:
-        """What the whole model says at all real tokens of a sample (tokens x vocabulary)."""
+        """Return the whole model's logits at all real tokens of a sample (tokens x vocabulary)."""
         given = None if bool(mask.all()) else mask
         logits = logits_of(self.kind, self._whole, ids, given, ids.flip(0)[:, :4])
         return logits[self._real(ids, mask)]
 
     def _off(self, ids: Any, mask: Any, whole: Any) -> float:
-        """Largest difference of the parts' log-probabilities."""
+        """Return the largest difference between log-probabilities of parts and whole model."""
         if self.kind == "seq2seq":
             states = self.decoded(self.encoded(ids, mask), mask, ids.flip(0)[:, :4])
         else:
@@ -295,7 +295,7 @@ class Parts:
 
     @torch.inference_mode()
     def scored_layer(self) -> None:
-        """Let the last layer work at the places alone where the architecture allows it (exact)."""
+        """Compute the last layer only at scored positions if the architecture allows it (exact)."""
         if self.kind != "masked" or self.head is WHOLE:
             return
         scored, reason = ScoredBody.of(self.body), ""
@@ -320,10 +320,10 @@ class Parts:
 
 
 def _marks(loaded: Loaded) -> tuple[int, int, int | None, int]:
-    """(start, opening, closing, pad) of a decoder: what it begins with, and what frames an answer.
+    """Return (start, opening, closing, pad): start of the decoder, tokens around answers, pad.
 
-    Models without sentinels (like BART) have a mask token as `opening` and no `closing`. Zeros for
-    the other kinds but for the padding. Raises ModelError for a model with neither.
+    Models without sentinels (like BART) have a mask token as `opening` and None as `closing`. For
+    other kinds all but `pad` is 0 or None. Raises ModelError for a seq2seq model with neither.
     """
     tokenizer = loaded.tokenizer
     pad = int(tokenizer.pad_token_id or 0)
@@ -342,7 +342,7 @@ def _marks(loaded: Loaded) -> tuple[int, int, int | None, int]:
 
 
 def _heads(loaded: Loaded) -> list[Head]:
-    """What may turn states into logits, the best first."""
+    """Return candidate heads that turn states into logits, the preferred one first."""
     model = loaded.model
     decoder = model.get_output_embeddings()
     if loaded.spec.kind == "masked":
@@ -360,19 +360,19 @@ def _heads(loaded: Loaded) -> list[Head]:
     if decodes:  # T5 1.0 scales between its decoder and its head
         scale = float(decoder.in_features) ** -0.5
         heads.append(Head(lambda states: states * scale, decoder, finish))
-    # a hook on the output embedding (soft prompts in the softmax) works in the module alone
+    # hooks on the output embedding (soft prompts in the softmax) run only when the module is called
     return [*heads, *(head.through_modules() for head in heads)]
 
 
 def _vocabulary_layer(model: Any) -> Any:
-    """The layer that gives the logits, which some architectures do not call so (DeBERTa); None."""
+    """Return the layer that gives the logits, or None (DeBERTa names another layer as output)."""
     decoder = model.get_output_embeddings()
     rows = getattr(getattr(decoder, "weight", None), "shape", (0,))[0]
     return decoder if rows >= getattr(model.config.get_text_config(), "vocab_size", 0) else None
 
 
 def _wide(head: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A head whose last layer cannot be taken out, in float32 where it is in half precision."""
+    """Wrap a head with an inseparable last layer to run in float32 if it is in half precision."""
     if not isinstance(head, nn.Module):
         return head
     tensors = {**dict(head.named_parameters()), **dict(head.named_buffers())}
@@ -385,7 +385,7 @@ def _wide(head: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _masked_head(model: Any) -> Callable[[Any], Any] | None:
-    """What turns hidden states into logits, for the architectures that keep it in one place."""
+    """Return the module that turns hidden states into logits, for known architectures, or None."""
     for name in ("cls", "lm_head", "predictions"):
         head: Callable[[Any], Any] | None = getattr(model, name, None)
         if callable(head):
@@ -402,7 +402,7 @@ def _masked_head(model: Any) -> Callable[[Any], Any] | None:
 
 
 def _tied_head(model: Any) -> Head | None:
-    """The head of DeBERTa that multiplies with the input embedding: `legacy` false."""
+    """Return the head of DeBERTa with `legacy` false, tied to the input embedding."""
     head = getattr(getattr(model, "lm_predictions", None), "lm_head", None)
     table = getattr(model.get_input_embeddings(), "weight", None)
     if head is None or table is None or not hasattr(head, "LayerNorm"):
@@ -413,7 +413,7 @@ def _tied_head(model: Any) -> Head | None:
 
 
 def _chain(*steps: Callable[[Any], Any]) -> nn.Sequential:
-    """Modules or functions, one after the other."""
+    """Chain modules or functions in sequence."""
     return nn.Sequential(*(s if isinstance(s, nn.Module) else _Function(s) for s in steps))
 
 
@@ -427,7 +427,7 @@ class _Function(nn.Module):
 
 
 def _split(head: Any, decoder: Any) -> Head | None:
-    """The head as a transformation and a linear layer over the vocabulary."""
+    """Split the head into a transformation and a linear layer over the vocabulary."""
     if not isinstance(head, nn.Module) or not isinstance(decoder, nn.Linear):
         return None
     if not any(module is decoder for module in head.modules()):
@@ -436,7 +436,7 @@ def _split(head: Any, decoder: Any) -> Head | None:
 
 
 def _finish(config: Any) -> Callable[[Any], Any] | None:
-    """What some models do to their logits: a soft cap, or a scale (names of transformers)."""
+    """Return the soft cap or scale of logits (configuration keys of transformers), if any."""
     cap = getattr(config, "final_logit_softcapping", None)
     if cap:
         return lambda logits: torch.tanh(logits / cap) * cap
@@ -446,9 +446,9 @@ def _finish(config: Any) -> Callable[[Any], Any] | None:
 
 
 def replaced(module: nn.Module, old: nn.Module, new: nn.Module) -> nn.Module:
-    """A copy of `module` with `new` in the place of `old`, all parameters shared.
+    """Copy `module` with `old` replaced by `new`, sharing all parameters.
 
-    Only the modules that lead to `old` are copied; the original stays as it is.
+    Only the modules that contain `old` are copied; the original is unchanged.
     """
     if module is old:
         return new
@@ -462,13 +462,13 @@ def replaced(module: nn.Module, old: nn.Module, new: nn.Module) -> nn.Module:
     return shallow
 
 
-# -- the last layer at one place --------------------------------------------------------------
+# -- the last layer at one position -----------------------------------------------------------
 
 
 class ScoredBody(nn.Module):
-    """An encoder like BERT's whose last layer works at one position of each row.
+    """An encoder like BERT's whose last layer is computed at one position of each row.
 
-    Keys and values are needed everywhere, everything else at that position alone. All parameters
+    Keys and values are needed everywhere, everything else only at that position. All parameters
     are shared.
     """
 
@@ -479,7 +479,7 @@ class ScoredBody(nn.Module):
 
     @classmethod
     def of(cls, body: Any) -> "ScoredBody | None":
-        """The body with its last layer replaced; None where its layers are not like BERT's."""
+        """Replace the last layer of a body; return None if its layers are not like BERT's."""
         layers = getattr(getattr(body, "encoder", None), "layer", None)
         if not isinstance(layers, nn.ModuleList) or not len(layers):
             return None
@@ -492,7 +492,7 @@ class ScoredBody(nn.Module):
         return cls(body, last)
 
     def forward(self, ids: Any, at: Any, **options: Any) -> Any:
-        """Hidden states at `at` (rows x width)."""
+        """Return hidden states at `at` (rows x width)."""
         self.last.at = at
         return self.body(ids, **options).last_hidden_state[:, 0]
 
@@ -511,7 +511,7 @@ class _ScoredLayer(nn.Module):
         def heads(states: Any) -> Any:
             return states.view(*states.shape[:2], -1, width).transpose(1, 2)
 
-        # a mask of padding is the same for every query
+        # a padding mask is the same for every query
         mask = attention_mask if attention_mask is None else attention_mask[:, :, :1]
         context = scaled_dot_product_attention(
             heads(attention.query(state)),
@@ -519,7 +519,7 @@ class _ScoredLayer(nn.Module):
             heads(attention.value(hidden)),
             attn_mask=mask,
         )
-        # of one position: heads stand side by side already
+        # with a single query position the heads are already adjacent
         context = context.reshape(state.shape[0], 1, -1)
         middle = self.layer.attention.output(context, state)
         return self.layer.output(self.layer.intermediate(middle), middle)

@@ -1,12 +1,12 @@
-"""What a model predicts at one place per prompt: the vector before the output embedding, logits.
+"""Predictions at one position per prompt: the input of the output embedding, and logits.
 
     rows, places --body--> hidden state at the place --transform--> feature --output rows--> logits
 
 The feature is the vector that is multiplied with the output embedding: BERT's transformed state,
 RoBERTa's layer norm, the final norm of a causal model, a sentinel model's (scaled) decoder state.
-Masked models read the place itself, causal ones the token there to predict the next one; for
-sentinel models the decoder has read its start token and the sentinel. What all rows of a causal
-model begin with, demonstrations above all, is fed once for many of them.
+Masked models are read at the position itself, causal ones at the token that predicts the next one;
+for sentinel models the decoder has read its start token and the sentinel. A prefix that all rows of
+a causal model share, mostly demonstrations, is fed once for many rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,16 +25,16 @@ from kgprobe.probes.models.parts import Parts
 #: Takes the numbers of the rows of a slice (r), logits (r x columns) and their log-sum-exp over the
 #: whole vocabulary (r), float32 or float64.
 Reader = Callable[[Ints, Any, Any], None]
-#: Says whose a row is.
+#: Describes a row in messages.
 Name = Callable[[int], str]
-#: What a model cannot do without a linear layer over its vocabulary.
+#: End of the error message for models without a linear layer over the vocabulary.
 MUST = "prompts cannot be searched on it"
-#: Logits of one slice, in bytes.
+#: Bytes of the logits of one slice.
 SLICE = {"cpu": 16 << 20, "cuda": 1 << 30}
 
 
 class Predictor:
-    """Predictions of a model for many prompts, in batches by length; `positions_fed` counts."""
+    """Predictions of a model for many prompts, batched by length."""
 
     def __init__(self, loaded: Loaded, budget: Budget | None = None) -> None:
         self.loaded, self.parts = loaded, Parts(loaded, budget or budget_for(loaded), MUST)
@@ -55,9 +55,9 @@ class Predictor:
         types: Sequence[Ints] | None = None,
         name: Name = "prompt {}".format,
     ) -> NDArray[np.float32]:
-        """(n, d) float32: what is multiplied with the output embedding at the place of each row.
+        """Return (n, d) float32: the input of the output embedding at the position of each row.
 
-        Raises NotFiniteError, with `name` and place.
+        Raises NotFiniteError, with `name` and position.
         """
         width = self.output_rows()[0].shape[1]
         result = np.zeros((len(rows), width), dtype=np.float32)
@@ -81,10 +81,10 @@ class Predictor:
     ) -> None:
         """Call `read(numbers, logits, totals)` on slices of all rows.
 
-        Log-probabilities are logits - totals[:, None]: `totals` sums over the whole vocabulary also
-        where `only` restricts the columns to given ids. After out-of-memory a batch is read again,
-        so that `read` must overwrite and not add up. Raises NotFiniteError, with `name` and place,
-        before `read` sees a row that holds NaN or infinity.
+        Log-probabilities are logits - totals[:, None]: `totals` sums over the whole vocabulary even
+        if `only` restricts the columns to given ids. After out-of-memory a batch is read again,
+        so `read` must overwrite and not add up. Raises NotFiniteError, with `name` and position,
+        before `read` gets a row that contains NaN or infinity.
         """
         device = self.loaded.device
         chosen = None if only is None else torch.from_numpy(np.asarray(only)).to(device)
@@ -103,7 +103,7 @@ class Predictor:
         self._run(rows, places, types, give)
 
     def _check_finite(self, values: Any, batch: Ints, places: Ints, name: Name, what: str) -> None:
-        """Values (first axis: the rows of `batch`) must be finite."""
+        """Check that values (first axis: the rows of `batch`) are finite."""
 
         def where(row: int, *_: int) -> str:
             return f"{name(int(batch[row]))}, token {places[batch[row]]}"
@@ -111,7 +111,7 @@ class Predictor:
         finite(values, self.loaded.spec.model, where, what)
 
     def output_rows(self) -> tuple[Any, Any]:
-        """(weight (V, d), bias (V) or None) of the output embedding, as tensors of the model."""
+        """Return (weight (V, d), bias (V) or None) of the output embedding as model tensors."""
         decoder = self.parts.head.decoder
         assert decoder is not None
         return decoder.weight.detach(), None if decoder.bias is None else decoder.bias.detach()
@@ -140,8 +140,8 @@ class Predictor:
     def _through_prefix(
         self, rows: Sequence[Ints], places: Ints, take: Callable[[Ints, Any], None]
     ) -> bool:
-        """Feed what all rows of a causal model begin with a few times, and not with every row;
-        False where that is less than half of them."""
+        """Feed the common prefix of all rows of a causal model only a few times; return False if
+        the prefix makes up less than half of the tokens."""
         if self.loaded.spec.kind != "causal" or len(rows) < 2:
             return False
         ids = Ragged.of(rows)

@@ -1,10 +1,10 @@
-"""Products of float32 matrices on a processor, by the library that is fast there.
+"""Products of float32 matrices on a CPU, computed by the faster library.
 
-PyTorch multiplies float32 matrices by MKL, which works on AMD's processors with half their vector
-width. oneDNN, which PyTorch carries for other dtypes, uses all of it: 250 instead of 108 GFLOP/s on
+PyTorch multiplies float32 matrices with MKL, which uses half the vector width on AMD processors.
+oneDNN, which PyTorch ships for other dtypes, uses all of it: 250 instead of 108 GFLOP/s on
 one core of an EPYC with AVX-512 (`perf/products.py`). The arithmetic is float32 either way; the
-order of the additions is another one, so the last bits differ from those of another processor, as
-they do between any two.
+order of additions differs, so the last bits differ from those of another processor, as
+they do between any two processors.
 """
 
 import functools
@@ -15,26 +15,26 @@ from typing import Any
 import torch
 
 CPUINFO = Path("/proc/cpuinfo")
-#: what oneDNN multiplies here, by whatever name a test calls another dtype later
+#: the dtype that oneDNN multiplies here, kept under its own name for tests that patch torch.float32
 SINGLE = torch.float32
-#: of fewer rows the product costs less than the way to it
+#: with fewer rows, dispatching costs more than it saves
 ROWS = 2
-#: what an operator of PyTorch is put in place of, while the process lasts
+#: keeps the overridden operators of PyTorch registered while the process runs
 _LIBRARY: list[torch.library.Library] = []
 
 
 @functools.cache
 def use_wide_vectors() -> bool:
-    """Let oneDNN multiply float32 matrices from now on where MKL does not use the processor.
+    """Use oneDNN for float32 matrix products from now on if MKL uses half the vector width.
 
-    Tells whether it does: on AMD's processors with AVX-512, if PyTorch has oneDNN's linear layer
-    and that gives MKL's product of a sample. It is found out once.
+    Returns whether it does: on AMD processors with AVX-512, if PyTorch has oneDNN's linear layer
+    and that reproduces MKL's product on a sample. The result is cached.
     """
     if not _is_narrow() or not _agrees():
         return False
     library = torch.library.Library("aten", "IMPL")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # that a kernel is overridden
+        warnings.simplefilter("ignore", UserWarning)  # warns that a kernel is overridden
         library.impl("mm", _mm, "CPU", allow_override=True)
         library.impl("addmm", _addmm, "CPU", allow_override=True)
     _LIBRARY.append(library)
@@ -42,7 +42,7 @@ def use_wide_vectors() -> bool:
 
 
 def _is_narrow() -> bool:
-    """Whether MKL takes this processor for one without AVX-512, although it has it."""
+    """Return whether MKL ignores AVX-512 on this processor although it is present."""
     try:
         text = CPUINFO.read_text(encoding="utf-8")
     except OSError:
@@ -52,7 +52,7 @@ def _is_narrow() -> bool:
 
 
 def _agrees() -> bool:
-    """Whether this PyTorch has oneDNN's layer, and it multiplies."""
+    """Return whether oneDNN's linear layer exists and multiplies a sample exactly."""
     if not torch.backends.mkldnn.is_available():
         return False
     left, right = torch.arange(48.0).view(6, 8), torch.arange(40.0).view(8, 5)
@@ -63,12 +63,12 @@ def _agrees() -> bool:
 
 
 def _product(left: Any, right: Any, bias: Any = None) -> Any:
-    """left (m x k) times right (k x n), plus bias (n)."""
+    """Compute left (m x k) times right (k x n), plus bias (n)."""
     return torch.ops.mkldnn._linear_pointwise(left, right.t(), bias, "none", [], "")
 
 
 def _suits(left: Any, right: Any) -> bool:
-    """Whether oneDNN multiplies these: float32, two rows or more, no view that is negated."""
+    """Return whether oneDNN can multiply these: float32, at least ROWS rows, no negated view."""
     return bool(
         left.dtype == right.dtype == SINGLE
         and left.ndim == right.ndim == 2

@@ -1,6 +1,6 @@
-"""Whether a folder, the hub or its cache has a model of some name: in seconds, without torch.
+"""Checks, in seconds and without torch, whether a folder, the hub or its cache has a named model.
 
-What imports torch asks this first: most mistakes in a name are found here.
+Code that imports torch runs these checks first, since they find most mistakes in a name.
 """
 
 import contextlib
@@ -16,28 +16,27 @@ from huggingface_hub import constants, errors
 from kgprobe import experiments
 from kgprobe.probes.models import hub, packed
 
-#: the table of models, the user's own first
+#: the table of models, as named in error messages
 MODELS = "config/models.tsv"
-#: any of these holds the weights, or the tokenizer, of a model's folder
+#: a model's folder has weights (or a tokenizer) if any of these exists
 WEIGHTS = ("*.safetensors", "*.bin")
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.txt", "vocab.json", "spiece.model",
               "sentencepiece.bpe.model")  # fmt: skip
-#: any of these holds the weights of a model of the hub, or names the files that do
+#: any of these is the weights file of a hub model, or the index of its weights files
 CACHED = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
           "pytorch_model.bin.index.json")  # fmt: skip
 FILE = "a file; expected a model's folder, with config.json, weights and tokenizer"
-#: seconds until a hub that says nothing counts as out of reach
+#: seconds until a hub that does not answer counts as unreachable
 TIMEOUT = 3
 
 
 class HubError(RuntimeError):
-    """Neither a folder nor the hub nor its cache gives a model; the message says what would be
-    right."""
+    """A model is in no folder, hub or cache, or is incomplete; the message states a remedy."""
 
 
 def commit(name: str, revision: str, rows: Mapping[str, Mapping[str, str]]) -> str:
-    """The commit of a model on the hub, or in its cache; `rows`: the table of models, whose names
-    are suggested. Raises HubError, within a few seconds where the hub is out of reach."""
+    """Return the commit of a model on the hub or in its cache; `rows` is the table of models, whose
+    names are suggested. Raises HubError, within a few seconds if the hub cannot be reached."""
     sources = (row["source"].partition(":")[2] for row in rows.values())
     near = experiments.nearest(name, [*_folders(name), *rows, *sources])
     if Path(name).is_file():
@@ -71,7 +70,7 @@ def commit(name: str, revision: str, rows: Mapping[str, Mapping[str, str]]) -> s
 
 
 def check_row(row: Mapping[str, str]) -> None:
-    """Raise HubError where a model of the table is on the hub alone and that is out of reach."""
+    """Raise HubError if a model of the table is only on the hub and that cannot be reached."""
     scheme, _, name = row["source"].partition(":")
     revision = row.get("revision", "")
     if scheme != "hub" or all(
@@ -94,8 +93,8 @@ def _is_cached(name: str, revision: str, file: str) -> bool:
 
 
 def _folders(name: str) -> list[str]:
-    """Folders beside the one that a path would be, as they would be typed; where its parent is not
-    there either, those that a right name of the parent would give."""
+    """Return sibling folders of a path, written as the path is; if its parent does not exist, the
+    folders that a corrected name of the parent would give."""
     head = name
     while head:
         parent, slash, _ = head.rpartition("/")
@@ -113,8 +112,8 @@ def _folders(name: str) -> list[str]:
 
 
 def is_reachable() -> bool:
-    """Whether the hub answers anything within TIMEOUT; its own client tries for minutes. A name
-    server or an address that says nothing holds up no more than the thread."""
+    """Return whether the hub answers within TIMEOUT (its own client tries for minutes). A name
+    server or address that does not answer blocks only the thread."""
     answers: list[Any] = []
 
     def knock() -> None:
@@ -128,8 +127,8 @@ def is_reachable() -> bool:
 
 
 def check(model: str, rows: Mapping[str, Mapping[str, str]]) -> None:
-    """Raise HubError where a name is neither a row, nor a folder or package, nor on the hub, and
-    for a folder that is not whole."""
+    """Raise HubError for a name that is neither a row, a folder, a package, nor on the hub, and for
+    an incomplete folder."""
     scheme, _, rest = model.partition(":")
     if scheme == "folder" or Path(model).is_dir():
         check_folder(Path(rest if scheme == "folder" else model))
@@ -146,7 +145,7 @@ def check(model: str, rows: Mapping[str, Mapping[str, str]]) -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise HubError for a folder that lacks what every model has."""
+    """Raise HubError for a folder that lacks files that every model has."""
     if folder.is_file():
         raise HubError(f"{folder}: {FILE}")
     if not folder.is_dir():

@@ -1,10 +1,10 @@
-"""Control: a model whose weights are random again. What it reaches owes nothing to pretraining.
+"""Control models with randomly initialized weights, whose accuracy owes nothing to pretraining.
 
-    all          every parameter as the architecture draws it before training
-    embeddings   only the table of word embeddings (with tied weights the output layer, too)
+    all          every parameter, drawn as the architecture initializes it
+    embeddings   only the word embeddings (with tied weights also the output layer)
 
-Zhong, Friedman, Chen 2021, section 4. Same architecture, tokenizer and settings; the name of the
-model says what it is, so that no row can pass for the model's own.
+Zhong, Friedman, Chen 2021, section 4. Architecture, tokenizer and settings are unchanged; the name
+of the model states the control, so that no row can be mistaken for the original model.
 """
 
 import copy
@@ -20,11 +20,10 @@ WHAT = ("all", "embeddings")
 
 
 def reinitialize(loaded: Loaded, what: str = "all", seed: int = 0) -> Loaded:
-    """A new model with random weights, named `model+random-all-0`; `loaded` stays as it is.
+    """Return a new model with random weights, named `model+random-all-0`; `loaded` is unchanged.
 
-    Weights are drawn on the processor in float32, so that they do not depend on the device. The
-    record's `weights` become a hash of model, `what` and seed. Raises ValueError for another
-    `what`.
+    Weights are drawn on the CPU in float32, so that they do not depend on the device. The record's
+    `weights` become a hash of model weights, `what` and seed. Raises ValueError for another `what`.
     """
     if what not in WHAT:
         raise ValueError(f"reinitialize {what!r}; valid: {', '.join(WHAT)}")
@@ -45,7 +44,7 @@ def reinitialize(loaded: Loaded, what: str = "all", seed: int = 0) -> Loaded:
     label = f"random-{what}-{seed}"
     digest = hashlib.sha256(f"{loaded.record.get('weights', '')} {label}".encode()).hexdigest()
     record = {
-        # what was measured of the model's own weights says nothing of these
+        # the check of the original weights does not apply to these
         **{name: value for name, value in loaded.record.items() if name != "completeness"},
         "model": f"{loaded.spec.model}+{label}",
         "weights": digest,
@@ -62,7 +61,7 @@ def reinitialize(loaded: Loaded, what: str = "all", seed: int = 0) -> Loaded:
 
 
 def _draw_weights(loaded: Loaded, seed: int) -> Any:
-    """A model of the same configuration, float32 on the processor, weights from `seed` alone."""
+    """Initialize a model of the same configuration in float32 on the CPU from `seed` alone."""
     config = copy.deepcopy(loaded.model.config)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

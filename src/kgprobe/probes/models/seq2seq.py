@@ -1,4 +1,4 @@
-"""Log-probabilities of what a decoder is forced through (docs/scoring.md, Seq2seq)."""
+"""Log-probabilities of forced decoder tokens (docs/scoring.md, Seq2seq)."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ Ids = NDArray[np.int64]
 
 
 class Seq2Seq(Parts):
-    """One model: every context is encoded once, the decoder is forced on what follows from it.
+    """One model: every context is encoded once, the decoder is forced along the tokens after it.
 
     `opening` and `closing` are the sentinels of models like T5; models without them (like BART)
     have a mask token as `opening` and no `closing`.
@@ -30,12 +30,12 @@ class Seq2Seq(Parts):
         done: Callable[[int], object] = lambda rows: None,
         name: Callable[[int], str] = "sentence {}".format,
     ) -> NDArray[np.float64]:
-        """log p of the forced tokens that are `wanted`, given those before them and the context.
+        """Return log p of the forced tokens that are `wanted`, given preceding tokens and context.
 
-        Both arrays lie beside `forced.values`; a row's first token is the decoder's start. The last
-        token of a row is never fed. Equal rows behind one context are read once, so that they tie:
-        the last bits depend on the batch. Raises NotFiniteError, with `name` and the decoder's
-        position.
+        `wanted` and the result are parallel to `forced.values`; a row's first token is the
+        decoder's start token. The last token of a row is never fed. Equal rows of one context are
+        scored once, so that they tie: the last bits depend on the batch. Raises NotFiniteError,
+        with `name` and the decoder's position.
         """
         result = np.zeros(len(forced.values))
         spans = [slice(*forced.starts[i : i + 2]) for i in range(len(forced))]
@@ -79,7 +79,7 @@ class Seq2Seq(Parts):
         result: NDArray[np.float64],
         name: Callable[[int], str],
     ) -> None:
-        """Decoder rows `rows`, row i after the context states[place[i]], in their own batches."""
+        """Score decoder rows `rows`, row i after context states[place[i]], in separate batches."""
 
         def forward(batch: Ints) -> tuple[Ints, NDArray[np.float64]]:
             numbers = rows[batch]

@@ -4,9 +4,9 @@
                    |        |    | Niger . , Nigeria .        (a cluster: 3 sentences, 1 prefix)
                    | Italy  | is | ...
 
-The last token of a sequence is never fed: nothing is read behind it. Long runs of sequences are cut
-into clusters of bounded size, because attention within a cluster grows with its square; a cut feeds
-the common prefix again, so it is made where that is short.
+The last token of a sequence is never fed: nothing is scored after it. Long runs of sequences are
+cut into clusters of bounded size, because attention within a cluster grows with its square; a cut
+feeds the common prefix again, so cuts are made where that prefix is short.
 """
 
 from collections.abc import Iterator
@@ -17,18 +17,18 @@ from numpy.typing import NDArray
 
 from kgprobe.probes.models.batching import Ints, Ragged
 
-#: Nodes of a cluster. Attention costs a few per cent of the matrix products at this size.
+#: Maximum nodes of a cluster. At this size attention costs a few percent of the matrix products.
 CAPACITY = 128
 
 
 @dataclass(frozen=True)
 class Trie:
-    """Clusters of nodes (tokens to feed) and what is read at each.
+    """Clusters of nodes (tokens to feed) and the sequences that are scored from them.
 
     `order` sorts the sequences; cluster c holds the sorted sequences sentences[c]:sentences[c + 1]
     and the nodes nodes[c]:nodes[c + 1]. `node[i, d]` is the node of the token at depth d of sorted
-    sequence i, -1 where it is not fed. `tokens` and `depths` belong to nodes, `first` is the sorted
-    sequence that introduced a node.
+    sequence i, -1 where it is not fed. `tokens` and `depths` belong to nodes, `first` is the first
+    sorted sequence that contains a node.
     """
 
     order: Ints
@@ -42,12 +42,12 @@ class Trie:
 
     @property
     def sizes(self) -> Ints:
-        """Nodes of every cluster."""
+        """Number of nodes of every cluster."""
         return np.diff(self.nodes)
 
 
 def plan(sequences: Ragged, capacity: int = CAPACITY) -> Trie:
-    """The trie of all sequences, in clusters of `capacity` nodes (more for a longer sequence)."""
+    """Build the trie of all sequences in clusters of `capacity` nodes (or one longer sequence)."""
     matrix = sequences.matrix(-1).astype(np.int64)
     order = np.lexsort(matrix.T[::-1]) if matrix.size else np.arange(len(sequences))
     matrix, lengths = matrix[order], sequences.lengths[order]
@@ -58,7 +58,7 @@ def plan(sequences: Ragged, capacity: int = CAPACITY) -> Trie:
     depth = np.arange(max(matrix.shape[1] - 1, 0))[None, :]
     exists = depth < fed[:, None]
     new = exists & (depth >= common[:, None])
-    # the number of a node is its rank in reading order; a shared one is that of the row above it
+    # nodes are numbered in row-major order; a shared node has the number from the row above
     number = np.cumsum(new.ravel()).reshape(new.shape) - 1
     introduced = np.maximum.accumulate(np.where(new, np.arange(len(fed))[:, None], 0), axis=0)
     node = np.where(exists, np.take_along_axis(number, introduced, axis=0), -1)
@@ -70,7 +70,7 @@ def plan(sequences: Ragged, capacity: int = CAPACITY) -> Trie:
 
 
 def _common(matrix: NDArray[np.int64], fed: Ints) -> Ints:
-    """Tokens that the fed part of each sorted row shares with that of the row before it."""
+    """Count the fed tokens that each sorted row shares with the row before it."""
     common = np.zeros(len(matrix), dtype=np.int64)
     same = np.cumprod(matrix[1:] == matrix[:-1], axis=1, dtype=np.int8).sum(1, dtype=np.int64)
     common[1:] = np.minimum(same, np.minimum(fed[1:], fed[:-1]))
@@ -78,14 +78,14 @@ def _common(matrix: NDArray[np.int64], fed: Ints) -> Ints:
 
 
 def _cuts(fed: list[int], common: list[int], capacity: int) -> Iterator[int]:
-    """First row of every cluster: cut late, and where little has to be fed again."""
+    """Yield the first row of every cluster: cut late, and where little has to be fed again."""
     start = 0
     while start < len(fed):
         yield start
         size, best, least = fed[start], start + 1, -1
         row = start + 1
         while row < len(fed) and size + fed[row] - common[row] <= capacity:
-            # a cut before `row` repeats common[row] tokens; a late one is as good as an early one
+            # a cut before `row` repeats common[row] tokens; among equal cuts prefer the later one
             if size >= capacity // 2 and (least < 0 or common[row] <= least):
                 best, least = row, common[row]
             size += fed[row] - common[row]
@@ -97,9 +97,9 @@ def _cuts(fed: list[int], common: list[int], capacity: int) -> Iterator[int]:
 
 @dataclass(frozen=True)
 class Layout:
-    """Clusters of one batch, laid end to end, and how attention sees them.
+    """Concatenated clusters of one batch, with their attention mask.
 
-    `gather` (clusters x longest) takes flat nodes to padded clusters, `scatter` back; `mask`
+    `gather` (clusters x longest) maps flat nodes to padded clusters, `scatter` back; `mask`
     (clusters x longest x longest) is true where a node sees itself and its ancestors.
     """
 
@@ -114,10 +114,10 @@ class Layout:
 
 
 def lay_out(trie: Trie, batch: Ints) -> Layout:
-    """The arrays that one pass over the clusters of `batch` needs.
+    """Build the arrays for one pass over the clusters of `batch`.
 
-    `owners` (ascending) are the flat nodes at which `targets` are read; `places` are the (sequence,
-    token) that each reading belongs to.
+    `owners` (ascending) are the flat nodes at which `targets` are scored; `places` are the
+    (sequence, token) of each scored target.
     """
     sizes = trie.sizes[batch]
     offsets = np.concatenate([[0], np.cumsum(sizes)])

@@ -1,4 +1,4 @@
-"""Sentences as tokens with roles and the BOS policies (docs/scoring.md, Text and BOS)."""
+"""Sentences as tokens with roles, and the BOS policies (docs/scoring.md, Text and BOS)."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -15,12 +15,12 @@ from kgprobe.templates import Filled
 #: Roles of tokens; special tokens have none.
 NONE, TEMPLATE, SUBJECT, ANSWER = -1, 0, 1, 2
 SPACES = np.array([c for c in range(0x3001) if chr(c).isspace()], dtype=np.uint32)
-#: What may stand in front of a sentence of a causal model.
+#: What may precede a sentence of a causal model.
 POLICIES = ("none", "default", "forced")
 
 
 def special_ids(tokenizer: Any) -> set[int]:
-    """Ids of all special tokens, also of those without a role (`<|end|>` of a chat template)."""
+    """Return ids of all special tokens, with or without a role (`<|end|>` of a chat template)."""
     added = tokenizer.added_tokens_decoder.items()
     return {i for i, token in added if token.special} | set(tokenizer.all_special_ids)
 
@@ -28,9 +28,9 @@ def special_ids(tokenizer: Any) -> set[int]:
 def refuse_control_tokens(
     tokenizer: Any, texts: Sequence[str], name: Callable[[int], str], meant: str | None = None
 ) -> None:
-    """Raise ValueError, with the name of the text, for one that spells a special token but `meant`.
+    """Raise ValueError, with its name, for a text that contains a special token but `meant`.
 
-    A tokenizer reads it as the control token, which would be scored as a part of the answer.
+    A tokenizer parses it as the control token, which would be scored as part of the answer.
     """
     added = [str(token) for token in tokenizer.added_tokens_decoder.values() if token.special]
     tokens = {token for token in (*added, *tokenizer.all_special_tokens) if token.strip()}
@@ -47,7 +47,7 @@ def refuse_control_tokens(
 
 
 def spells_nothing(tokenizer: Any, text: str) -> bool:
-    """Whether a tokenizer reads nothing but blanks in a text, which then costs next to nothing."""
+    """Return whether a tokenizer keeps only spaces of a text, which then costs almost nothing."""
     normalizer = tokenizer.backend_tokenizer.normalizer
     read = normalizer.normalize_str(text) if normalizer else text
     return not read.replace("\u2581", " ").strip()
@@ -55,9 +55,9 @@ def spells_nothing(tokenizer: Any, text: str) -> bool:
 
 @dataclass(frozen=True)
 class Sentences:
-    """Tokens of complete sentences, special ones included; `roles` and `words` lie beside them.
+    """Tokens of complete sentences with special tokens; `roles` and `words` are parallel arrays.
 
-    Special tokens have role NONE and word -1, as has a token that belongs to no word.
+    Special tokens have role NONE and word -1; a token that belongs to no word has word -1.
     """
 
     tokens: Ragged
@@ -72,14 +72,14 @@ class Sentences:
 def encode(
     loaded: Loaded, filled: Sequence[Filled], name: Callable[[int], str], front: Ints
 ) -> Sentences:
-    """Tokenize complete sentences; `front` stands before each (causal models).
+    """Tokenize complete sentences; `front` is put before each (causal models).
 
-    Other kinds get the special tokens that their tokenizer adds. What stands in front of a sentence
-    is read and not scored: it has role NONE. Raises ValueError, with the name of the sentence, for
-    one with more tokens than the model has positions, that spells a special token, or whose answer
+    Other kinds get the special tokens that their tokenizer adds. Text before a sentence is read and
+    not scored: it has role NONE. Raises ValueError, with the name of the sentence, for one with
+    more tokens than the model has positions, one that contains a special token, or one whose answer
     has no token.
     """
-    # a chat template around the sentence has control tokens of its own
+    # a chat template around the sentence contains intended control tokens
     texts = [
         f.text if not f.starts else "\n".join(f.text[a:b] for a, b in f.subject + f.answer)
         for f in filled
@@ -114,7 +114,7 @@ def encode(
     if loaded.spec.kind == "masked":
         each = flat(encoding.word_ids(i) for i in range(len(filled)))
         numbers = np.fromiter((-1 if w is None else w for w in each), dtype=np.int64, count=total)
-        # a tokenizer that cuts nothing before it makes tokens gives a whole text one word
+        # for a tokenizer without pre-tokenization the whole text is one word
         words = np.where(numbers < 0, -1, _runs(numbers, words, owners))
     words[special] = -1
     starts = np.concatenate([[0], np.cumsum(sizes)])
@@ -127,9 +127,9 @@ def encode(
 
 
 def _words(filled: Sequence[Filled], offsets: Ints, owners: Ints) -> Ints:
-    """Number of the word, between white space, of each token's last character that is none.
+    """Return each token's word index: the word, between spaces, of its last non-space character.
 
-    A token of white space alone belongs to the word behind it.
+    A token of only whitespace belongs to the word after it.
     """
     texts = "".join(f.text for f in filled)
     if not len(offsets) or not texts:
@@ -144,7 +144,7 @@ def _words(filled: Sequence[Filled], offsets: Ints, owners: Ints) -> Ints:
 
 
 def _runs(*labels: Ints) -> Ints:
-    """Number of the run that each place is in; a new one begins where any of the labels changes."""
+    """Return the run index at each position; a run begins where any of the labels changes."""
     fresh = np.zeros(len(labels[0]), dtype=bool)
     for column in labels:
         fresh[1:] |= column[1:] != column[:-1]
@@ -152,7 +152,7 @@ def _runs(*labels: Ints) -> Ints:
 
 
 def _check_answers(tokens: Ints, name: Callable[[int], str]) -> None:
-    """Without a token an answer costs nothing, and would win against every other."""
+    """Check for answers without a token, which cost nothing and would win against every other."""
     if len(empty := np.flatnonzero(tokens == 0)):
         raise ValueError(
             f"{name(int(empty[0]))}: its text has no tokens under this model's tokenizer; correct "
@@ -173,7 +173,7 @@ def _check_length(
 
 
 def bos_prefix(loaded: Loaded) -> tuple[Ints, str]:
-    """What stands before a sentence under the model's BOS policy, and the words for the record.
+    """Return the ids put before a sentence under the model's BOS policy, and a description.
 
     `none`: nothing. `default`: what the tokenizer adds by itself. `forced`: BOS, else EOS, once.
     Raises ValueError for another policy, and for `forced` without either token.
@@ -204,7 +204,7 @@ def bos_prefix(loaded: Loaded) -> tuple[Ints, str]:
 
 
 def roles(filled: Filled, offsets: Sequence[tuple[int, int]]) -> tuple[NDArray[np.int8], int]:
-    """`token_roles` of one sentence."""
+    """Compute `token_roles` of one sentence."""
     spans = np.array(offsets, dtype=np.int64).reshape(-1, 2)
     return token_roles([filled], spans, np.zeros(len(spans), dtype=np.int64))
 
@@ -212,11 +212,11 @@ def roles(filled: Filled, offsets: Sequence[tuple[int, int]]) -> tuple[NDArray[n
 def token_roles(
     filled: Sequence[Filled], offsets: NDArray[np.int64], owners: NDArray[np.int64]
 ) -> tuple[NDArray[np.int8], int]:
-    """Role of every token (int8), and how many tokens straddle two of them.
+    """Return the role of every token (int8), and the number of tokens that straddle two roles.
 
     `offsets` (tokens x 2) are character spans in the sentences `filled[owners]`. A token has the
-    role of what its characters without leading white space overlap: answer before subject before
-    template. Index 0 counts like any.
+    role that its characters without leading whitespace overlap: answer before subject before
+    template. A span that begins at index 0 counts like any other.
     """
     low, high = offsets[:, 0].copy(), offsets[:, 1]
     codes = np.frombuffer(

@@ -20,7 +20,7 @@ from kgprobe.templates import ANSWER, fill, replace_vectors, split_at_vectors, v
 Ids = NDArray[np.int64]
 SPACES = ("none", "auto")
 SENTINEL = SENTINELS[0]
-#: Words that stand in the mask slot while a sentinel model's sentence is tokenized.
+#: Words that fill the mask slot while a sentinel model's sentence is tokenized.
 FILLERS = ("x", "it", "one", "two")
 
 
@@ -44,7 +44,7 @@ class PromptIds:
     position: int
 
     def widened(self, masks: int) -> Ids:
-        """The ids with `masks` consecutive mask tokens in the mask slot."""
+        """Return the ids with `masks` consecutive mask tokens in the mask slot."""
         slot = self.ids[self.position : self.position + 1]
         return np.concatenate(
             [self.ids[: self.position], *[slot] * masks, self.ids[self.position + 1 :]]
@@ -53,7 +53,7 @@ class PromptIds:
 
 @dataclass
 class CandidateTokens:
-    """Token ids of every candidate of a set, and the labels that hold an unknown token."""
+    """Token ids of every candidate of a set, and the labels that contain an unknown token."""
 
     ids: list[Ids]
     unknown: list[str] = field(default_factory=list)
@@ -73,7 +73,7 @@ def question(
     golds: tuple[int, ...] = (),
     upper_first: bool = True,
 ) -> ClozePrompt:
-    """A template as a question: [X] becomes the subject, [Y] the mask slot."""
+    """Fill a template as a question: [X] becomes the subject, [Y] the mask slot."""
     slot = "\ufffc"  # object replacement character: it has no upper case
     around = fill(text, subject, slot, upper_first).around(ANSWER)
     return ClozePrompt(item, template, *around, candidates, golds)
@@ -84,7 +84,7 @@ def questions(
     templates: Mapping[str, Sequence[tuple[int, str]]],
     upper_first: bool = True,
 ) -> Iterator[ClozePrompt]:
-    """Every item (item, relation, subject, candidate set, golds) in every template of its relation.
+    """Yield items (item, relation, subject, candidate set, golds) in all templates of the relation.
 
     Raises ValueError for a relation without template.
     """
@@ -96,9 +96,9 @@ def questions(
 
 
 def rows_of_embedding(loaded: Loaded) -> int:
-    """V, the rows of the input embedding: vector k has the id V + k.
+    """Return V, the number of rows of the input embedding: vector k has the id V + k.
 
-    Without weights (`load.outline`) the tokenizer's size stands in: it is above all ids, too.
+    Without weights (`load.outline`) the tokenizer's size is used: it is also above all ids.
     """
     if loaded.model is None:
         return len(loaded.tokenizer)
@@ -108,11 +108,11 @@ def rows_of_embedding(loaded: Loaded) -> int:
 def tokenize_prompts(
     loaded: Loaded, prompts: Sequence[ClozePrompt], space: str = "none", any_length: bool = False
 ) -> list[PromptIds]:
-    """The token ids of every question, with special tokens and one mask slot token.
+    """Tokenize every question, with special tokens and one mask slot token.
 
-    Under `auto` a token of white space alone before the slot is left to the candidate. A vector is
-    one token of its own: see `tokens_with_slots`. Raises ValueError for a text that holds the mask
-    token itself, or is too long for the model unless `any_length`.
+    Under `auto` a token of only whitespace before the slot becomes part of the candidate. A vector
+    is one separate token: see `tokens_with_slots`. Raises ValueError for a text that contains the
+    mask token, or is too long for the model unless `any_length`.
     """
     is_open, rows = loaded.spec.kind == "seq2seq", []
     for question in prompts:
@@ -128,10 +128,10 @@ def tokenize_prompts(
 
 
 def tokens_with_slots(loaded: Loaded, texts: Sequence[str]) -> list[tuple[Ids, Ids]]:
-    """(ids, character spans) of complete texts with vectors, without special tokens.
+    """Return (ids, character spans) of complete texts with vectors, without special tokens.
 
-    White space in front of a vector goes; what stands behind it is tokenized as behind a word.
-    Spans (tokens x 2) are those of `replace_vectors(text)`.
+    Whitespace before a vector is dropped; text after it is tokenized as after a word.
+    Spans (tokens x 2) refer to `replace_vectors(text)`.
     """
     first, runs = rows_of_embedding(loaded), list(map(split_at_vectors, texts))
     begins = pieces(loaded.tokenizer, [run[0] for run in runs], starts=True, offsets=True)
@@ -149,14 +149,14 @@ def tokens_with_slots(loaded: Loaded, texts: Sequence[str]) -> list[tuple[Ids, I
 
 
 def _encode(loaded: Loaded, text: str, special: bool = True) -> tuple[Ids, Any, str]:
-    """(ids, character spans, the text that these are of) of a complete text."""
+    """Return (ids, character spans, the text that they refer to) of a complete text."""
     if not vectors_of(text):
         coded = loaded.tokenizer(text, return_offsets_mapping=True, add_special_tokens=special)
         return np.array(coded["input_ids"], dtype=np.int64), coded["offset_mapping"], text
     ((ids, spans),) = tokens_with_slots(loaded, [text])
     around = frame(loaded, separated=False) if special else Frame([])
     front, back = np.array(around.front, dtype=np.int64), np.array(around.back, dtype=np.int64)
-    # special tokens have no characters
+    # special tokens have empty spans
     spans = np.pad(spans, ((len(front), len(back)), (0, 0)))
     return np.concatenate([front, ids, back]), spans, replace_vectors(text)
 
@@ -177,16 +177,16 @@ def _with_mask(loaded: Loaded, question: ClozePrompt, space: str) -> PromptIds:
 
 
 def prompt(loaded: Loaded, question: ClozePrompt) -> Ids:
-    """The tokens before the mask slot as the complete sentence has them, without special tokens."""
+    """Return the tokens before the mask slot in the complete sentence, without special tokens."""
     slot = _open(loaded, question, special=False)
     return slot.ids[: slot.position]
 
 
 def _open(loaded: Loaded, question: ClozePrompt, special: bool = True) -> PromptIds:
-    """The complete sentence with a word in the slot, whose tokens are one at the slot's place.
+    """Tokenize the complete sentence with a word in the slot, and replace its tokens by one.
 
-    A sentinel (seq2seq models) stands for tokens of the complete sentence (Raffel et al. 2020,
-    section 3.1.4): text put around the sentinel's name would be split differently.
+    A sentinel (seq2seq models) replaces tokens of the complete sentence (Raffel et al. 2020,
+    section 3.1.4): text around the name of the sentinel would be split differently.
     """
     for filler in FILLERS:
         ids, spans, text = _encode(loaded, question.before + filler + question.after, special)
@@ -207,7 +207,7 @@ def _open(loaded: Loaded, question: ClozePrompt, special: bool = True) -> Prompt
 def _tokens_of(
     offsets: Sequence[tuple[int, int]], start: int, end: int, text: str
 ) -> tuple[int, int] | None:
-    """[first, last) of the tokens of text[start:end]; None when one of them reaches outside."""
+    """Return [first, last) of the tokens of text[start:end]; None if a token reaches outside."""
     inside = [i for i, (a, b) in enumerate(offsets) if a < end and b > start]
     if not inside:
         return None
@@ -220,10 +220,10 @@ def _tokens_of(
 def _without_space(
     ids: Ids, first: int, last: int, offsets: Sequence[tuple[int, int]], text: str
 ) -> PromptIds:
-    """Tokens first..last become one slot token; a token of blanks before them goes too, an end of a
-    line (of a chat template) stays."""
+    """Replace tokens first..last by one slot token; drop a token of only spaces before them, but
+    keep a line end (of a chat template)."""
     low, high = offsets[first - 1] if first else (0, 0)
-    # a tokenizer that trims blanks from its offsets puts a token of one behind it
+    # a tokenizer that trims spaces from its offsets gives a space token an empty span after it
     before = text[min(low, max(high - 1, 0)) : high]
     if before and not before.strip() and "\n" not in before:
         first -= 1
@@ -232,18 +232,18 @@ def _without_space(
 
 
 def slot_context(before: str, space: str) -> str:
-    """What decides how an answer behind this text is tokenized: the character in front of the slot.
+    """Return the character before the slot, which determines how an answer after it is tokenized.
 
-    Empty where the slot begins the text, and under `none`, where answers are tokenized alone.
+    Empty if the slot starts the text, and under `none`, where answers are tokenized alone.
     """
     if space not in SPACES:
         raise ValueError(f"candidate_space {space!r}; valid: {', '.join(SPACES)}")
-    # a vector is no text, but what follows it begins none
+    # a vector is not text, but the answer after it does not start a text
     return "" if space == "none" else replace_vectors(before, LEADS[0])[-1:]
 
 
 def refuse_control_texts(loaded: Loaded, prompts: Sequence[ClozePrompt]) -> None:
-    """Raise ValueError for the first question whose text spells a special token."""
+    """Raise ValueError for the first question whose text contains a special token."""
     refuse_control_tokens(
         loaded.tokenizer,
         [f"{q.before}\n{q.after}" for q in prompts],
@@ -252,7 +252,7 @@ def refuse_control_texts(loaded: Loaded, prompts: Sequence[ClozePrompt]) -> None
 
 
 def of_set(name: str) -> Callable[[int], str]:
-    """Names of the candidates of a set, for messages."""
+    """Return a function that names the candidates of a set, for messages."""
     return lambda n: f"candidate {n} of set {name!r}"
 
 
@@ -263,12 +263,12 @@ def candidate_ids(
     before: str,
     name: Callable[[int], str] = "candidate {}".format,
 ) -> CandidateTokens:
-    """Tokens of every label, without special tokens.
+    """Tokenize every label, without special tokens.
 
-    `space` none: tokenized alone. auto: as in the slot behind the text `before`; a blank in front
-    belongs to the label, also where it is a token of its own, the end of a line does not.
-    Labels with an unknown token are kept and named. Raises ValueError, with the label's name, for
-    one without tokens (its blank aside) or that spells a special one.
+    `space` none: tokenized alone. auto: as in the slot after the text `before`; a space before it
+    belongs to the label, even if it is a separate token, but a line end does not.
+    Labels with an unknown token are kept and listed. Raises ValueError, with the label's name, for
+    one without tokens (ignoring its space) or with a special token.
     """
     refuse_control_tokens(loaded.tokenizer, labels, name)
     context = slot_context(before, space)

@@ -1,4 +1,4 @@
-"""Pieces of a text as token ids, as they would stand behind other text, and what goes around."""
+"""Token ids of text pieces as they would follow other text, and the special tokens around them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,8 +7,8 @@ from typing import Any
 from kgprobe.probes.models.load import Loaded, ModelError
 from kgprobe.probes.text.encode import bos_prefix
 
-#: Put before a piece and taken away again, so that its first word is tokenized like one within a
-#: text: tokenizers that add a blank to the start of a text would change it otherwise.
+#: Prepended to a piece and removed again, so that its first word is tokenized as within a text:
+#: tokenizers that add a space at the start of a text would change it otherwise.
 LEADS = (".", "a", "1")
 
 
@@ -19,11 +19,11 @@ def pieces(
     offsets: bool = False,
     behind: str = "",
 ) -> list[Any]:
-    """Ids of every text without special tokens; with `offsets` (ids, character spans).
+    """Tokenize every text without special tokens; with `offsets` return (ids, character spans).
 
-    Unless it `starts` a text, a piece is tokenized as behind other text: " word" and "word" are
-    then the word with and without its blank. `behind` is the character that it stands behind, where
-    that is known; white space that the tokenizer joins to the piece belongs to it.
+    Unless it `starts` a text, a piece is tokenized as after other text: " word" and "word" are
+    then the word with and without its space. `behind` is the preceding character, if
+    known; whitespace that the tokenizer joins to the piece belongs to it.
     """
     leads = [LEADS[0] * behind.isspace() + behind] * bool(behind) + [*LEADS, ""]
     results: list[tuple[list[int], list[tuple[int, int]]]] = [([], [])] * len(texts)
@@ -41,7 +41,7 @@ def pieces(
             first = sum(end <= len(lead) for _, end in spans) if lead else 0
             melted = first < len(ids) and lead[spans[first][0] :].strip()
             if lead and (not first or melted):
-                refused.append(i)  # the lead has melted into the piece: try another
+                refused.append(i)  # the lead merged with the piece: try another
                 continue
             kept = spans[first:] if offsets else []
             char_spans = [(max(a - len(lead), 0), b - len(lead)) for a, b in kept]
@@ -52,7 +52,7 @@ def pieces(
 
 @dataclass
 class Frame:
-    """Special tokens around one or two segments, and their token types (`typed`: used at all)."""
+    """Special tokens around one or two segments, and their token types (`typed`: whether used)."""
 
     front: list[int]
     middle: list[int] = field(default_factory=list)
@@ -66,9 +66,9 @@ class Frame:
 
 
 def frame(loaded: Loaded, separated: bool, released: bool = False) -> Frame:
-    """What the tokenizer puts around a text or a pair of texts; causal: what the BOS policy says.
+    """Return what the tokenizer puts around a text or a pair; for causal models, the BOS prefix.
 
-    Raises ModelError for a pair where the tokenizer has no separator.
+    Raises ModelError for a pair if the tokenizer has no separator.
     """
     tokenizer = loaded.tokenizer
     if loaded.spec.kind == "causal":
@@ -79,7 +79,7 @@ def frame(loaded: Loaded, separated: bool, released: bool = False) -> Frame:
     middle, types_middle = [ids[i] for i in slot], [types[i] for i in slot]
     typed = any(types) and separated
     if separated and not middle:
-        # the tokenizer knows no pairs: one separator, and no types that the model never saw
+        # the tokenizer has no pairs: use one separator and no type that the model never saw
         if tokenizer.sep_token_id is None:
             raise ModelError(f"{loaded.spec.model}: its tokenizer has no separator for [SEP]")
         ids, types, words = _specials(tokenizer, ["a"])
@@ -94,7 +94,7 @@ def frame(loaded: Loaded, separated: bool, released: bool = False) -> Frame:
 
 
 def _specials(tokenizer: Any, texts: Sequence[str]) -> tuple[list[int], list[int], list[int]]:
-    """(ids, token types, places of the tokens that are not special) of a text or a pair."""
+    """Return (ids, token types, positions of non-special tokens) of a text or a pair."""
     coded = tokenizer(*texts, return_special_tokens_mask=True, return_token_type_ids=True)
     types = coded.get("token_type_ids") or [0] * len(coded["input_ids"])
     words = [i for i, mark in enumerate(coded["special_tokens_mask"]) if not mark]
@@ -102,5 +102,5 @@ def _specials(tokenizer: Any, texts: Sequence[str]) -> tuple[list[int], list[int
 
 
 def byte_level(tokenizer: Any) -> bool:
-    """Whether tokens are sequences of bytes with a mark for the blank, as in GPT-2."""
+    """Return whether tokens are byte sequences with a marker for the space, as in GPT-2."""
     return '"ByteLevel"' in tokenizer.backend_tokenizer.to_str()

@@ -1,10 +1,10 @@
 """Prompts with trigger tokens as token ids (docs/papers/autoprompt.md, Templates).
 
     {sub} [T] [T] [T] [P] .          `Template`: text with slots
-    [CLS] Paris t1 t2 t3 [MASK] . [SEP]      `encode`: ids, where the triggers are, where to read
+    [CLS] Paris t1 t2 t3 [MASK] . [SEP]      `encode`: ids, trigger positions, output position
 
-A trigger is a list of ids and no text, so that no text of the whole prompt exists: the pieces
-between triggers are tokenized each with the spacing that the full text has.
+A trigger is a list of ids, not text, so the whole prompt never exists as text: the pieces
+between triggers are tokenized separately with the spacing that the full text has.
 """
 
 import difflib
@@ -29,9 +29,9 @@ BLANKS = ("\u0120", "\u2581")  # Ġ, ▁
 class Encoded:
     """Prompts of one template as ids, special tokens included.
 
-    `rows` hold the initial token at the `triggers` (n x m positions). `places` (n) are the
+    `rows` contain the initial token at the `triggers` (n x m positions). `places` (n) are the
     positions whose output predicts [P]: the mask or sentinel itself, for causal models the last
-    token. `types` are token types where the model wants them; `cut` examples lost words.
+    token. `types` are token types if the model uses them; `cut` examples were truncated.
     """
 
     rows: list[Ints]
@@ -44,7 +44,7 @@ class Encoded:
         return len(self.rows)
 
     def filled(self, trigger: Sequence[int]) -> list[Ints]:
-        """The rows with these ids at the trigger positions, in their order."""
+        """Return the rows with these ids at the trigger positions, in order."""
         if len(trigger) != self.triggers.shape[1]:
             raise ValueError(
                 f"{len(trigger)} trigger tokens for a template with {self.triggers.shape[1]}"
@@ -56,7 +56,7 @@ class Encoded:
 
 
 def initial_token(loaded: Loaded) -> int:
-    """What every trigger starts as: the mask; for models without one the token ` the`, else EOS."""
+    """Return the initial trigger token: the mask; without one the token ` the`, else EOS."""
     if loaded.spec.kind == "masked":
         return int(loaded.tokenizer.mask_token_id)
     ids = pieces(loaded.tokenizer, [" the"])[0]
@@ -69,10 +69,10 @@ def initial_token(loaded: Loaded) -> int:
 
 
 def trigger_pieces(loaded: Loaded, template: Template, text: str, habits: str) -> list[int]:
-    """The ids of a trigger written as text, as they would stand in the template.
+    """Tokenize a trigger written as text as it would appear in the template.
 
-    Behind other text its first word has its blank; a trigger that opens the template (or its second
-    segment) is encoded as the start of a text, with a blank where `encode` puts one.
+    After other text its first word keeps its space; a trigger at the start of the template (or of
+    its second segment) is encoded as the start of a text, with a space if `encode` adds one.
     """
     starts = template.opened
     blank = not starts
@@ -90,13 +90,13 @@ def encode(
     truncate: str = "",
     habits: str = "default",
 ) -> Encoded:
-    """The prompts of all examples; special tokens as the tokenizer or the BOS policy adds them.
+    """Tokenize the prompts of all examples; the tokenizer or BOS policy adds special tokens.
 
-    `truncate` names the field that loses words from its end where a prompt is too long. Under
-    `habits: released` byte-level BPE reads a blank before the text, and the first separator has
-    token type 1 (docs/papers/autoprompt.md, Decisions); by default both are as the tokenizer has
-    them. Raises TemplateError for an unknown field, ValueError for a prompt that is too long or a
-    field that spells a special token, the mask excepted.
+    `truncate` names the field that loses words from its end if a prompt is too long. Under
+    `habits: released` byte-level BPE gets a space before the text, and the first separator has
+    token type 1 (docs/papers/autoprompt.md, Decisions); by default both are as the tokenizer
+    does. Raises TemplateError for an unknown field, ValueError for a prompt that is too long or a
+    field that contains a special token other than the mask.
     """
     if habits not in HABITS:
         raise ValueError(f"habits {habits!r}; valid: {', '.join(HABITS)}")
@@ -110,7 +110,7 @@ def encode(
         loaded.tokenizer,
         ["\n".join(example[field] for field in template.fields) for example in fields],
         "example {}".format,
-        # contexts of T-REx have masks where they name the object again
+        # contexts of T-REx contain masks at other mentions of the object
         meant=loaded.tokenizer.mask_token,
     )
     borders = frame(loaded, template.separated, habits == "released")
@@ -160,7 +160,7 @@ def _check_fields(template: Template, fields: Sequence[Mapping[str, str]], trunc
 
 @dataclass(frozen=True)
 class _Encoder:
-    """A template on a model: its initial trigger token, and the special tokens around it."""
+    """A template for a model: its initial trigger token, and the special tokens around it."""
 
     loaded: Loaded
     template: Template
@@ -168,7 +168,7 @@ class _Encoder:
     borders: Frame
 
     def rows(self, fields: Sequence[Mapping[str, str]]) -> list[_Row]:
-        """The prompts of examples, however long."""
+        """Build the prompts of examples, however long."""
         template, tokenizer = self.template, self.loaded.tokenizer
         slot = {"masked": tokenizer.mask_token, "seq2seq": SENTINEL}.get(template.kind, "")
         slot_id = tokenizer.convert_tokens_to_ids(slot) if slot else -1
@@ -179,7 +179,7 @@ class _Encoder:
                 continue
             filled = [template.filled(number, {**row, ANSWER: slot}) for row in fields]
             blank = " " if self.borders.prefix_space and number == 0 else ""
-            # a blank in front of the text moves the mask slot's end along
+            # a space before the text shifts the end of the mask slot
             ends = [-1 if end < 0 else end + len(blank) for _, end in filled]
             texts = [blank + text.lstrip(" ") if blank else text for text, _ in filled]
             pieced.append(self._with_slot(texts, ends, template.starts(number), slot_id))
@@ -188,12 +188,12 @@ class _Encoder:
     def _with_slot(
         self, texts: Sequence[str], ends: Sequence[int], starts: bool, slot_id: int
     ) -> list[tuple[Ints, int]]:
-        """Ids of every text, and which is the mask slot that ends at this character (-1: none); the
-        blanks beside it may be its own."""
+        """Tokenize every text; return (ids, index of the mask slot that ends at this character, -1:
+        none). The token of the mask slot may include spaces beside it."""
         rows = []
         coded = pieces(self.loaded.tokenizer, texts, starts, offsets=True)
         for (ids, offsets), end in zip(coded, ends, strict=True):
-            # by position: the fields may hold masks of their own
+            # located by position, since the fields may contain masks
             hits = [k for k, (a, b) in enumerate(offsets) if a < end <= b and ids[k] == slot_id]
             if end >= 0 and not hits:
                 raise TemplateError(
@@ -237,7 +237,7 @@ class _Encoder:
         return _Row(np.array(ids, dtype=np.int64), np.array(types, dtype=np.int64), triggers, place)
 
     def truncated(self, fields: Mapping[str, str], name: str, number: int) -> _Row:
-        """The prompt with as many words of the field `name` as fit, found by halving."""
+        """Build the prompt with as many words of the field `name` as fit, by binary search."""
         words, limit = fields[name].split(), self.loaded.limit
 
         def attempt(kept: int) -> _Row:
@@ -261,13 +261,13 @@ class _Encoder:
 
 
 def is_single(tokenizer: Any, word: str) -> bool:
-    """Whether `word`, after another word and a blank, is one token (WordPiece, BPE, Unigram)."""
+    """Return whether `word` after a space is one token (WordPiece, BPE, Unigram)."""
     (ids,) = pieces(tokenizer, [f" {word}"])
     return len(ids) == 1 and (ids[0] != tokenizer.unk_token_id or word == tokenizer.unk_token)
 
 
 def single_for(specs: Sequence[ModelSpec], words: Sequence[str]) -> list[str]:
-    """The `words` that are one token for every model, in their order."""
+    """Return the `words` that are one token for every model, in order."""
     left = list(words)
     for spec in specs:
         tokenizer = load_model(spec).tokenizer
@@ -276,13 +276,13 @@ def single_for(specs: Sequence[ModelSpec], words: Sequence[str]) -> list[str]:
 
 
 class LabelError(ValueError):
-    """A word is not one token; the message lists its pieces and the nearest single tokens."""
+    """A word is not a single token; the message lists its tokens and the closest single tokens."""
 
 
 def label_pieces(loaded: Loaded, template: Template, words: Sequence[str]) -> list[Ints]:
-    """Ids of every word as it would stand at [P]: in its blank form behind a blank.
+    """Tokenize every word as it would appear at [P], with a space before it if the template has it.
 
-    Several ids where the word is no single token. Raises ValueError for a special token's name.
+    Returns several ids if a word is not a single token. Raises ValueError for a special token.
     """
     refuse_control_tokens(loaded.tokenizer, words, lambda n: f"label {words[n]!r}")
     lead = " " if template.blank else ""
@@ -291,9 +291,9 @@ def label_pieces(loaded: Loaded, template: Template, words: Sequence[str]) -> li
 
 
 def label_token(loaded: Loaded, template: Template, word: str) -> int:
-    """The one token that `word` is at [P].
+    """Return the single token of `word` at [P].
 
-    Raises LabelError for a word of several tokens or none, or with an unknown one.
+    Raises LabelError for a word of several tokens, none, or an unknown token.
     """
     (ids,) = label_pieces(loaded, template, [word])
     tokenizer = loaded.tokenizer
@@ -308,7 +308,7 @@ def label_token(loaded: Loaded, template: Template, word: str) -> int:
 
 
 def _nearest(loaded: Loaded, template: Template, word: str) -> list[str]:
-    """Words of the vocabulary that are spelled alike, in the form of the place."""
+    """Return similarly spelled vocabulary words, with or without a space as [P] requires."""
     vocabulary = loaded.tokenizer.get_vocab()
     marked = any(token.startswith(BLANKS) for token in vocabulary)
     tokens = sorted(

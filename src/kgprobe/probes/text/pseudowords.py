@@ -1,9 +1,9 @@
-"""Words that mean nothing: vectors near the mask token (Wu et al. 2023, section 3.2.2).
+"""Pseudowords without meaning: vectors near the mask token (Wu et al. 2023, section 3.2.2).
 
 e(w) is the row of the input embedding, M the mask token, d_min the distance from e(M) to the
-nearest other row. A pseudoword lies on the sphere of radius r = alpha * d_min about e(M); the two
-of a pair are at least r apart. Models without a mask token are an extension: the center is then the
-first sentinel (seq2seq) or the mean of the embedding's rows (causal).
+nearest other row. A pseudoword is on the sphere of radius r = alpha * d_min around e(M); the two
+of a pair are at least r apart. Models without a mask token are an extension: the center is then
+the first sentinel (seq2seq) or the mean of the embedding's rows (causal).
 """
 
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ ATTEMPTS = 1000
 
 @dataclass
 class Pseudowords:
-    """`vectors` (2 * pairs x width): X of pair p is row 2p, Y row 2p + 1; and what made them."""
+    """`vectors` (2 * pairs x width): X of pair p is row 2p, Y row 2p + 1; and their settings."""
 
     vectors: torch.Tensor
     record: dict[str, Any] = field(default_factory=dict)
@@ -37,9 +37,9 @@ class Pseudowords:
 def pseudowords(
     loaded: Loaded, pairs: int = 10, alpha: float = 0.5, seed: int = 0, center: str = "mask"
 ) -> Pseudowords:
-    """`pairs` pairs of vectors in the model's own precision; the same seed gives the same ones.
+    """Draw `pairs` pairs of vectors in the model's own precision, determined by the seed.
 
-    `center` tokenizer_default: the unknown token for models whose tokenizer is byte-level, as in
+    `center` tokenizer_default: the unknown token for models with a byte-level tokenizer, as in
     the released code, which does not set the mask token there. Raises ValueError for an unknown
     center, or where another row equals the center.
     """
@@ -72,7 +72,7 @@ def pseudowords(
 
 
 def random_words(loaded: Loaded, pairs: int, seed: int = 0) -> Pseudowords:
-    """New words as a model gets them when its vocabulary grows: N(0, initial spread).
+    """Draw vectors for new words as if the vocabulary grew: N(0, initializer_range).
 
     The released premise test uses them in place of pseudowords (`premise_words: random_tokens`).
     """
@@ -86,7 +86,7 @@ def random_words(loaded: Loaded, pairs: int, seed: int = 0) -> Pseudowords:
 
 
 def _center(loaded: Loaded, table: Any, center: str) -> tuple[Any, str, int | None]:
-    """(vector, its name, its row or None)."""
+    """Return (center vector, its name, its row or None)."""
     if center not in CENTERS:
         raise ValueError(f"pseudoword_center {center!r}; valid: {', '.join(CENTERS)}")
     tokenizer, kind = loaded.tokenizer, loaded.spec.kind
@@ -102,7 +102,7 @@ def _center(loaded: Loaded, table: Any, center: str) -> tuple[Any, str, int | No
 
 
 def _pair(middle: Any, radius: float, generator: np.random.Generator) -> Any:
-    """Two points of the sphere, the second drawn until it is `radius` away from the first."""
+    """Draw two points on the sphere, the second repeatedly until it is `radius` from the first."""
     points = [_on_sphere(middle, radius, generator)]
     for _ in range(ATTEMPTS):
         other = _on_sphere(middle, radius, generator)

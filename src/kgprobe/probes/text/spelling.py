@@ -1,6 +1,6 @@
-"""Which candidates a model's tokenizer can spell, and which prompts fit into its window.
+"""Checks which candidates a tokenizer can represent, and which prompts fit into the model's window.
 
-Both are asked of the tokenizer and the configuration alone, before any weights are read.
+Both need only the tokenizer and the configuration, before any weights are loaded.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,13 +12,13 @@ from kgprobe.probes.text.mask_slots import ClozePrompt, tokenize_prompts, tokens
 from kgprobe.templates import replace_vectors
 
 UNKNOWN = ("keep", "leave_out")
-#: too long prompts of one relation that a message lists in full
+#: maximum number of overlong prompts of one relation that a message lists in full
 SHOWN = 3
 
 
 @dataclass(frozen=True)
 class SpelledOptions:
-    """The options of a set that are ranked, their places in the whole set, and those left out."""
+    """The ranked options of a set, their indices in the whole set, and the excluded options."""
 
     labels: list[str]
     places: list[int]
@@ -26,16 +26,16 @@ class SpelledOptions:
 
     @property
     def new(self) -> dict[int, int]:
-        """Place in the whole set -> place among those that are ranked."""
+        """Map index in the whole set -> index among the ranked options."""
         return {old: place for place, old in enumerate(self.places)}
 
 
 def rankable(
     loaded: Loaded, options: Mapping[str, Sequence[str]], unknown: str = "keep"
 ) -> dict[str, SpelledOptions]:
-    """The options of every set that the model's tokenizer can spell.
+    """Select the options of every set that the model's tokenizer can represent.
 
-    One without tokens is left out; under `unknown` leave_out one with an unknown token, too.
+    Options without tokens are excluded; under `unknown` leave_out also those with an unknown token.
     """
     if unknown not in UNKNOWN:
         raise ValueError(f"unknown_candidates {unknown!r}; valid: {', '.join(UNKNOWN)}")
@@ -58,7 +58,7 @@ def rankable(
 
 
 def left_out(kept: Mapping[str, SpelledOptions]) -> dict[str, list[str]]:
-    """The candidates that are not ranked, by set, for the record."""
+    """Return the excluded candidates by set, for the record."""
     return {name: options.left_out for name, options in kept.items() if options.left_out}
 
 
@@ -69,10 +69,10 @@ def check_windows(
     space: str,
     most: int | None = None,
 ) -> None:
-    """Raise one ValueError that names the prompts of every relation that cannot be asked.
+    """Raise one ValueError that names, for every relation, the prompts that cannot be used.
 
-    `prompts` are questions by relation. A prompt must fit the model's window with the longest
-    candidate in its mask slot (`most`: a smaller window), and hold no mask slot but its own.
+    `prompts` are questions by relation. A prompt must fit into the model's window with the longest
+    candidate in its mask slot (`most`: a smaller window), and contain no other mask slot.
     """
     lines = []
     for relation, questions in prompts.items():
@@ -91,7 +91,7 @@ def too_long(
     space: str,
     most: int | None,
 ) -> list[str]:
-    """What is wrong with the prompts that cannot be asked; see `check_windows`."""
+    """Return an error message for every prompt that cannot be used; see `check_windows`."""
     limit = min(loaded.limit, most or loaded.limit)
     longest = {name: _longest(loaded, labels) for name, labels in options.items()}
     wrong = []
@@ -113,7 +113,7 @@ def too_long(
 
 
 def _longest(loaded: Loaded, labels: Sequence[str]) -> tuple[str, int]:
-    """(candidate of most tokens, how many)."""
+    """Return (candidate with the most tokens, number of tokens)."""
     if not labels:
         return "", 1
     coded = loaded.tokenizer(list(labels), add_special_tokens=False)["input_ids"]
@@ -122,7 +122,7 @@ def _longest(loaded: Loaded, labels: Sequence[str]) -> tuple[str, int]:
 
 
 def _length(loaded: Loaded, question: ClozePrompt, label: str, size: int, space: str) -> int:
-    """Tokens of a prompt with so many masks, or with the label in the mask slot (causal)."""
+    """Count tokens of a prompt with so many masks, or (causal) with the label in the mask slot."""
     if loaded.spec.kind == "causal":
         ((ids, _),) = tokens_with_slots(loaded, [question.before + label + question.after])
         return len(bos_prefix(loaded)[0]) + len(ids)

@@ -1,8 +1,8 @@
 """Vectors in place of words: models that read vectors at ids beyond their vocabulary.
 
-Row k of the inserted vectors stands where the embedding of the id V + k would stand (`mask slots`).
-Nothing is added to the model: a hook on the input embedding puts the vectors in, so that position
-and type embeddings and layer norms apply as usual, and the softmax stays that of the vocabulary.
+Row k of the inserted vectors is used as the embedding of the id V + k (`mask_slots`).
+Nothing is added to the model: a hook on the input embedding inserts the vectors, so position
+and type embeddings and layer norms apply as usual, and the softmax is still over the vocabulary.
 """
 
 import contextlib
@@ -16,17 +16,17 @@ from kgprobe.probes.models.head import product
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.text.mask_slots import rows_of_embedding
 
-#: The vectors to insert (slots x embedding width), or what makes them anew for every pass.
+#: The vectors to insert (slots x embedding width), or a function that computes them at every pass.
 Vectors = torch.Tensor | Callable[[], torch.Tensor]
 
 
 @contextlib.contextmanager
 def inserted(loaded: Loaded, vectors: Vectors, in_softmax: int | None = None) -> Iterator[None]:
-    """While open, ids from V on read `vectors` (row id - V) at the model's input embedding.
+    """Make ids from V on read `vectors` (row id - V) at the model's input embedding.
 
-    `in_softmax` appends the logits of the vectors from this one on to the head's (`softmax_rows:
-    all`: what a model with tied embeddings does after new tokens were added to it).
-    Gradients reach the vectors alone.
+    `in_softmax` appends the logits of the vectors from this one on to those of the head
+    (`softmax_rows: all`: the behavior of a model with tied embeddings after adding new tokens).
+    Gradients reach only the vectors.
     """
     size = rows_of_embedding(loaded)
     stack: list[Any] = []
@@ -38,7 +38,7 @@ def inserted(loaded: Loaded, vectors: Vectors, in_softmax: int | None = None) ->
     def put(module: Any, given: tuple[Any, ...], output: Any) -> Any:
         ids = stack.pop()
         rows = vectors() if callable(vectors) else vectors
-        # Gemma's and BART's embeddings multiply their rows
+        # the embedding modules of Gemma and BART scale their rows
         scale = getattr(module, "embed_scale", 1.0)
         scale = torch.as_tensor(scale, dtype=output.dtype, device=output.device)
         chosen = rows.to(output.dtype)[(ids - size).clamp(min=0)] * scale
@@ -69,7 +69,7 @@ def _tied_output(loaded: Loaded) -> nn.Linear:
 
 
 def embedding_modules(model: Any) -> list[nn.Embedding]:
-    """Every module that looks ids up in the input embedding: encoder and decoder share it."""
+    """Return every module that looks up the input embedding: encoder and decoder share it."""
     main = model.get_input_embeddings()
     shared = [
         m

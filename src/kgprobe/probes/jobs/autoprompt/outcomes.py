@@ -1,7 +1,7 @@
-"""From prompts and EXAMPLES to OUTCOMES: what a model answers at [P], searched or by hand.
+"""OUTCOMES from prompts and EXAMPLES: a model's answers at [P], for searched or manual prompts.
 
 Facts are answered by the words of a vocabulary, classes by the label tokens of their prompt. Facts,
-relation extraction (the context is one of the fields) and classification differ in nothing else.
+relation extraction (the context is one of the fields) and classification are otherwise the same.
 """
 
 import json
@@ -21,16 +21,16 @@ from kgprobe.probes.text.prompts import encode, label_token
 from kgprobe.schema import OUTCOMES
 from kgprobe.templates import Template
 
-#: The name of a prompt file that serves every group, and the group that it then has.
+#: The name of a prompt file for all groups, which is used as the group's name.
 ALL = "all"
 
 
 @dataclass(frozen=True)
 class TriggerPrompt:
-    """A template with its trigger; `labels` (class to token ids) where it answers with classes.
+    """A template with its trigger; `labels` (class to token ids) if it answers with classes.
 
-    `truncate` names the field that loses words where a prompt is too long, `habits` is as in
-    `triggers.encode`, `given` are fields that all examples have alike.
+    `truncate` names the field that loses words if a prompt is too long, `habits` is as in
+    `text.prompts.encode`, `given` are fields with the same value in all examples.
     """
 
     template: Template
@@ -44,9 +44,9 @@ class TriggerPrompt:
 def manual(
     loaded: Loaded, text: str, labels: Mapping[str, Sequence[str]] | None = None, truncate: str = ""
 ) -> TriggerPrompt:
-    """A prompt written by hand, with a word or several for every class.
+    """Build a prompt written by hand, with one or more words for every class.
 
-    Raises TemplateError for a bad template, LabelError for a word that is not one token there.
+    Raises TemplateError for an invalid template, LabelError for a word that is not one token there.
     """
     template = Template.parse(text, loaded.spec.kind)
     tokens = {
@@ -57,7 +57,7 @@ def manual(
 
 
 def of_file(file: PromptFile) -> TriggerPrompt:
-    """The prompt of a prompt file, with the habits of its search."""
+    """Convert a prompt file, with the habits of its search."""
     labels = {name: tuple(ids) for name, ids in file.labels.items()}
     truncate = str(file.settings.get("truncate", ""))
     habits = str(file.settings.get("habits", "default"))
@@ -71,11 +71,11 @@ def outcomes(
     examples: pl.DataFrame,
     vocabulary: Sequence[str] = (),
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """(OUTCOMES of all `examples` under the name `name`, record).
+    """Return (OUTCOMES of all `examples` under the name `name`, record).
 
-    `prompts` are by group; "" serves groups without a prompt of their own. Facts are ranked among
+    `prompts` are by group; "" serves groups without their own prompt. Facts are ranked among
     the words of `vocabulary` that are single tokens of this model. The record counts, by group,
-    options, words left out, golds that cannot be answered and prompts that lost words.
+    options, excluded words, golds that are not options and truncated prompts.
     """
     groups = examples.sort("group", "split", "example").partition_by("group", as_dict=True)
     lacking = sorted(str(g) for (g,) in groups if g not in prompts and "" not in prompts)
@@ -90,7 +90,7 @@ def outcomes(
         if prompt.labels:
             options = Options.classes(prompt.labels)
         else:
-            # words have one of few forms, whatever the template
+            # words have only a few forms, whatever the template
             form = (prompt.template.blank, prompt.template.opens)
             if form not in known:
                 known[form] = Options.words(predictor.loaded, prompt.template, vocabulary)
@@ -109,7 +109,7 @@ def _group(
     rows: pl.DataFrame,
     bar: Callable[[int], object],
 ) -> tuple[pl.DataFrame, dict[str, int]]:
-    """Outcomes of the examples of one group, without the prompt's name."""
+    """Return outcomes of the examples of one group, without the prompt's name."""
     fields = [{**prompt.given, **json.loads(text)} for text in rows["fields"]]
     encoded = encode(
         predictor.loaded, prompt.template, fields, None, prompt.truncate, prompt.habits

@@ -1,7 +1,7 @@
-"""Answers of prompts that need no search, all those of a model at once: it is loaded only once.
+"""Answers of prompts without a search, for all prompts of a model at once: it is loaded only once.
 
 Baselines (majority, best constant), written prompts (manual, LPAQA, published), manual prompts
-behind demonstrations, and controls of a searched prompt (initial, random and shuffled triggers,
+after demonstrations, and controls of a searched prompt (initial, random and shuffled triggers,
 prompts found on another model).
 """
 
@@ -40,16 +40,16 @@ from kgprobe.templates import Template
 
 Prompts = dict[str, outcomes.TriggerPrompt]
 DEMOS = Demos()
-#: the form that words have behind a blank, in the middle of a text
+#: template in which words have their form after a space, within a text
 REFERENCE = "{sub} [P]"
 
 
 class Answerer:
-    """A model with a task: a method named in WRITTEN gives the OUTCOMES of the prompt of that name.
+    """A model with a task: each method named in WRITTEN returns the OUTCOMES of that prompt.
 
-    `searched`: folder of the searched prompts ("" where none are needed); `other`: the same of the
-    model that prompts are transferred from; `published`: the file of this model's published ones;
-    `demos`: how many demonstrations, in how many draws.
+    `searched`: folder of the searched prompts ("" if not needed); `other`: the folder of the model
+    that prompts are transferred from; `published`: the file of this model's published prompts;
+    `demos`: numbers of demonstrations and draws.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Answerer:
         self.record: dict[str, Any] = {}
 
     def answers(self, prompts: Sequence[str]) -> pl.DataFrame:
-        """OUTCOMES of the prompts named, in order. Raises ProbeTaskError for an unknown one."""
+        """Return OUTCOMES of the named prompts, in order; raise ProbeTaskError if unknown."""
         frames = []
         for name in prompts:
             if name not in WRITTEN:
@@ -90,21 +90,22 @@ class Answerer:
         return pl.concat(frames).select(list(OUTCOMES.columns))
 
     def majority(self) -> pl.DataFrame:
-        """The commonest training label."""
+        """Answer with the most frequent training label."""
         return majority.majority(self.task.examples, self.options)
 
     def constant(self) -> pl.DataFrame:
-        """The best constant answer, an oracle."""
+        """Answer with the best constant, an oracle."""
         return majority.constant(self.task.examples, self.options)
 
     def _written(self, name: str) -> pl.DataFrame:
-        """Prompts of task.json: `manual` is written by hand, `lpaqa` LPAQA's best single one."""
+        """Answer prompts of task.json: `manual` (hand-written) or `lpaqa`, LPAQA's best single
+        one."""
         return self._outcomes(name, self.task.written_prompts(self.loaded, name))
 
     manual, lpaqa = partialmethod(_written, "manual"), partialmethod(_written, "lpaqa")
 
     def published(self) -> pl.DataFrame:
-        """The published searched prompts of this model, as text."""
+        """Answer the published searched prompts of this model, as text."""
         if not self.file:
             raise ProbeTaskError(
                 f"no published prompts of {self.loaded.spec.model}: name their file in "
@@ -121,17 +122,17 @@ class Answerer:
         return self._outcomes("published", prompts)
 
     def initial_triggers(self) -> pl.DataFrame:
-        """The searched prompts with the initial trigger of their search in place of the found."""
+        """Answer the searched prompts with the initial instead of the found trigger."""
         initial = {group: file.record["initial"] for group, file in self._searched.items()}
         return self._triggered("initial_triggers", initial)
 
     def random_triggers(self) -> pl.DataFrame:
-        """Random tokens that the filters allow in place of the found ones, in several draws."""
+        """Answer with random allowed tokens instead of the found trigger, in several draws."""
         vocabulary, drawn = vocabulary_of(self.loaded), {}
         for group, file in self._searched.items():
             labels = [t for ids in file.labels.values() for t in ids]
             golds, ids, settings = set[str](), list[int](), SearchSettings(**file.settings)
-            # a class's name is no answer, and none is filtered
+            # class names are not answers, and none is filtered
             if self.task.kind != CLASSIFICATION:
                 golds = set(self.task.of(group, "train")["label"])
                 words = sorted(golds | set(self.task.of(group, "dev")["label"]))
@@ -147,7 +148,7 @@ class Answerer:
         )
 
     def shuffled_triggers(self) -> pl.DataFrame:
-        """The found tokens in another order."""
+        """Answer with the found tokens in another order."""
         shuffled = {
             group: controls.shuffled_trigger(file.trigger, group, self.seed)
             for group, file in self._searched.items()
@@ -155,7 +156,7 @@ class Answerer:
         return self._triggered("shuffled_triggers", shuffled)
 
     def transferred(self) -> pl.DataFrame:
-        """Prompts that were found on another model, by their text."""
+        """Answer prompts that were found on another model, re-encoded from their text."""
         prompts = {
             group: outcomes.of_file(transfer(file, self.loaded))
             for group, file in _files(self.other, trigger_files.read).items()
@@ -164,8 +165,8 @@ class Answerer:
         return self._outcomes("transferred", prompts)
 
     def _demonstrated(self, kind: str) -> pl.DataFrame:
-        """Training facts of a kind (variants/demonstrations) in front of the manual prompts, in
-        several draws. Raises ProbeTaskError for classes."""
+        """Answer manual prompts after training facts of a kind (variants/demonstrations), in
+        several draws. Raises ProbeTaskError for classification."""
         if self.task.kind == CLASSIFICATION:
             raise ProbeTaskError(
                 f"{self.task.name}: demonstrations are facts in front of a question, the task has "
@@ -175,7 +176,7 @@ class Answerer:
         known = pl.concat([self.task.examples, self.task.unasked], how="diagonal")
         for draw, name in enumerate(controls.names(kind, self.demonstrated.draws)):
             prompts: Prompts = {}
-            # tables see by the record which objects were shown
+            # tables read the demonstrated objects from the record
             records: dict[str, dict[str, Any]] = {}
             for group, prompt in manual.items():
                 facts = demonstrations.of_kind(
@@ -194,7 +195,7 @@ class Answerer:
     demos_other = partialmethod(_demonstrated, demonstrations.OTHER)
 
     def _verbalized(self, group: str, facts: Sequence[TrainingFact]) -> dict[str, str]:
-        """The field of demonstrations. Raises ProbeTaskError where they fill the model's window."""
+        """Verbalize the demonstrations. Raises ProbeTaskError if they fill the model's window."""
         loaded = self.loaded
         given = demonstrations.verbalize(self.task.whole(loaded, group), facts)
         text, name = given[demonstrations.FIELD], f"{self.task.name}, {group}, demonstrations"
@@ -209,7 +210,7 @@ class Answerer:
         return given
 
     def _triggered(self, name: str, triggers: Mapping[str, Sequence[int]]) -> pl.DataFrame:
-        """OUTCOMES of the searched prompts with other triggers."""
+        """Return OUTCOMES of the searched prompts with other triggers."""
         prompts = {
             group: replace(outcomes.of_file(self._searched[group]), trigger=tuple(trigger))
             for group, trigger in triggers.items()
@@ -224,8 +225,8 @@ class Answerer:
     def _outcomes(
         self, name: str, prompts: Prompts, records: Mapping[str, Mapping[str, Any]] | None = None
     ) -> pl.DataFrame:
-        """OUTCOMES of the groups that have a prompt; the others are logged. `records` goes into the
-        record of a group."""
+        """Return OUTCOMES of the groups with a prompt; other groups are logged. `records` is added
+        to the records of groups."""
         examples = self.examples
         if "" not in prompts:
             lacking = sorted(set(self.task.groups) - set(prompts))
@@ -243,7 +244,7 @@ class Answerer:
 
 
 def _files(folder: Path, read: Callable[[Path], PromptFile]) -> dict[str, PromptFile]:
-    """Prompt files of a folder by group."""
+    """Read the prompt files of a folder by group."""
     paths = sorted(folder.glob("*.json"))
     if not paths:
         raise ProbeTaskError(f"{folder}: no searched prompts; add a row with prompt searched")

@@ -1,9 +1,9 @@
-"""Searched prompts of a task: one per relation, saved as files, with what they answer.
+"""Searched prompts of a task: one per relation, saved as files, with their answers.
 
     task  --labels (classes)-->  search per group, resumed where it stopped  -->  {group}.json
 
-A control searches in the same way on another model or other data: all weights or the embeddings
-drawn anew, search data with equal counts of labels (docs/papers/autoprompt.md, Controls).
+A control runs the same search on another model or other data: all weights or the embeddings
+randomly initialized, search data with balanced labels (docs/papers/autoprompt.md, Controls).
 """
 
 import json
@@ -37,17 +37,17 @@ from kgprobe.probes.text.prompts import label_token
 from kgprobe.schema import atomic
 from kgprobe.templates import Template
 
-#: prompt of an experiment -> what is random in the model
+#: prompt of an experiment -> the randomly initialized weights
 RANDOM = {"searched_reinitialised": "all", "searched_embeddings": "embeddings"}
-#: prompt of an experiment -> trigger tokens, where they are not those of the config
+#: prompt of an experiment -> number of trigger tokens, if not that of the config
 LENGTHS = {"searched_7": 7}
 BALANCED = "searched_balanced"
-#: label tokens are the words of the manual prompt, not searched ones
+#: label tokens are the words of the manual prompt instead of searched ones
 WORDS = "searched_words"
 
 
 def prepared(spec: ModelSpec, prompt: str, seed: int, load: Load = load_model) -> Loaded:
-    """The model that a search of this name works on, on one thread where it is on a CPU."""
+    """Load the model for a search of this name, with one thread on a CPU."""
     device.ready()
     loaded = load(spec)
     what = RANDOM.get(prompt)
@@ -57,9 +57,9 @@ def prepared(spec: ModelSpec, prompt: str, seed: int, load: Load = load_model) -
 def settings_of(
     loaded: Loaded, task: ProbeTask, section: Mapping[str, Any], mode: str
 ) -> SearchSettings:
-    """The settings of the search: those of the mode, over them those of the config but nulls.
+    """Return the settings of the search: those of the mode, overridden by the config except nulls.
 
-    Raises ProbeTaskError where the benchmark's name and what it asks do not belong together.
+    Raises ProbeTaskError if the benchmark's name and its task do not match.
     """
     name = prompt_settings.task(task.name)
     if name != task.kind and (task.kind, name) not in (
@@ -84,16 +84,16 @@ def search_task(
     states: Path,
     seed: int = 0,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """Search and save a prompt for every group of `task`; (OUTCOMES of dev and test, record).
+    """Search and save a prompt for every group; return (OUTCOMES of dev and test, record).
 
-    `section`: that of the task in the config; `states`: where unfinished searches wait. A run that
-    was stopped goes on with the same prompts as an undisturbed one. Prompts are written to `folder`
-    when all are found.
+    `section`: that of the task in the config; `states`: folder of unfinished searches. A resumed
+    run finds the same prompts as an uninterrupted one. Prompts are written to `folder` when all are
+    found.
     """
     settings = settings_of(loaded, task, section, mode)
     examples = task.examples
     if task.kind == "relation_extraction":
-        # of a fact with several sentences the first, as the paper's one sentence a fact
+        # use the first of several sentences of a fact, as the paper uses one per fact
         examples = examples.sort("example").unique(["group", "split", "fact"], keep="first")
     examples = balance(examples, seed) if prompt == BALANCED else examples
     data = ProbeTask(task.name, examples, task.vocabulary, task.about)
@@ -128,7 +128,7 @@ def _find(
     text: str,
     folder: Path,
 ) -> PromptFile:
-    """The searched prompt of a group; `text`: the template of its trigger."""
+    """Search the prompt of a group; `text`: the template of its trigger."""
     loaded, labels, name = predictor.loaded, None, group or prompted.ALL
     template = Template.parse(text, loaded.spec.kind)
     if prompt == WORDS:
@@ -152,13 +152,13 @@ def _find(
 
 
 def pairs(task: ProbeTask, group: str, split: str) -> list[Example]:
-    """(fields, label) of a split."""
+    """Return (fields, label) of the examples of a split."""
     rows = task.of(group, split).select("fields", "label").rows()
     return [(json.loads(text), label) for text, label in rows]
 
 
 def word_sets(loaded: Loaded, template: Template, task: ProbeTask) -> dict[str, list[int]]:
-    """The words that the manual prompt has for every class, as tokens of this template.
+    """Return the manual prompt's words for every class, as tokens in this template.
 
     Raises ProbeTaskError for a task without classes, or without such words, and LabelError for a
     word of several tokens.
@@ -186,9 +186,9 @@ def label_sets(
     control: bool,
     kept: Path | None = None,
 ) -> dict[str, list[int]]:
-    """Label tokens of every class, found for this template; `kept` holds them for a resumed run.
+    """Find label tokens of every class for this template; `kept` stores them for a resumed run.
 
-    A control does not stop where its probe is at chance: that is what it is to show.
+    A control continues if its label probe is at chance, which is what it should show.
     """
     if kept is not None and kept.is_file():
         return dict(json.loads(kept.read_text(encoding="utf-8")))
@@ -219,7 +219,7 @@ def label_sets(
 def scores(
     task: ProbeTask, outcomes: pl.DataFrame, group: str, cut: int | None = None
 ) -> dict[str, Any]:
-    """P@1 (accuracy) and MRR of a group on dev and test, with n and interval, for its file."""
+    """Return P@1 (accuracy) and MRR of a group on dev and test, with n and interval."""
     stats: dict[str, Any] = {}
     for split in ("dev", "test"):
         subset = outcomes.filter((pl.col("group") == group) & (pl.col("split") == split))
@@ -238,7 +238,7 @@ def scores(
 
 
 def digest(loaded: Loaded, task: ProbeTask, *settings: object) -> str:
-    """A name for what is made of exactly this model, these examples and settings."""
+    """Hash this model, these examples and settings, as a folder name."""
     columns = ("group", "split", "example", "fields", "label")
     rows = task.examples.sort("group", "split", "example").select(columns).rows()
     return kept.digest(files.identity(loaded), rows, settings)[:16]

@@ -1,7 +1,7 @@
 """Sweeps: few training examples (Figure 2), label tokens and trigger length (Figure 3).
 
-Every point is a search (or a fine-tuning) of its own and is kept as soon as it is there, so that a
-stop loses the point at work alone.
+Every point is a separate search (or fine-tuning) and is stored as soon as it is finished, so that a
+stop loses only the point in progress.
 """
 
 import itertools
@@ -33,10 +33,10 @@ def low_data(
     loaded: Loaded, task: ProbeTask, prompt: str, plan: Mapping[str, Any], mode: str, shards: Path,
     seed: int = 0,
 ) -> pl.DataFrame:  # fmt: skip
-    """SWEEPS of Figure 2: dev accuracy by number of training examples, several subsets of each.
+    """Return SWEEPS of Figure 2: dev accuracy by number of training examples, several draws each.
 
     `plan`: section of the config with sizes, draws and selection. Selection `within`: half of the
-    examples choose the prompt; `full`: the whole dev set does, and is the score as well, which is
+    examples select the prompt; `full`: the whole dev set does, and also gives the score, which is
     optimistic. `prompt`: searched or finetuned.
     """
     k = settings_of(loaded, task, plan, mode).candidates
@@ -60,7 +60,8 @@ def low_data(
 def grid(
     loaded: Loaded, task: ProbeTask, plan: Mapping[str, Any], mode: str, shards: Path
 ) -> pl.DataFrame:
-    """SWEEPS of Figure 3: dev accuracy by k, label tokens and trigger length, on all of `task`."""
+    """Return SWEEPS of Figure 3: dev accuracy by k, label tokens and trigger length, on all
+    data."""
     size = task.of(task.groups[0], "train").height
     points = [
         {"method": "searched", "size": size, "draw": 0, "k": k, "label_tokens": labels,
@@ -83,7 +84,7 @@ def grid(
 
 
 def subset(task: ProbeTask, size: int, draw: int, seed: int) -> ProbeTask:
-    """`size` training examples, with two of every class (or one), and the whole dev set."""
+    """Draw `size` training examples, at least two (or one) per class; keep the whole dev set."""
     rows = list(task.of(task.groups[0], "train").iter_rows(named=True))
     if size > len(rows):
         raise ValueError(f"{task.name}: {size} training examples asked for, there are {len(rows)}")
@@ -101,8 +102,8 @@ def subset(task: ProbeTask, size: int, draw: int, seed: int) -> ProbeTask:
 
 
 def halve(task: ProbeTask) -> ProbeTask:
-    """The training examples cut in two, every other one in the order of classes: one half becomes
-    the dev set, but for the only example of a class."""
+    """Split the training examples, alternating in the order of classes: one half becomes the dev
+    set, except for the only example of a class."""
     rows = task.of(task.groups[0], "train").sort("label", "example")
     is_train = (pl.int_range(pl.len()) % 2 == 0) | (pl.len().over("label") == 1)
     split = pl.when(is_train).then(pl.lit("train")).otherwise(pl.lit("dev"))
@@ -117,7 +118,7 @@ def _search(
     mode: str,
     state: Path,
 ) -> tuple[float, int]:
-    """Dev accuracy on `task` of a prompt that is searched and selected on `chosen`."""
+    """Return the dev accuracy on `task` of a prompt that is searched and selected on `chosen`."""
     settings = settings_of(loaded, task, plan, mode)
     size = chosen.of(chosen.groups[0], "train").height
     settings = replace(settings, batch=max(1, min(settings.batch, size)))
@@ -135,9 +136,9 @@ def _search(
 
 
 def _finetune(loaded: Loaded, task: ProbeTask, seed: int) -> tuple[float, int]:
-    """Dev accuracy after the paper's schedule for few examples."""
+    """Return the dev accuracy after fine-tuning with the paper's schedule for few examples."""
     settings = replace(finetune.LOW, seed=seed)
-    # it wants a test set, which is not asked here
+    # fine-tuning requires a test set, which is not evaluated here
     test = task.of(task.groups[0], "dev").head(1).with_columns(pl.lit("test").alias("split"))
     examples = pl.concat([task.examples, test])
     outcomes, _ = finetune.finetune(loaded, examples, task.vocabulary, task.fields, settings)
@@ -153,7 +154,7 @@ def _accuracy(task: ProbeTask, outcomes: pl.DataFrame) -> tuple[float, int]:
 def _sweep(
     points: Sequence[Point], measure: Callable[[Point, Path], tuple[float, int]], shards: Path
 ) -> pl.DataFrame:
-    """Measure every point that is not kept in `shards` yet."""
+    """Measure every point that is not yet stored in `shards`."""
     shards.mkdir(parents=True, exist_ok=True)
     bar = progress(total=len(points), desc="sweep", unit="point")
     rows = []

@@ -1,7 +1,7 @@
-"""A task for prompts as the probes take it: examples, words, and the templates of one model.
+"""A task for prompts as the probes use it: examples, words, and the templates of one model.
 
 A task is a folder with examples.parquet, vocabulary.json and task.json (see benchmarks). Settings
-of the config say which relations are asked, and how many examples of each split.
+of the config select the relations, and the number of examples of each split.
 """
 
 import json
@@ -24,18 +24,18 @@ CLASSIFICATION = "classification"
 
 
 class ProbeTaskError(ValueError):
-    """A task cannot be asked; the message names benchmark, prompt, group and the remedy."""
+    """A task cannot be used; the message names benchmark, prompt, group and a remedy."""
 
 
 @dataclass(frozen=True)
 class ProbeTask:
-    """The examples that are asked, the words (or classes) that answer, and task.json."""
+    """The selected examples, the words (or classes) that are answers, and task.json."""
 
     name: str
     examples: pl.DataFrame
     vocabulary: list[str]
     about: Mapping[str, Any]
-    #: training examples of relations that are not asked
+    #: training examples of relations that are not selected
     unasked: pl.DataFrame = field(default_factory=pl.DataFrame)
 
     @property
@@ -45,34 +45,34 @@ class ProbeTask:
 
     @property
     def groups(self) -> list[str]:
-        """Relations or draws, in sorted order; "" where a task has none."""
+        """Relations or draws, in sorted order; "" for a task without groups."""
         return sorted(self.examples["group"].unique().to_list())
 
     @property
     def truncate(self) -> str:
-        """The field that loses words where a prompt is too long."""
+        """The field that loses words if a prompt is too long."""
         return str(self.about["truncate"])
 
     @property
     def fields(self) -> list[str]:
-        """The fields of a text or a pair, for what reads no template."""
+        """The fields of a text or a pair, for methods without a template."""
         order = ("sentence", "context", "prem", "sub", "hyp")
         names = json.loads(self.examples["fields"][0])
         return sorted(names, key=lambda name: order.index(name) if name in order else len(order))
 
     @property
     def evaluated(self) -> pl.DataFrame:
-        """The examples that outcomes are wanted of: dev and test."""
+        """The examples to evaluate: dev and test."""
         return self.examples.filter(pl.col("split").is_in(["dev", "test"]))
 
     def of(self, group: str, *splits: str) -> pl.DataFrame:
-        """The examples of a group and of splits (none: all), in the order of their names."""
+        """Return the examples of a group and of splits (none: all), sorted by name."""
         rows = self.examples.filter(pl.col("group") == group)
         rows = rows.filter(pl.col("split").is_in(splits)) if splits else rows
         return rows.sort("split", "example")
 
     def search_template(self, loaded: Loaded, triggers: int | None = None) -> str:
-        """The template of a search for this model, with so many trigger tokens (None: its own)."""
+        """Return the search template for this model with `triggers` triggers (None: its own)."""
         by_kind = self.about["search"]
         text = _choose(by_kind, loaded)
         if text is None:
@@ -83,10 +83,10 @@ class ProbeTask:
         return text if triggers is None else resized(text, repeat(triggers))
 
     def written_prompts(self, loaded: Loaded, name: str) -> dict[str, TriggerPrompt]:
-        """Prompts written by hand, by group: `name` is manual or lpaqa.
+        """Return prompts written by hand, by group: `name` is manual or lpaqa.
 
-        Relations without one for this kind of model (the answer is not last) are left out. Raises
-        ProbeTaskError where the task has none at all.
+        Relations without one for this kind of model (the answer is not last) are omitted. Raises
+        ProbeTaskError if the task has none at all.
         """
         texts = self.about["prompts"].get(name)
         if not texts:
@@ -98,8 +98,8 @@ class ProbeTask:
         return {g: manual(loaded, text, words, self.truncate) for g, text in known.items() if text}
 
     def whole(self, loaded: Loaded, group: str) -> str:
-        """The manual prompt of a group as a sentence: that of masked models, whose answer may stand
-        anywhere, where there is one, without a border between segments."""
+        """Return the manual prompt of a group as a sentence without a border between segments: that
+        of masked models, if there is one, since its answer may be anywhere."""
         texts = self.about["prompts"]["manual"]
         by_kind = texts.get(group, texts.get("", {}))
         text = by_kind.get("masked") or _choose(by_kind, loaded)
@@ -112,10 +112,10 @@ def load(
     seed: int = 0,
     chosen: pl.DataFrame | None = None,
 ) -> ProbeTask:
-    """The task of `folder` cut down to `settings`: `groups` (null: all) and `most` per split.
+    """Load the task of `folder` within `settings`: `groups` (null: all) and `most` per split.
 
     Examples are chosen by hash of their facts, so that all sentences of a fact stay together.
-    `chosen`: EXAMPLES that are taken as they are in place of these. Raises ProbeTaskError for a
+    `chosen`: EXAMPLES to use unchanged instead. Raises ProbeTaskError for a
     group that the task does not have.
     """
     folder = Path(folder)
@@ -133,7 +133,7 @@ def load(
 
 
 def _choose(by_kind: Mapping[str, str], loaded: Loaded) -> str | None:
-    """The text for a kind of model; masked models without segments may have one of their own."""
+    """Return the text for a kind of model; masked models without segments may have their own."""
     segments = "token_type_ids" in loaded.tokenizer.model_input_names
     if loaded.spec.kind == "masked" and not segments and "roberta" in by_kind:
         return by_kind["roberta"]

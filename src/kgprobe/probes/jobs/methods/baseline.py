@@ -1,11 +1,11 @@
-"""Baselines: the questions of another method asked so that nothing can be known.
+"""Baselines: the questions of another method without the tested knowledge.
 
-    trained weights   by the same architecture and tokenizer with random weights
-    the subject       with a word in the subject's place that says nothing (NO_SUBJECTS in turn)
+    trained weights   replaced by random weights of the same architecture and tokenizer
+    the subject       replaced by words without information (NO_SUBJECTS in turn)
 
-The method of the part (`baseline-METHOD`) answers, on a sample of its questions under one template
-of each relation: that is enough to see a difference from what the model has learned. A
-baseline's answers look like the model's own, and are judged as they are.
+The method of the part (`baseline-METHOD`) answers a sample of its questions with one template
+per relation, which is enough to see a difference from what the model has learned. A
+baseline's answers have the same format as the model's own, and are evaluated alike.
 """
 
 import json
@@ -26,16 +26,16 @@ from kgprobe.sampling import by_hand, sample_evenly, take
 from kgprobe.templates import NO_SUBJECTS, answer_is_last
 
 SUBJECT, WEIGHTS = WITHOUT
-#: the field of EXAMPLES that holds the subject of a fact
+#: the field of EXAMPLES that contains the subject of a fact
 FIELD = "sub"
 
 
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
-    """What the method of the part makes of the baseline's questions.
+    """Return the answers of the part's method to the baseline's questions.
 
-    Settings, beside those of the method: `without`, SUBJECT or WEIGHTS; `items`, the most questions
-    that are asked; `template`, first or last; `whole`, whether questions of one group (an example
-    of a graph attribute) stay together; `seed`.
+    Settings, besides those of the method: `without`, SUBJECT or WEIGHTS; `items`, the maximum
+    number of questions; `template`, first or last; `whole`, whether questions of one group (an
+    example of a graph attribute) stay together; `seed`.
     """
     result: tuple[dict[str, pl.DataFrame], dict[str, Any]] = part.answered_by.answers(
         lowered(part), into
@@ -44,7 +44,7 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
 
 
 def lowered(part: Part) -> Part:
-    """The part with the baseline's questions, and its model where that is another."""
+    """Return the part with the baseline's questions, and its model if that is another."""
     config = part.settings
     if "examples" in part.input:
         result = replace(part, tables={"examples": _facts(part)})
@@ -59,20 +59,20 @@ def lowered(part: Part) -> Part:
 
 @lru_cache(maxsize=1)
 def _random_init(load: Load, spec: ModelSpec, seed: int) -> Loaded:
-    """Drawn once for all parts of a job: the weights of a small model take longer to draw than a
-    few questions to answer."""
+    """Draw random weights once for all parts of a job, since that takes longer for a small model
+    than answering a few questions."""
     return reinitialize(load(spec), "all", seed)
 
 
 def _sample(part: Part) -> pl.DataFrame:
-    """The questions: of test rows where there are some, as many of every relation by hash."""
+    """Sample the questions: from test rows if there are any, evenly from all relations, by hash."""
     config = part.settings
     items = by_hand(part.read("questions", schema.ITEMS))
     if "test" in items["role"]:
         items = items.filter(role="test")
     n, seed = config["items"], config["seed"]
     if not config["whole"]:
-        # the label of a draw is part of its hash: by another name other items would be drawn
+        # the label is part of the hash: another label would draw other items
         return sample_evenly(items, n, seed, ["item"], ["relation"], "twin")
     size = max(1, items.height // items["group"].n_unique())
     groups = take(items.select("group").unique(), max(1, n // size), seed, ["group"], label="twin")
@@ -80,7 +80,7 @@ def _sample(part: Part) -> pl.DataFrame:
 
 
 def _templates(part: Part, items: pl.DataFrame) -> list[Template]:
-    """The first or the last template of every relation, of those that the model can be asked."""
+    """Return the first or the last template of every relation, among those the model can use."""
     prompts = part.read("prompts", schema.PROMPTS).join(items, on="relation", how="semi")
     if (part.spec.kind, part.method) == ("causal", "baseline-fill"):
         is_last = [answer_is_last(text) for text in prompts["text"]]
@@ -92,7 +92,7 @@ def _templates(part: Part, items: pl.DataFrame) -> list[Template]:
 
 
 def _facts(part: Part) -> pl.DataFrame:
-    """Test facts of what the settings of the task leave."""
+    """Sample test facts under the settings of the task."""
     config = part.settings
     examples = tasks.part(
         part.read("examples", schema.EXAMPLES), config["section"], config["seed"]
@@ -101,12 +101,12 @@ def _facts(part: Part) -> pl.DataFrame:
 
 
 def _without_subjects(items: pl.DataFrame) -> pl.DataFrame:
-    """ITEMS with the words of NO_SUBJECTS in turn, in the order of ids within a relation."""
+    """Replace the subjects of ITEMS by NO_SUBJECTS in turn, by order of ids in a relation."""
     return items.sort("relation", "item").with_columns(subject=_words("relation"))
 
 
 def _without_fields(examples: pl.DataFrame) -> pl.DataFrame:
-    """EXAMPLES of facts with the words of NO_SUBJECTS in turn as their subjects."""
+    """Replace the subjects of EXAMPLES of facts by NO_SUBJECTS in turn."""
     rows = examples.sort("group", "example").with_columns(_word=_words("group"))
     fields = [
         json.dumps({**json.loads(text), FIELD: word}, sort_keys=True, ensure_ascii=False)

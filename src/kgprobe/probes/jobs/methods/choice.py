@@ -1,4 +1,4 @@
-"""Lettered questions: what was chosen (see scoring/choice)."""
+"""Multiple choice questions with lettered options (see scoring/choice)."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ OUTPUT = {"chosen": CHOSEN}
 
 
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
-    """CHOSEN."""
+    """Return CHOSEN."""
     questions, scorings = part.read("questions", CHOICES), part.settings["scorings"]
     model = part.load(part.spec)
     chosen, record = choose_frame(model, questions, scorings, part.api.workers, part.work)
@@ -34,11 +34,11 @@ def choose_frame(
     workers: int = 1,
     folder: Path | None = None,
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """(CHOSEN, record) of all CHOICES in all modes that the model's kind has.
+    """Return (CHOSEN, record) of all CHOICES in all scoring modes of the model's kind.
 
-    Questions that do not fit into the model's window are left out and counted in the record, by
-    mode and reason. What is computed lies in `folder` until the run that follows a stop has used it
-    up. Raises ValueError when nothing can be asked at all.
+    Questions that do not fit into the model's window are excluded and counted in the record, by
+    mode and reason. Unfinished results are stored in `folder` for the next run to resume.
+    Raises ValueError if no question can be answered.
     """
     columns = ("item", "question", "options", "stem")
     choices = [

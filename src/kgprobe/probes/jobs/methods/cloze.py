@@ -1,4 +1,4 @@
-"""Ranks of candidates in a mask slot: one job per model, all tasks (see scoring/cloze)."""
+"""Ranks of candidates at a mask slot: one job per model for all tasks (see scoring/cloze)."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,7 +30,7 @@ OUTPUT = {"ranks": RANKS, "top": TOPS}
 
 
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
-    """RANKS and TOPS."""
+    """Return RANKS and TOPS."""
     ranks, top, record = rank_frame(
         part.spec, *part.tables_asked(),
         space=part.settings["candidate_space"], unknown=part.settings["unknown_candidates"],
@@ -50,12 +50,12 @@ def rank_frame(
     load: Load = load_model,
     folder: Path | None = None,
 ) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
-    """RANKS and TOPS of a model in all configurations, and the record of how they were made.
+    """Return RANKS and TOPS of a model in all configurations, and the record of the run.
 
-    A candidate without tokens is left out of its set, under `unknown` leave_out one with an unknown
-    token, too; questions whose gold is left out are not ranked. All are named in the record. What
-    is computed lies in `folder` until the run that follows a stop has taken it up. Raises
-    ValueError for a kind of model without a slot to fill and, before any weights are read, for the
+    A candidate without tokens is excluded from its set, under `unknown` leave_out also one with an
+    unknown token; questions whose golds are excluded are not ranked. The record lists all of them.
+    Unfinished results are stored in `folder` for the next run to resume. Raises
+    ValueError for a kind of model without mask slots and, before any weights are loaded, for the
     prompts of every relation that do not fit into its window.
     """
     if spec.kind not in ("masked", "seq2seq"):
@@ -91,7 +91,7 @@ def rank_frame(
 
 
 def _questions(items: pl.DataFrame, prompts: pl.DataFrame) -> list[ClozePrompt]:
-    """Every item in every template of its relation."""
+    """Build every item in every template of its relation."""
     columns = ("item", "relation", "subject", "candidates", "answers")
     rows = items.sort("relation", "row", "item").select(columns).rows()
     return list(questions([(*row, tuple(golds)) for *row, golds in rows], texts_of(prompts)))

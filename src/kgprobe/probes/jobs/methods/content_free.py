@@ -1,4 +1,4 @@
-"""Options after subjects that say nothing: priors of whole sentences (see scoring/sentence)."""
+"""Options after content-free subjects: priors of whole sentences (see scoring/sentence)."""
 
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,13 @@ OUTPUT = {"content_free": schema.CONTENT_FREE}
 
 
 def units(part: Part) -> dict[str, Template | None]:
-    """Templates of the relations whose options are shared; one unit where there is none."""
+    """Return templates of the relations with shared options; a single unit if there are none."""
     items = _questions(part)
     return templates_of(part, items) if items.height else {digest("nothing is shared"): None}
 
 
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
-    """CONTENT_FREE."""
+    """Return CONTENT_FREE."""
     scores, record = content_free_frame(
         part.spec,
         _questions(part),

@@ -1,4 +1,4 @@
-"""What is written into a mask slot, and ranks of its golds (see scoring/fill)."""
+"""Generated text for a mask slot, and ranks of its golds (see scoring/fill)."""
 
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,8 @@ OUTPUT = {"fills": schema.FILLS, "golds": schema.FILL_GOLDS}
 
 
 def units(part: Part) -> dict[str, Template | None]:
-    """Templates, unless the longest gold of all bounds a text; a server's answers are kept one by
-    one already. The sample of a form is one of all."""
+    """Return templates, or the whole part if the longest gold limits the text, for a server (whose
+    answers are cached individually), and for a form (whose sample is from all items)."""
     if part.settings.get("form"):
         return whole(part)
     is_bounded = part.spec.kind == "masked" or part.settings["fill"]["most_tokens"]
@@ -26,7 +26,7 @@ def units(part: Part) -> dict[str, Template | None]:
 
 
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
-    """FILLS and FILL_GOLDS."""
+    """Return FILLS and FILL_GOLDS."""
     items, candidates, prompts = part.tables_asked()
     if part.settings["few"]:
         prompts = for_api(prompts, part.settings["few"], part.settings["seed"])
@@ -37,7 +37,7 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
         prompts,
         typed(Fill, part.settings["fill"]),
         part.api.workers,
-        # of a few templates all may be such that this model cannot be asked
+        # possibly none of a few templates can be used with this model
         may_be_empty=part.only is not None,
         form=of_part(part) if part.settings.get("form") else None,
         folder=part.work,

@@ -1,4 +1,4 @@
-"""What prompts that need no search answer (see jobs/autoprompt/predict)."""
+"""Answers of prompts without a search (see jobs/autoprompt/predict)."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ OUTPUT = {"outcomes": schema.OUTCOMES}
 
 
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
-    """OUTCOMES of all written prompts of a benchmark."""
+    """Return OUTCOMES of all written prompts of a benchmark."""
     chosen = part.settings
     answerer = Answerer(
         part.spec,

@@ -18,7 +18,7 @@ OUTPUT = {"ranks": schema.REASON_RANKS, "premises": schema.PREMISE_RANKS}
 
 
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
-    """REASON_RANKS and PREMISE_RANKS; of causal models what `soft.causal` says."""
+    """Return REASON_RANKS and PREMISE_RANKS; for causal models as `soft.causal` sets."""
     soft, settings = typed(Soft, part.settings["soft"]), part.settings
     switches, questions = (
         typed(Switches, settings["switches"]),
@@ -44,7 +44,7 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
 
 
 def sampled(items: pl.DataFrame, rows: int | None, seed: int) -> pl.DataFrame:
-    """The items with at most `rows` test rows of each rule, by hash."""
+    """Select at most `rows` test items of each rule, by hash, and all other items."""
     test, rest = items.filter(role="test"), items.filter(pl.col("role") != "test")
     sample = take(test, rows or max(test.height, 1), seed, ["item"], ["relation"], "premises")
     return pl.concat([rest, sample]).sort("item")

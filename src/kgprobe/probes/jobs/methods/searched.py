@@ -1,4 +1,4 @@
-"""Searched prompts, and what they answer (see prompts/search)."""
+"""Searched prompts and their answers (see prompts/search)."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ OUTPUT = {"prompts": None, "outcomes": schema.OUTCOMES}
 
 
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
-    """A folder of prompts by relation, and OUTCOMES; an unfinished search is gone on with."""
+    """Return a folder of prompts by relation, and OUTCOMES; resume an unfinished search."""
     settings, name = part.settings, part.prompt
     seed, section = settings["seed"], settings["section"]
     task = tasks.load(Path(part.input["examples"]).parent, section, seed)

@@ -16,18 +16,18 @@ OUTPUT = {"scores": schema.SCORES}
 
 
 def units(part: Part) -> dict[str, Template | None]:
-    """Templates; in a form the whole, since its sample is one of all items."""
+    """Return templates, or the whole part in a form, whose sample is from all items."""
     return whole(part) if part.settings.get("form") else by_template(part)
 
 
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
-    """SCORES; finished shards wait for the run that follows a stop."""
+    """Return SCORES; finished shards are stored for the next run to resume."""
     scores, record = _score(part)
     return {"scores": scores}, record
 
 
 def share(part: Part, of: tuple[int, int]) -> None:
-    """The k-th of n shares of the shards."""
+    """Score every n-th shard from the k-th on."""
     _score(part, of)
 
 

@@ -15,7 +15,7 @@ OUTPUT = {"ranks": schema.SOFT_RANKS, "curves": schema.SOFT_CURVES}
 
 
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
-    """SOFT_RANKS and SOFT_CURVES."""
+    """Return SOFT_RANKS and SOFT_CURVES."""
     ranks, curves, record = rank(
         part.spec,
         part.read("questions", schema.ITEMS),

@@ -1,4 +1,4 @@
-"""Soft prompts of the memorizing tasks, trained (see prompts/trained)."""
+"""Training of soft prompts for the memorizing tasks (see prompts/trained)."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ OUTPUT = {"prompts": None}
 
 
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
-    """A folder with a file for every prompt."""
+    """Write a folder with a file for every prompt."""
     record = train(
         part.spec,
         part.read("questions", schema.ITEMS),

@@ -13,7 +13,7 @@ OUTPUT = {"sweep": schema.SWEEPS}
 
 
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
-    """SWEEPS; measured points wait for the run that follows a stop."""
+    """Return SWEEPS; finished points are stored for the next run to resume."""
     seed, section, mode = (part.settings[name] for name in ("seed", "section", "mode"))
     task = tasks.load(Path(part.input["examples"]).parent, section, seed)
     loaded = search.prepared(part.spec, part.prompt, seed, part.load)

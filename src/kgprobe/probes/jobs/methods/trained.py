@@ -1,4 +1,4 @@
-"""Baselines that are trained: linear probe, fine-tuning, relation extractor."""
+"""Trained baselines: linear probe, fine-tuning, relation extractor."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from kgprobe.probes.jobs.stage import Part
 from kgprobe.probes.models.load import Loaded
 
 OUTPUT = {"outcomes": schema.OUTCOMES}
-#: prompt of an experiment -> the tasks that it is for
+#: prompt of an experiment -> its tasks
 TRAINED = {
     "linear_probe": (CLASSIFICATION,),
     "finetuned": (CLASSIFICATION,),
@@ -24,9 +24,9 @@ TRAINED = {
 
 
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
-    """OUTCOMES of dev and test.
+    """Return OUTCOMES of dev and test.
 
-    Raises ProbeTaskError for a task that the baseline is not for.
+    Raises ProbeTaskError for a task that the baseline does not support.
     """
     prompt, seed, section = part.prompt, part.settings["seed"], part.settings["section"]
     task = tasks.load(Path(part.input["examples"]).parent, section, seed)
@@ -52,7 +52,7 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
 def classifier(
     prompt: str, loaded: Loaded, task: ProbeTask, group: str, seed: int
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """A linear probe or a fine-tuned model of one group (a draw of a balanced set, or all)."""
+    """Train a linear probe or fine-tune a model on one group (a draw of a balanced set, or all)."""
     rows = task.of(group)
     if prompt == "linear_probe":
         bar = progress(total=rows.height, desc="linear probe", unit="example")

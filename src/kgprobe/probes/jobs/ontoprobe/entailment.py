@@ -1,11 +1,11 @@
-"""Entailment prompts: premises written or left out, in words or in trained vectors (sec. 3.2).
+"""Entailment prompts: premises included or omitted, as text or as trained vectors (sec. 3.2).
 
     manual + manual    P1 P2 Therefore, H .                  X, Y: pseudowords (slots)
     manual + soft      P1 <c1> P2 <c2> H .                   c: trained conjunction (slots)
-    soft + ...         subject <s1> <s2> <s3> object .       in place of P1, P2, H where one exists
+    soft + ...         subject <s1> <s2> <s3> object .       replaces P1, P2, H if one exists
 
-A premise that is left out takes its conjunction with it: the token before H always stays. Rows are
-checked before a model's weights are read for them.
+An omitted premise takes its conjunction with it: the token before H always stays. Rows are
+checked before a model's weights are loaded.
 """
 
 import json
@@ -27,21 +27,21 @@ from kgprobe.settings.probes import Soft
 from kgprobe.templates import ANSWER, MASK_SLOT, SUBJECT, mark, marks, parse
 
 THEREFORE = "Therefore, "
-#: Rows of the test part that the released code trains the conjunctions on (`conj_train`).
+#: Number of test rows that the released code trains the conjunctions on (`conj_train`).
 TAKEN = 10
 #: (template, conjunction)
 SCHEMES = tuple(f"{t}+{c}" for t in ("manual", "soft") for c in ("manual", "soft"))
-#: Whether P1 and P2 are written. Explicit ones are; implicit and absent ones differ by row alone.
+#: Whether P1 and P2 are included. Explicit ones are; implicit and absent ones differ only by row.
 FORMS = ((True, True), (True, False), (False, True), (False, False))
-#: Rules whose premises are about X and Y both: the released prompts hold pseudowords in these only.
+#: Rules whose premises contain both X and Y: only their released prompts contain pseudowords.
 PATTERN_RULES = ("rdfs2", "rdfs3", "rdfs7")
 
 
 @dataclass(frozen=True)
 class Test:
-    """Whether a model knows P2: a text with [MASK], or (task, subject) in trained vectors."""
+    """Test whether a model knows P2: a text with [MASK], or (task, subject) for trained vectors."""
 
-    __test__ = False  # no test of ours
+    __test__ = False  # not a pytest class
 
     text: str
     soft: Sequence[str] | None
@@ -51,11 +51,11 @@ class Test:
 
 @dataclass(frozen=True)
 class RuleRow:
-    """One row of a rule. Texts hold [X], [Y] and, in `h`, [MASK].
+    """One row of a rule. Texts contain [X], [Y] and, in `h`, [MASK].
 
     `soft` has for "p1" and "p2" (task, subject, text after the vectors), for "h" (task, subject),
-    None without a soft form. `tests` ask by kind of template (manual, soft) whether the model knows
-    P2. `soft_only`: written templates do not ask the row.
+    None without a soft form. `tests` maps the kind of template (manual, soft) to the test of
+    whether the model knows P2. `soft_only`: the row is not used with manual templates.
     """
 
     item: str
@@ -80,7 +80,7 @@ DEFAULT = Switches()
 
 @dataclass(frozen=True)
 class SlotLayout:
-    """Which slots are what: templates by task (first slot, count), conjunctions, pseudowords."""
+    """The layout of slots: templates by task (first slot, count), conjunctions, pseudowords."""
 
     templates: Mapping[str, tuple[int, int]]
     conjunctions: int
@@ -88,7 +88,7 @@ class SlotLayout:
 
 
 def layout(counts: Mapping[str, int]) -> SlotLayout:
-    """Slots for templates of so many vectors, then the two conjunctions, then pseudowords.
+    """Assign slots to templates of the given sizes, then the two conjunctions, then pseudowords.
 
     >>> layout({"TP": 3, "DM": 3}).words
     8
@@ -101,7 +101,7 @@ def layout(counts: Mapping[str, int]) -> SlotLayout:
 
 
 def tasks_of(case: RuleRow) -> list[str]:
-    """The memorizing tasks whose soft templates the case's prompts and its test use."""
+    """Return the memorizing tasks whose soft templates the case's prompts and its test use."""
     parts = [*case.soft.values(), case.tests["soft"].soft]
     return sorted({part[0] for part in parts if part})
 
@@ -114,7 +114,7 @@ def prompt(
     slots: SlotLayout,
     switches: Switches = DEFAULT,
 ) -> ClozePrompt:
-    """The question of a case: `form` says which premises are written, `pair` which pseudowords."""
+    """Build the question of a case: `form` selects the premises, `pair` the pseudowords."""
     template, conjunction = scheme.split("+")
     is_soft = template == "soft"
     texts = {name: _premise(case, name, is_soft, slots) for name in ("p1", "p2")}
@@ -134,7 +134,7 @@ def prompt(
 def premise_test(
     case: RuleRow, kind: str, pair: int, slots: SlotLayout, switches: Switches = DEFAULT
 ) -> ClozePrompt:
-    """The question whether the model knows P2 of the words it will see (template kind `kind`)."""
+    """Build the question whether the model knows P2 with these words (template kind `kind`)."""
     test = case.tests[kind]
     text = test.text
     if kind == "soft" and test.soft:
@@ -143,9 +143,9 @@ def premise_test(
 
 
 def select_test_cases(cases: Sequence[RuleRow], scheme: str) -> tuple[list[RuleRow], list[str]]:
-    """(cases of the test part, items left out): with trained parts no subject is seen twice.
+    """Return (test cases, excluded items): with trained components no subject may be seen twice.
 
-    Raises ValueError when a test row is one of the rows that are trained on.
+    Raises ValueError if a test row is one of the training rows.
     """
     test = [c for c in cases if c.role == "test"]
     if "soft" not in scheme:
@@ -206,10 +206,10 @@ def _question(
 def cases(
     items: pl.DataFrame, rows: int | None = None, kept: Mapping[str, SpelledOptions] | None = None
 ) -> dict[str, list[RuleRow]]:
-    """The cases of every rule in file order; of the test part at most `rows`.
+    """Return the cases of every rule in file order, with at most `rows` test cases.
 
-    `kept`: the candidates that the model can spell; a premise whose own concept is not among them
-    is asked without gold.
+    `kept`: the candidates that the model can represent; a premise whose own concept is not among
+    them is tested without gold.
     """
     by_rule: dict[str, list[RuleRow]] = {}
     columns = ("item", "relation", "subject", "role", "row", "candidates", "answers", "meta")
@@ -251,9 +251,9 @@ def _test(test: Mapping[str, Any], kept: Mapping[str, SpelledOptions] | None) ->
 
 
 def recipe(plan: Soft, kind: str, switches: Switches, is_needed: bool = True) -> SoftPromptRecipe:
-    """The recipe of the memorizing runs whose templates reasoning uses: m/mean, BCE where trained.
+    """Return the recipe of the memorizing templates that reasoning uses: m/mean, BCE if trained.
 
-    Where the plan has none at m/mean it is another one, or ValueError where that is needed.
+    If the plan has none at m/mean, return another one, or raise ValueError if `is_needed`.
     """
     every = recipes(plan, kind, switches)
     fitting = [r for r in every if (r.masks, r.pooling) == ("multi", "mean")]
@@ -268,7 +268,7 @@ def recipe(plan: Soft, kind: str, switches: Switches, is_needed: bool = True) ->
 def template(
     loaded: Loaded, folder: Path | None, task: str, plan: Soft, switches: Switches
 ) -> SoftPrompt:
-    """The trained template of a task, for this model (with or without its weights)."""
+    """Load the trained template of a task, for this model (with or without its weights)."""
     if folder is None:
         raise ValueError("schemes with soft templates need the folder of trained prompts")
     chosen = recipe(plan, loaded.spec.kind, switches)
@@ -276,7 +276,7 @@ def template(
 
 
 def by_template(rows: Sequence[RuleRow], scheme: str) -> list[RuleRow]:
-    """The cases that a scheme (or kind of template) tests: written ones leave out `soft_only`."""
+    """Return the cases that a scheme (or kind of template) tests: manual without `soft_only`."""
     return [c for c in rows if not c.soft_only or scheme.startswith("soft")]
 
 
@@ -289,10 +289,10 @@ def check_cases(
     plan: Soft,
     switches: Switches,
 ) -> None:
-    """Raise one ValueError that names every rule that cannot be asked, before weights are read.
+    """Raise one ValueError that names every rule that cannot be tested, before weights are loaded.
 
-    That is: no rows of a split, a row that is trained on and tested, a prompt file that is missing
-    or made for another model, a prompt with both premises that is too long. `by_rule` may hold
+    Causes: a split without rows, a row in training and test data, a prompt file that is missing
+    or for another model, a prompt with both premises that is too long. `by_rule` may have
     fewer test rows than `whole`.
     """
     problems = []
@@ -339,7 +339,7 @@ def _check(
 
 
 def _spell(parts: Sequence[str] | None) -> Sequence[str] | None:
-    """A soft form whose subject begins the sentence, as the memorizing task spells it."""
+    """Capitalize the subject of a soft form that starts a sentence, as in the memorizing task."""
     if not parts or parts[0] in AS_WRITTEN or parts[1].startswith("["):
         return parts
     return [parts[0], parts[1][:1].upper() + parts[1][1:], *parts[2:]]

@@ -1,7 +1,7 @@
-"""Reasoning items to ranks: four schemes, four prompt forms, ten pairs of pseudowords (frames).
+"""Ranks of reasoning items: four schemes, four prompt forms, ten pairs of pseudowords (frames).
 
-Explicit premises are written; implicit and absent ones are left out and differ by row alone, so
-that the nine settings of the paper are filters on the four forms that are scored here.
+Explicit premises are included in the prompt; implicit and absent ones are not, and differ only by
+row, so that the nine settings of the paper are filters on the four forms that are scored here.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -46,7 +46,7 @@ from kgprobe.settings.probes import Soft
 
 @dataclass
 class ReasoningContext:
-    """Everything that the schemes share."""
+    """The data shared by all schemes."""
 
     loaded: Loaded
     options: Mapping[str, Sequence[str]]
@@ -66,8 +66,8 @@ class ReasoningContext:
         words: Pseudowords,
         slots: SlotLayout,
     ) -> pl.DataFrame:
-        """Ranks at m/mean of what `ask` makes of every row with every pair of words, which follow
-        the other vectors; under `softmax_rows: all` they join the softmax."""
+        """Rank golds at m/mean for the prompts by `ask` from every row and pair of words, which
+        follow the other vectors; under `softmax_rows: all` they join the softmax."""
         pairs = np.repeat(np.arange(words.pairs), len(rows))
         questions = [ask(row, pair) for pair in range(words.pairs) for row in rows]
         ranked = gold_ranks(
@@ -93,11 +93,11 @@ def reason(
     rows: int | None = None,
     load: Load = load_model,
 ) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
-    """(REASON_RANKS, PREMISE_RANKS, record); `rows` limits the test rows of every rule.
+    """Return (REASON_RANKS, PREMISE_RANKS, record); `rows` limits the test rows of every rule.
 
-    `folder` holds the soft prompts of the memorizing tasks, for schemes with soft templates. Rows,
-    prompt files and prompts that cannot be used raise before the model is loaded. A rule that
-    fails later does not keep the others from being tried: one ValueError names all.
+    `folder` contains the soft prompts of the memorizing tasks, for schemes with soft templates.
+    Invalid rows, prompt files and prompts raise before the model is loaded. If a rule fails later,
+    the others are still computed: one ValueError lists all failures.
     """
     unknown = [s for s in schemes if s not in SCHEMES]
     if unknown:
@@ -141,7 +141,7 @@ def reason(
 
 
 def _scheme(probe: ReasoningContext, rows: Sequence[RuleRow], scheme: str) -> list[pl.DataFrame]:
-    """REASON_RANKS columns of one rule under one scheme: the forms, and every pair in each."""
+    """Return REASON_RANKS columns of one rule and scheme: all forms with every pseudoword pair."""
     tested, left_out = _parts(probe, by_template(rows, scheme), scheme)
     if left_out:
         probe.left_out.setdefault(scheme, []).extend(left_out)
@@ -168,7 +168,7 @@ def _scheme(probe: ReasoningContext, rows: Sequence[RuleRow], scheme: str) -> li
 def _parts(
     probe: ReasoningContext, rows: Sequence[RuleRow], scheme: str
 ) -> tuple[list[RuleRow], list[str]]:
-    """Test cases and what is left out; released, nothing is: it tests what it has trained on."""
+    """Return (test cases, excluded items); as released nothing is excluded, even if trained on."""
     if probe.switches.conj_train == "test_rows":
         return [c for c in rows if c.role == "test"], []
     return entailment.select_test_cases(rows, scheme)
@@ -177,7 +177,7 @@ def _parts(
 def _templates(
     probe: ReasoningContext, rows: Sequence[RuleRow], kind: str
 ) -> tuple[torch.Tensor, SlotLayout]:
-    """Trained vectors of the rule's soft templates (and room for conjunctions), and the slots."""
+    """Return the rule's trained template vectors (with room for conjunctions), and the slots."""
     width = probe.words.vectors.shape[1]
     if kind == "manual":
         return probe.words.vectors.new_zeros(2, width), entailment.layout({})
@@ -198,9 +198,9 @@ def _conjunction(
     start: torch.Tensor,
     slots: SlotLayout,
 ) -> torch.Tensor:
-    """The conjunction tokens trained for one form, templates tuned on with them where soft.
+    """Train the conjunction tokens for one form, and fine-tune soft templates with them.
 
-    Training rows take the pairs of pseudowords in turn.
+    Training rows use the pseudoword pairs in turn.
     """
     recipe = _recipe(probe)
     fresh = soft.initial(probe.loaded, soft.SoftPromptRecipe(tokens=2, seed=recipe.seed))
@@ -220,7 +220,7 @@ def _conjunction(
 
 
 def _recipe(probe: ReasoningContext) -> soft.SoftPromptRecipe:
-    """The hyper-parameters of the memorizing runs at m/mean, BCE where the plan has it."""
+    """Return the hyper-parameters of the memorizing runs at m/mean, with BCE if the plan has it."""
     kind = probe.loaded.spec.kind
     chosen = entailment.recipe(probe.plan, kind, probe.switches, is_needed=False)
     epochs = probe.plan.tuning or chosen.epochs
@@ -230,9 +230,9 @@ def _recipe(probe: ReasoningContext) -> soft.SoftPromptRecipe:
 def _rows_to_train(
     probe: ReasoningContext, rows: Sequence[RuleRow]
 ) -> tuple[list[RuleRow], list[RuleRow]]:
-    """(train, dev): rows of the memorizing task behind the rule; as released, of its test part."""
+    """Return (train, dev) rows of the rule's memorizing task; as released, from the test split."""
     if probe.switches.conj_train == "test_rows":
-        # of all test rows, also where fewer are asked about
+        # take them from all test rows, even if fewer are scored
         tested = [c for c in probe.whole[rows[0].rule] if c.role == "test"]
         count = entailment.TAKEN
         pair = tested[:count], tested[count : 2 * count]
@@ -244,15 +244,16 @@ def _rows_to_train(
 
 
 def _premises(probe: ReasoningContext, rows: Sequence[RuleRow], kind: str) -> pl.DataFrame:
-    """PREMISE_RANKS columns: is P2 known, asked with the words that the prompts hold.
+    """Return PREMISE_RANKS columns: whether P2 is known, tested with the words used in the prompts.
 
-    All rows are asked, `soft_only` ones by hand, too: the released cut is that of P1's test alone.
+    All rows are tested, including `soft_only` ones with manual templates: the released code
+    excludes them only from P1's test.
     """
     trained, slots = _templates(probe, rows, kind)
     words, switches = probe.words, probe.switches
     if switches.premise_words == "random_tokens":
         words = random_words(probe.loaded, words.pairs, int(words.record["pseudoword_seed"]))
-        # the released tests of P2 hold new words in every rule
+        # the released tests of P2 use new words in every rule
         switches = replace(switches, pseudoword_slots="all")
     tested = [c for c in rows if c.role == "test" and c.tests[kind].golds]
     if switches.missing_candidate == "skip":

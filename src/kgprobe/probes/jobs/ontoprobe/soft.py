@@ -1,6 +1,6 @@
 """Soft prompts of the memorizing tasks: training, and ranks of the held-out rows (frames).
 
-Rows are checked before a model's weights are read.
+Rows are checked before a model's weights are loaded.
 """
 
 import itertools
@@ -30,7 +30,7 @@ from kgprobe.schema import SOFT_CURVES, SOFT_RANKS, cast_columns
 from kgprobe.settings.probes import Soft
 from kgprobe.templates import fill
 
-#: What `soft_init: words` starts from, by task (released scripts).
+#: Initial words for `soft_init: words`, by task (released scripts).
 WORDS = {
     "TP": "is a particular",
     "SCO": "is a particular",
@@ -38,17 +38,17 @@ WORDS = {
     "DM": "'s domain is",
     "RG": "'s range is",
 }
-#: Tasks whose subject is a property label, written as it is; the others begin a sentence.
+#: Tasks whose subject is a property label, used unchanged; the subjects of others start a sentence.
 AS_WRITTEN = ("DM", "RG")
 TOKENS = 3
-#: Longest prompts of the released code, in tokens, by role (`max_length: padded`). It cuts longer
-#: ones; here they are refused, and none is padded: that costs time and changes no score.
+#: Maximum prompt lengths of the released code, in tokens, by role (`max_length: padded`). It cuts
+#: longer ones; here they are rejected, and none is padded: that costs time and changes no score.
 PADDED = {"train": 64, "dev": 64, "test": 512}
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A model without weights, and the items and candidates that its tokenizer can spell."""
+    """A model without weights, and the items and candidates that its tokenizer can represent."""
 
     light: Loaded
     items: pl.DataFrame
@@ -58,7 +58,7 @@ class Prepared:
 
     @property
     def record(self) -> dict[str, object]:
-        """What was left out, by name."""
+        """Excluded candidates and items, by name."""
         return {
             "candidates_left_out": left_out(self.kept),
             "items_without_gold": self.missing,
@@ -68,7 +68,7 @@ class Prepared:
 def prepared(
     spec: ModelSpec, items: pl.DataFrame, candidates: pl.DataFrame, switches: Switches
 ) -> Prepared:
-    """Items and candidates as far as the model can spell them (switch `unknown_candidates`).
+    """Select items and candidates that the model can represent (switch `unknown_candidates`).
 
     Raises ValueError for a kind of model without an input embedding.
     """
@@ -89,8 +89,8 @@ def check_tasks(
 ) -> None:
     """Raise one ValueError that names every task whose rows of `roles` cannot be used.
 
-    That is: none of a role, a row in two splits, a prompt that is too long. `tokens`: vectors of
-    each task's template.
+    Causes: a role without rows, a row in two splits, a prompt that is too long. `tokens`: number of
+    vectors in each task's template.
     """
     problems = []
     for task, count in tokens.items():
@@ -113,14 +113,14 @@ def check_tasks(
 
 
 def template_tokens(light: Loaded, task: str, init: str) -> int:
-    """How many vectors the template of a task has (switch `soft_init`)."""
+    """Return the number of vectors in the template of a task (switch `soft_init`)."""
     if init != "words":
         return TOKENS
     return len(light.tokenizer(WORDS[task], add_special_tokens=False)["input_ids"])
 
 
 def questions(items: pl.DataFrame, tokens: int, role: str | None = None) -> list[ClozePrompt]:
-    """The items in the soft template, in file order."""
+    """Build the items in the soft template, in file order."""
     rows = items if role is None else items.filter(pl.col("role") == role)
     text = soft.template(tokens)
     return [
@@ -132,14 +132,14 @@ def questions(items: pl.DataFrame, tokens: int, role: str | None = None) -> list
 
 
 def subject_of(task: str, subject: str, meta: str) -> str:
-    """The subject of the soft template: the property's label, or what begins the sentence."""
+    """Return the subject for the soft template: the property's label, or capitalized."""
     if task in AS_WRITTEN:
         return str(json.loads(meta)["soft_subject"])
     return subject[:1].upper() + subject[1:]
 
 
 def check_parts(items: pl.DataFrame, task: str) -> None:
-    """Raise ValueError for a row that is trained on and tested as well (same subject and golds)."""
+    """Raise ValueError for a row in training (or dev) and test data (same subject and golds)."""
     golds = pl.col("answers").cast(pl.List(pl.String)).list.join(",")
     keyed = items.with_columns(
         row_key=pl.concat_str("subject", "subject_id", golds, separator="\n")
@@ -155,8 +155,8 @@ def check_parts(items: pl.DataFrame, task: str) -> None:
 
 
 def recipes(plan: Soft, kind: str, switches: Switches) -> list[soft.SoftPromptRecipe]:
-    """Every recipe of the plan that has a meaning for this kind of model, the product of seeds,
-    losses, masks and poolings; the task's words are left open."""
+    """Return every recipe of the plan that is valid for this kind of model: the product of seeds,
+    losses, masks and poolings; `words` depend on the task and are not set."""
     result = [
         soft.SoftPromptRecipe(
             tokens=TOKENS,
@@ -184,7 +184,7 @@ def recipes(plan: Soft, kind: str, switches: Switches) -> list[soft.SoftPromptRe
 
 
 def file_name(task: str, recipe: soft.SoftPromptRecipe) -> str:
-    """Name of a prompt's file in the folder of its model."""
+    """Return the file name of a prompt in the folder of its model."""
     parts = (task, recipe.masks, recipe.pooling, recipe.loss, str(recipe.seed))
     return "-".join(parts) + ".safetensors"
 
@@ -198,10 +198,10 @@ def train(
     folder: Path,
     load: Load = load_model,
 ) -> dict[str, Any]:
-    """Train and save every prompt of every task; returns the record.
+    """Train and save every prompt of every task; return the record.
 
-    What is wrong with the rows of any task is raised before the model is loaded. A task whose
-    training fails keeps no other from it: one ValueError at the end names those problems.
+    Errors in the rows of any task are raised before the model is loaded. If the training of a task
+    fails, the others are still trained: one ValueError at the end lists the failures.
     """
     known = prepared(spec, items, candidates, switches)
     chosen, options = recipes(plan, spec.kind, switches), known.options
@@ -237,7 +237,7 @@ def train_one(
     switches: Switches,
     progress: Callable[[int], object],
 ) -> soft.SoftPrompt:
-    """The soft prompt of one task: rows of role train, chosen on those of role dev."""
+    """Train the soft prompt of one task on rows of role train, selected on those of role dev."""
     if recipe.init == "words":
         recipe = replace(recipe, words=WORDS[task])
     start, space = soft.initial(loaded, recipe), switches.candidate_space
@@ -262,8 +262,8 @@ def fit(
     fixed: torch.Tensor | None = None,
     progress: Callable[[int], object] = lambda epochs: None,
 ) -> tuple[torch.Tensor, dict[str, Any]]:
-    """`soft.fit` on the questions of roles train and dev; messages have the role and item of one as
-    `named` says."""
+    """Run `soft.fit` on the questions of roles train and dev; `named` formats role and item for
+    messages."""
     name = by_role["train"][0].candidates
     ids = candidate_tokens(loaded, options[name], by_role["train"], space, name)
     train, dev = (
@@ -286,10 +286,10 @@ def rank(
     rows: int | None = None,
     load: Load = load_model,
 ) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
-    """(SOFT_RANKS of the dev and test rows, SOFT_CURVES, record) of all prompts in a folder.
+    """Return (SOFT_RANKS of the dev and test rows, SOFT_CURVES, record) of all prompts in a folder.
 
-    `rows` limits the test rows of every task. Files made for another model and prompts that are too
-    long are refused before the model is loaded.
+    `rows` limits the test rows of every task. Files for another model and prompts that are too
+    long are rejected before the model is loaded.
     """
     known = prepared(spec, items, candidates, switches)
     files = read_prompts(folder, known)
@@ -334,13 +334,13 @@ def rank(
 
 
 def frame_ranks(ranks: Mapping[str, Any], questions: Sequence[ClozePrompt]) -> pl.DataFrame:
-    """`gold_ranks`, with the items of their questions."""
+    """Convert `gold_ranks` to a frame with the items of their questions."""
     items = [questions[q].item for q in ranks["question"].tolist()]
     return pl.DataFrame({"item": items, **ranks}).drop("question")
 
 
 def read_prompts(folder: Path, known: Prepared) -> dict[Path, soft.SoftPrompt]:
-    """The prompt files of a folder, all of them for this model; else PromptError names all."""
+    """Read the prompt files of a folder; raise one PromptError for all of another model."""
     paths = sorted(folder.glob("*.safetensors"))
     if not paths:
         raise soft.PromptError(f"{folder}: no soft prompts; the rule prompts_<model> makes them")
@@ -370,13 +370,13 @@ def _curve(record: Mapping[str, Any], key: Mapping[str, Any]) -> list[dict[str, 
 
 
 def ready(spec: ModelSpec, load: Load = load_model) -> Loaded:
-    """The loaded model; one thread on a CPU, so that the last bits do not depend on the machine."""
+    """Load the model, with one thread on a CPU, so that last bits do not depend on the machine."""
     device.ready()
     return load(spec)
 
 
 def tensor(loaded: Loaded, vectors: Any) -> torch.Tensor:
-    """Vectors on the model's device, in the precision that they are trained in."""
+    """Convert vectors to the model's device, in the precision that they are trained in."""
     weight = loaded.model.get_input_embeddings().weight
     dtype = precise(weight[:0]).dtype
     return torch.from_numpy(np.asarray(vectors)).to(device=weight.device, dtype=dtype)

@@ -1,10 +1,10 @@
-"""Which tokens may stand in a trigger: named rules with counts (docs/papers/autoprompt.md,
+"""Candidate tokens of a trigger: named filters with counts (docs/papers/autoprompt.md,
 Candidates).
 
 special      special and unused tokens, ids without a token, pieces that are no text
 labels       every label token of a classification
-gold         every gold object of the training facts, so that a prompt cannot hold the answers
-capitalized  tokens that start with an upper-case letter, a lazy test for proper nouns
+gold         every gold object of the training facts, so that a prompt cannot contain the answers
+capitalized  tokens that start with an upper-case letter, a simple test for proper nouns
 """
 
 import re
@@ -20,14 +20,14 @@ from kgprobe.probes.text.encode import special_ids
 from kgprobe.probes.text.pieces import byte_level
 
 _UNUSED = re.compile(r"[\[<]unused_?\d+[\]>]")
-_MARKS = " \u0120\u2581\t\n\r"  # blanks, Ġ, ▁
+_MARKS = " \u0120\u2581\t\n\r"  # spaces, Ġ, ▁
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Every row of the input embedding: raw token, decoded text, text without marks of words.
+    """Every row of the input embedding: raw token, decoded text, text without word markers.
 
-    `raw` is "" where the tokenizer has no token for a row.
+    `raw` is "" if the tokenizer has no token for a row.
     """
 
     raw: list[str]
@@ -41,7 +41,7 @@ class Vocabulary:
 
 
 def vocabulary_of(loaded: Loaded) -> Vocabulary:
-    """The vocabulary of a model, for the filters; takes a second at 100,000 tokens."""
+    """Return the vocabulary of a model, for the filters; takes a second for 100,000 tokens."""
     tokenizer = loaded.tokenizer
     rows = int(loaded.model.get_input_embeddings().weight.shape[0])
     raw = [""] * rows
@@ -70,9 +70,9 @@ def filter_candidates(
     golds: Collection[str] = (),
     gold_ids: Collection[int] = (),
 ) -> tuple[NDArray[np.bool_], dict[str, int]]:
-    """(rows that may be candidates, how many each rule took away from those before it).
+    """Return (mask of allowed rows, number of tokens that each filter removed in sequence).
 
-    Raises ValueError, with the counts, when fewer than k tokens are left.
+    Raises ValueError, with the counts, if fewer than k tokens are left.
     """
     left = np.ones(len(vocabulary), dtype=bool)
     counts: dict[str, int] = {}
@@ -111,7 +111,7 @@ def _special(vocabulary: Vocabulary, rule: str) -> Iterable[int]:
 def _gold(
     vocabulary: Vocabulary, rule: str, golds: Collection[str], ids: Collection[int]
 ) -> Iterable[int]:
-    """exact: the ids alone (released). text: every spelling in case, glued or with a blank."""
+    """exact: only the ids (released). text: every spelling by case, with or without a space."""
     if rule == "off":
         return ()
     if rule == "exact":
@@ -122,10 +122,10 @@ def _gold(
 
 
 def _capitalized(vocabulary: Vocabulary, rule: str) -> Iterable[int]:
-    """all: whatever starts with a capital. slow_tokenizer: what the published runs took for that.
+    """all: all tokens that start with a capital. slow_tokenizer: the filter of the published runs.
 
-    Their test reads byte-level tokens only behind a blank, so that glued capitals pass; it takes
-    `##` for a first letter, and leaves tokens of one character out.
+    That filter matches byte-level tokens only after a space, so that word-internal capitals pass;
+    it takes `##` as the first letter, and ignores tokens of one character.
     """
     if rule == "off":
         return ()
@@ -138,6 +138,6 @@ def _capitalized(vocabulary: Vocabulary, rule: str) -> Iterable[int]:
 
 
 def spelled_like(vocabulary: Vocabulary, trigger: Collection[int], words: Collection[str]) -> int:
-    """How many trigger tokens are spelled like one of `words` (gold objects of dev or test)."""
+    """Count the trigger tokens spelled like one of `words` (gold objects of dev or test)."""
     texts = {word.strip().casefold() for word in words} - {""}
     return sum(vocabulary.surface[t].casefold() in texts for t in trigger)

@@ -1,9 +1,9 @@
-"""Controls of a search: triggers that no search has found, balanced data, other models.
+"""Controls of a search: triggers that were not searched, balanced data, other models.
 
-Triggers: the initial one, random ones, the found in another order. Balanced data: every label of a
-group gets the same number of examples, as many as keep the size of the split about what it was;
-labels with more lose some, chosen by seeded hash, labels with fewer are repeated. Transfer: a
-prompt found on one model, its text encoded again for another, and said so.
+Triggers: the initial one, random ones, the found one in another order. Balanced data: every label
+of a group gets the same number of examples, which keeps the size of the split about the same;
+labels with more lose some, chosen by seeded hash, labels with fewer are repeated. Transfer: the
+text of a prompt found on one model is encoded for another, and the record says so.
 """
 
 import itertools
@@ -19,14 +19,14 @@ from kgprobe.probes.text.prompts import LabelError, label_token
 from kgprobe.sampling import keys
 from kgprobe.templates import Template, cut, parse, resized, runs_of
 
-#: how many random triggers a prompt is compared with
+#: number of random triggers that a prompt is compared with
 DRAWS = 20
 
 
 def random_triggers(
     allowed: Sequence[int], length: int, group: str, seed: int = 0, draws: int = DRAWS
 ) -> list[tuple[int, ...]]:
-    """`draws` triggers of `length` tokens, uniform over `allowed` (what the filters leave).
+    """Draw `draws` triggers of `length` tokens, uniform over `allowed` (filtered tokens).
 
     Repetitions within a trigger are possible, as in a search. The same seed and group give the same
     triggers whatever the order of `allowed`. Raises ValueError when nothing is allowed.
@@ -40,9 +40,9 @@ def random_triggers(
 
 
 def shuffled_trigger(trigger: Sequence[int], group: str, seed: int = 0) -> tuple[int, ...]:
-    """The tokens of a found trigger in another order, each order but the found one alike likely.
+    """Permute the tokens of a found trigger, uniformly over all other orders.
 
-    A trigger with only one order (one token, or all the same) comes back as it is.
+    A trigger with only one order (one token, or all the same) is returned unchanged.
     """
     trigger = tuple(int(token) for token in trigger)
     generator = _generator(seed, f"shuffled_trigger {group}")
@@ -57,7 +57,7 @@ def shuffled_trigger(trigger: Sequence[int], group: str, seed: int = 0) -> tuple
 
 
 def names(prompt: str, draws: int = DRAWS) -> list[str]:
-    """The names under which draws are reported: random_triggers:00 and so on."""
+    """Return the names under which draws are reported: random_triggers:00 and so on."""
     return [f"{prompt}:{draw:02d}" for draw in range(draws)]
 
 
@@ -68,7 +68,7 @@ def _generator(seed: int, name: str) -> np.random.Generator:
 def balance(
     examples: pl.DataFrame, seed: int = 0, splits: tuple[str, ...] = ("train", "dev")
 ) -> pl.DataFrame:
-    """EXAMPLES with equal counts of labels in each (group, split) of `splits`, others untouched.
+    """Balance the labels in each (group, split) of `splits`; other splits are untouched.
 
     The count is the mean number of examples per label, rounded up. A repeated example keeps its
     fact, and its name gets "~2", "~3" and so on.
@@ -88,7 +88,7 @@ def _equalized(stratum: pl.DataFrame, seed: int) -> pl.DataFrame:
     ).sort("label", "_key", "example")
     place = pl.int_range(pl.len()).over("label")
     size = pl.len().over("label")
-    # copies of an example with place p of n: the turns t with p + t n < wanted
+    # an example at position p of n is copied for all turns t with p + t n < wanted
     turns = ((wanted - place + size - 1) // size).clip(lower_bound=0)
     return (
         order.with_columns(turns.alias("_turns"))
@@ -105,12 +105,13 @@ def _equalized(stratum: pl.DataFrame, seed: int) -> pl.DataFrame:
 
 
 def transfer(prompt: PromptFile, loaded: Loaded) -> PromptFile:
-    """The prompt for `loaded`: triggers and label tokens by their text, as many as that gives.
+    """Re-encode a prompt for `loaded`: triggers and label tokens by their text, which may change
+    their number.
 
-    The text behind [P] is cut for a causal model; a template with triggers or fields there cannot
-    move to one. Label tokens that are no single token of `loaded` are dropped; a class must keep
-    one. `data.transferred_from` names the model that the prompt was found on, and its scores do not
-    come along. Raises PromptFileError, for triggers in several places too.
+    The text after [P] is cut for a causal model; a template with triggers or fields there cannot be
+    transferred to one. Label tokens that are not a single token of `loaded` are dropped; a class
+    must keep one. `data.transferred_from` names the original model; scores are not transferred.
+    Raises PromptFileError, also for triggers in several places.
     """
     where = f"prompt {prompt.text!r} of {prompt.made_for.get('model')!r}"
     text = _ended(prompt.template, loaded, where)
@@ -123,7 +124,7 @@ def transfer(prompt: PromptFile, loaded: Loaded) -> PromptFile:
         raise PromptFileError(
             f"{where}: its text does not say which of {len(runs)} places has what"
         )
-    # a first word has its blank, unless it opens the text
+    # a first word has its space, unless it starts the text
     opens = Template.parse(text, loaded.spec.kind).opened
     lead = "" if opens or prompt.text.startswith(" ") else " "
     trigger: list[int] = pieces(loaded.tokenizer, [lead + prompt.text], opens)[0] if runs else []

@@ -1,4 +1,4 @@
-"""Prompts with triggers as files: ids with all that made them, refused by any other model."""
+"""Prompts with triggers as files: ids and their search settings, rejected by other models."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from kgprobe.probes.text.encode import bos_prefix
 from kgprobe.probes.text.pieces import pieces
 from kgprobe.templates import Template
 
-#: What must be the same, and how a message calls it.
+#: Fields that must be the same, in the order in which a message reports them.
 COMPARED = ("kind", "hidden_size", "tokenizer", "weights", "revision", "bos")
 FORMAT = 1
 
@@ -25,8 +25,8 @@ class PromptFileError(ValueError):
 class PromptFile:
     """A prompt and how it was found.
 
-    `trigger` are ids: it is run by them. `tokens` and `text` are for reading; `round_trip` says
-    whether the text gives the same ids again. `labels` maps a class to the ids that answer it
+    `trigger` contains the ids that are used. `tokens` and `text` are for display; `round_trip` is
+    whether the text gives the same ids again. `labels` maps a class to its answer ids
     (empty: the gold word itself), `scores` a name to metric, value, n, low and high. The columns of
     `trace`, one row per iteration, are in `record`.
     """
@@ -50,12 +50,12 @@ class PromptFile:
     format: int = FORMAT
 
     def parsed(self) -> Template:
-        """The template, for `encode`; its ids then come from `filled(self.trigger)`."""
+        """Return the template, for `encode`; its ids then come from `filled(self.trigger)`."""
         return Template.parse(self.template, self.made_for["kind"])
 
 
 def identity(loaded: Loaded) -> dict[str, Any]:
-    """Model, kind, revision, hashes of weights and tokenizer, width, and the BOS policy."""
+    """Return model, kind, revision, hashes of weights and tokenizer, width, and the BOS policy."""
     kind = loaded.spec.kind
     policy = f"{loaded.spec.bos}: {bos_prefix(loaded)[1]}" if kind == "causal" else "-"
     return {**loaded.identity, "kind": kind, "bos": policy}
@@ -68,7 +68,7 @@ def prompt_of(
     labels: Mapping[str, Sequence[int]] | None = None,
     **known: Any,
 ) -> PromptFile:
-    """A prompt for this model; `known` are further fields of PromptFile."""
+    """Build a prompt for this model; `known` are further fields of PromptFile."""
     ids = [int(t) for t in trigger]
     if len(ids) != template.triggers:
         raise PromptFileError(f"{len(ids)} trigger tokens for template {template.text!r}")
@@ -88,12 +88,12 @@ def prompt_of(
 
 
 def text_of(loaded: Loaded, ids: Sequence[int]) -> str:
-    """A trigger as text, for reading."""
+    """Return a trigger as text, for display."""
     return str(loaded.tokenizer.decode(list(ids), clean_up_tokenization_spaces=False))
 
 
 def round_trips(loaded: Loaded, ids: Sequence[int]) -> bool:
-    """Whether the text of a trigger gives its ids again, behind other text."""
+    """Return whether the text of a trigger, after other text, gives its ids again."""
     text = text_of(loaded, ids)
     text = text if text.startswith(" ") else f" {text}"
     return list(ids) in (
@@ -103,14 +103,14 @@ def round_trips(loaded: Loaded, ids: Sequence[int]) -> bool:
 
 
 def save(prompt: PromptFile, path: str | Path) -> None:
-    """Write the prompt as JSON, whole or not at all; the same prompt, the same bytes."""
+    """Write the prompt as JSON atomically; the same prompt gives the same bytes."""
     lines = [f'"{key}": {_format_json(value)}' for key, value in sorted(asdict(prompt).items())]
     with atomic(path) as temporary:
         temporary.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
 def _format_json(value: Any) -> str:
-    """JSON on one line, but a list of lists or objects with one of them per line."""
+    """Format JSON on one line, except lists of lists or objects, with one element per line."""
     options: Any = {"sort_keys": True, "ensure_ascii": False, "allow_nan": False}
     if isinstance(value, list) and value and isinstance(value[0], (list, dict)):
         return "[\n " + ",\n ".join(json.dumps(v, **options) for v in value) + "\n]"
@@ -118,7 +118,7 @@ def _format_json(value: Any) -> str:
 
 
 def read(path: str | Path) -> PromptFile:
-    """A prompt file without asking which model it is for (transfer, printing)."""
+    """Read a prompt file of any model (transfer, printing)."""
     if not Path(path).is_file():
         raise PromptFileError(f"{path}: no such prompt file; the rule prompts_<model> makes it")
     try:
@@ -136,7 +136,7 @@ def read(path: str | Path) -> PromptFile:
 
 
 def load(path: str | Path, loaded: Loaded) -> PromptFile:
-    """The prompt at `path` for exactly this model, tokenizer and BOS policy, else an error."""
+    """Load a prompt; raise PromptFileError unless model, tokenizer and BOS policy match."""
     prompt = read(path)
     if other := differing(prompt.made_for, identity(loaded), COMPARED):
         raise PromptFileError(f"{path}: found for {other}; search the prompt anew for this model")

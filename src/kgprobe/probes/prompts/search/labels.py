@@ -3,8 +3,8 @@
     vectors at [P], all triggers masked   --train-->   one logistic regression over the classes
     every row of the output embedding in their place   --ranking-->   tokens per class
 
-The vectors are those that the output embedding is multiplied with: only there a row of it is
-measured on the same scale as a hidden state. They never change during the training, so the model
+The vectors are the inputs of the output embedding: only there its rows are on the same
+scale as a hidden state. They do not change during the training, so the model
 runs once and the 50 epochs run on its vectors.
 """
 
@@ -28,21 +28,21 @@ from kgprobe.templates import Template
 Labeled = tuple[Sequence[Mapping[str, str]], Sequence[str]]
 Floats = NDArray[np.float32]
 
-#: Rows of the vocabulary whose class scores are made at once.
+#: Rows of the vocabulary whose class scores are computed at once.
 SLICE = 8192
 AT_CHANCE = ("stop", "keep")
 
 
 class LabelSearchError(RuntimeError):
-    """No label tokens can be found; the message says what was measured and what would help."""
+    """No label tokens can be found; the message gives the measurement and advice."""
 
 
 @dataclass(frozen=True)
 class LabelSearchSettings:
     """Label search. `bias`: the paper's eq. 5 adds each class's bias, the released code drops it.
 
-    `listed` tokens per class are kept in the order of their scores. `at_chance` says what happens
-    when the probe's accuracy on dev cannot be told from the majority class's: stop or keep.
+    `listed` tokens per class are kept in the order of their scores. `at_chance` sets what happens
+    if the probe's dev accuracy is not distinguishable from the majority class's: stop or keep.
     """
 
     epochs: int = 50
@@ -69,12 +69,12 @@ class LabelClassifier:
     bias: Floats
 
     def logits(self, vectors: Floats, bias: bool = True) -> NDArray[np.float64]:
-        """Class scores (rows x classes) in float64."""
+        """Return class scores (rows x classes) in float64."""
         scores = vectors.astype(np.float64) @ self.weight.astype(np.float64).T
         return np.asarray(scores + self.bias if bias else scores)
 
     def accuracy(self, vectors: Floats, labels: Sequence[str]) -> float:
-        """Proportion of vectors whose best class (the first of equals) is their label."""
+        """Return the proportion of vectors whose best class (first of equals) is their label."""
         return accuracy(self.logits(vectors), class_numbers(labels, self.classes))
 
 
@@ -86,7 +86,7 @@ class LabelTokens:
     record: Mapping[str, Any]
 
     def first(self, count: int) -> dict[str, tuple[int, ...]]:
-        """The best `count` tokens of every class: the label set of a prompt search.
+        """Return the best `count` tokens of every class: the label set of a prompt search.
 
         The classes' lists share no token, so neither do these.
         """
@@ -107,11 +107,11 @@ def find(
     habits: str = "default",
     progress: Callable[[int], object] = lambda epochs: None,
 ) -> LabelTokens:
-    """Label tokens of a task for this model and template: `vectors`, then `search`.
+    """Find label tokens of a task for this model and template: `vectors`, then `search`.
 
-    `train` and `dev` hold the fields of examples with their classes; use the template, and so the
-    number of triggers, of the prompt search that follows. Raises NotFiniteError, with model and
-    example or token, besides what `search` raises.
+    `train` and `dev` are the fields of examples with their classes; use the template, and therefore
+    the number of triggers, of the prompt search that follows. Raises NotFiniteError, with model and
+    example or token, and the errors of `search`.
     """
     data = [
         (vectors(predictor, template, fields, truncate, habits), labels)
@@ -134,7 +134,7 @@ def vectors(
     truncate: str = "",
     habits: str = "default",
 ) -> Floats:
-    """Vectors at [P] (n x width) with the initial token in all trigger places, float32."""
+    """Compute float32 vectors at [P] (n x width) with the initial token at all triggers."""
     encoded = encode(predictor.loaded, template, fields, None, truncate, habits)
     name = "example {}".format
     return predictor.features(encoded.rows, encoded.places, encoded.types, name)
@@ -148,11 +148,11 @@ def search(
     settings: LabelSearchSettings = LabelSearchSettings(),
     progress: Callable[[int], object] = lambda epochs: None,
 ) -> LabelTokens:
-    """Both steps, from cached vectors.
+    """Run both steps on cached vectors.
 
-    `train` and `dev` hold vectors at [P] (n x width) with their classes, `rows` is the output
-    embedding (vocabulary x width), `allowed` says which of its tokens may be labels. Raises
-    LabelSearchError when the probe does no better on dev than the commonest training class.
+    `train` and `dev` are vectors at [P] (n x width) with their classes, `rows` is the output
+    embedding (vocabulary x width), `allowed` masks tokens that may be labels. Raises
+    LabelSearchError if the probe is no better on dev than the most common training class.
     """
     probe = train_probe(*train, settings, progress)
     record = judge(probe, train[1], *dev)
@@ -173,7 +173,7 @@ def train_probe(
     settings: LabelSearchSettings = LabelSearchSettings(),
     progress: Callable[[int], object] = lambda epochs: None,
 ) -> LabelClassifier:
-    """Step 1: cross-entropy, Adam, float32, on a processor; the same seed gives the same probe."""
+    """Train the probe (step 1): cross-entropy, Adam, float32, on a CPU, determined by the seed."""
     classes = tuple(sorted(set(labels)))
     if len(classes) < 2:
         raise LabelSearchError(f"label search needs two classes or more, got {list(classes)}")
@@ -182,7 +182,7 @@ def train_probe(
             "vectors at [P] hold NaN or infinity; is the model in half precision?"
         )
     generator = torch.Generator().manual_seed(settings.seed)
-    # without torch's own initial values: those come from the process's random state
+    # skip torch's own initialization, which depends on the random state of the process
     layer = nn.utils.skip_init(nn.Linear, vectors.shape[1], len(classes))
     bound = vectors.shape[1] ** -0.5
     with torch.no_grad():
@@ -206,12 +206,13 @@ def train_probe(
 def judge(
     probe: LabelClassifier, train: Sequence[str], vectors: Floats, labels: Sequence[str]
 ) -> dict[str, Any]:
-    """Accuracy on dev with n and Wilson interval, the majority's, and whether they overlap."""
+    """Return dev accuracy, n, Wilson interval, the majority's accuracy, and whether they
+    overlap."""
     if not len(labels):
         raise LabelSearchError("no dev examples: the label probe cannot be judged")
     value = probe.accuracy(vectors, labels)
     low, high = wilson(value * len(labels), len(labels))
-    # equal counts fall to the first class in order
+    # with equal counts the first class wins
     common = max(probe.classes, key=[*train].count)
     majority = [*labels].count(common) / len(labels)
     return {
@@ -227,11 +228,11 @@ def ranking(
     allowed: NDArray[np.bool_] | None = None,
     bias: bool = True,
 ) -> dict[str, tuple[int, ...]]:
-    """Step 2: per class the `count` tokens with the largest s(y, w), softmax across classes.
+    """Return (step 2) per class the `count` tokens with the largest s(y, w), softmax over classes.
 
-    A token that two classes want goes to the one where its score is higher (the first class in
-    order, of equal ones); equal scores of a class: the lower id first. Scores are compared as log
-    odds, which rank alike and do not run together near 1.
+    A token that two classes want goes to the one with the higher score (the first class in order,
+    if equal); with equal scores in a class the lower id comes first. Scores are compared as log
+    odds, which give the same ranking and do not saturate near 1.
     """
     scores = class_scores(probe, rows, bias)
     usable = np.arange(len(rows)) if allowed is None else np.flatnonzero(allowed)
@@ -240,7 +241,7 @@ def ranking(
             f"{len(usable)} tokens may be labels, {count} for each of {len(probe.classes)} classes "
             "are asked for"
         )
-    # at most `count` tokens of a list can be lost to each other class
+    # each other class can take at most `count` tokens of a list
     reach = min(count * len(probe.classes), len(usable))
     wanted = []
     for number in range(len(probe.classes)):
@@ -256,7 +257,7 @@ def ranking(
 
 
 def class_scores(probe: LabelClassifier, rows: Floats, bias: bool = True) -> NDArray[np.float64]:
-    """logit s(y, w) (vocabulary x classes): log of the odds of a class against all others."""
+    """Return logit s(y, w) (vocabulary x classes): log odds of a class against all others."""
     odds = np.empty((len(rows), len(probe.classes)))
     for start in range(0, len(rows), SLICE):
         logits = probe.logits(rows[start : start + SLICE], bias)

@@ -1,4 +1,4 @@
-"""Examples of a search as token ids with what counts as right."""
+"""Examples of a search as token ids, with their correct answers."""
 
 import hashlib
 import json
@@ -21,12 +21,12 @@ Example = tuple[Mapping[str, str], str]
 
 
 class SearchError(ValueError):
-    """A search cannot start or go on; the message says where and what would be right."""
+    """A search cannot start or resume; the message says where and suggests a fix."""
 
 
 @dataclass(frozen=True)
 class SearchExamples:
-    """Examples in a fixed order; `right` (n) are rows of the label table."""
+    """Examples in a fixed order; `right` (n) are row indices of the label table."""
 
     encoded: Encoded
     right: Ints
@@ -37,22 +37,22 @@ class SearchExamples:
 
     @property
     def lengths(self) -> Ints:
-        """Tokens of every prompt."""
+        """Number of tokens of every prompt."""
         return np.array([len(row) for row in self.encoded.rows], dtype=np.int64)
 
     def digest(self) -> str:
-        """sha256 of the examples."""
+        """Return the sha256 of the examples."""
         text = json.dumps([[dict(f), label] for f, label in self.examples], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What a search works on.
+    """The input of a search.
 
-    `labels` (classes x most tokens) with `known` says which tokens answer which class. `closed`: an
-    answer is one of these classes, else any token of the vocabulary. `dropped` counts examples
-    whose gold is not usable, by split.
+    `labels` (classes x most tokens) with the mask `known` are the answer tokens of each class.
+    `closed`: an answer is one of these classes, else any token of the vocabulary. `dropped` counts
+    examples with an unusable gold, by split.
     """
 
     template: Template
@@ -74,22 +74,22 @@ def problem(
     labels: Mapping[str, Sequence[int | str]] | None = None,
     initial: int | None = None,
 ) -> Problem:
-    """Encode both splits; their order does not matter, they are sorted.
+    """Encode both splits, sorted, so that their order does not matter.
 
-    With `labels` (class -> token ids or words) it is a classification. Otherwise labels are gold
-    objects: one of several tokens is dropped and counted; for a causal model it is kept by its
-    first token where no other gold object of the two splits starts with that one.
-    Raises SearchError for an unknown class, or when a split is left without examples, AnswerError
-    for a class without label tokens or one that two classes have.
+    With `labels` (class -> token ids or words) the task is a classification. Otherwise labels are
+    gold objects: a gold of several tokens is dropped and counted; a causal model uses its first
+    token instead if no other gold object of the two splits starts with that token. Raises
+    SearchError for an unknown class, or if a split has no examples left, AnswerError for a class
+    without label tokens or for a token of two classes.
     """
     data = {"train": _sorted(train), "dev": _sorted(dev)}
     if labels is not None:
-        # words in the form that [P] demands
+        # words in the form that [P] requires
         table = {
             name: [label_token(loaded, template, t) if isinstance(t, str) else int(t) for t in row]
             for name, row in sorted(labels.items())
         }
-        Options.classes(table)  # refuses classes that cannot be told apart
+        Options.classes(table)  # rejects classes with shared tokens
         wrong = [label for examples in data.values() for _, label in examples if label not in table]
         if wrong:
             raise SearchError(
@@ -131,9 +131,9 @@ def _sorted(examples: Sequence[Example]) -> list[Example]:
 
 
 def gold_tokens(loaded: Loaded, template: Template, words: Sequence[str]) -> dict[str, list[int]]:
-    """The token of every gold object that has one to itself.
+    """Return the token of every gold object that has a token of its own.
 
-    Raises ValueError for a special token's name.
+    Raises ValueError for a special token.
     """
     pieces = dict(zip(words, label_pieces(loaded, template, words), strict=True))
     unknown = loaded.tokenizer.unk_token_id

@@ -1,9 +1,9 @@
 """Gradients at trigger positions, scores of candidate triggers (docs/papers/autoprompt.md, Search).
 
-What is saved against a literal loop: parameters are frozen, a gradient reaches the input embeddings
-only; the head works at [P] alone; the current trigger and its candidates go through the model in
-one stack; causal models feed what rows have in common once. Sums are made in float64 in the order
-of the examples, so that batches only touch the last bits.
+Savings over a literal loop: parameters are frozen, a gradient reaches only the input embeddings;
+the head runs only at [P]; the current trigger and its candidates go through the model in
+one stack; causal models feed common prefixes once. Sums are made in float64 in the order
+of the examples, so that batching only affects the last bits.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ class Tensors:
             self.types = torch.from_numpy(Ragged.of(types).matrix(0)).to(device)
 
     def batch(self, numbers: Ints, triggers: Any) -> tuple[Any, Any, Any, Any]:
-        """(ids, mask, places, types) of examples, each with its own trigger (rows x m)."""
+        """Return (ids, mask, places, types) of examples, each with its own trigger (rows x m)."""
         pick = torch.from_numpy(np.ascontiguousarray(numbers)).to(self.ids.device)
         lengths = self.lengths[numbers]
         width = int(lengths.max())
@@ -59,12 +59,12 @@ class Tensors:
 
 
 class Scorer(Predictor):
-    """One model on one problem. `rows_fed` counts prompts, `positions_fed` padded positions."""
+    """Scores of one model. `rows_fed` counts prompts, `positions_fed` padded positions."""
 
     def __init__(self, loaded: Loaded, problem: Problem, budget: Budget | None = None) -> None:
         super().__init__(loaded, budget)
         self.problem = problem
-        # activations are kept for the way back
+        # activations are stored for the backward pass
         self._backward = Budget(max(self.budget.positions // 2, 1), overhead=self.budget.overhead)
         self.splits = {
             "train": Tensors(loaded, problem.train),
@@ -80,7 +80,7 @@ class Scorer(Predictor):
 
     @property
     def shares(self) -> bool:
-        """Whether common prefixes are fed once, which moves the last bits."""
+        """Whether common prefixes are fed once, which changes the last bits."""
         return self._shared is not None and self._shared.shares is not False
 
     @property
@@ -89,9 +89,9 @@ class Scorer(Predictor):
         return self.loaded.model.get_input_embeddings().weight
 
     def in_float32(self) -> "Scorer":
-        """This scorer on a float32 copy of the model, to repeat a step that was not finite.
+        """Return this scorer on a float32 copy of the model, to repeat a step that was not finite.
 
-        It shares no prefixes: where rows lie beside each other, NaN spreads from one to the next.
+        It shares no prefixes: where rows are concatenated, NaN spreads from one to the next.
         """
         loaded = replace(self.loaded, model=copy.deepcopy(self.loaded.model).float())
         scorer = Scorer(loaded, self.problem, Budget(self.budget.positions))
@@ -99,7 +99,7 @@ class Scorer(Predictor):
         return scorer
 
     def gradient(self, batch: Ints, weights: Floats, trigger: Sequence[int]) -> Floats:
-        """Gradient (m x width) of the weighted sum of losses of training examples.
+        """Return the gradient (m x width) of the weighted sum of losses of training examples.
 
         The loss of an example is -log p(right) over the whole vocabulary; the gradient is that
         with respect to the input embeddings at the trigger positions (Eq. 2). Raises
@@ -140,10 +140,10 @@ class Scorer(Predictor):
         self, split: str, batch: Ints, triggers: Sequence[Sequence[int]], metric: str,
         share: bool = True, known: Mapping[tuple[int, ...], Floats] | None = None,
     ) -> Floats:  # fmt: skip
-        """Log-likelihood or correctness (0 or 1) of every trigger on every example (c x b).
+        """Return log-likelihood or correctness (0 or 1) of every trigger on every example (c x b).
 
-        Equal triggers go through the model once and have the very same values; what is `known` of
-        a trigger (b values, NaN where not) does not go through it. `share`: causal models feed
+        Equal triggers are scored once and get identical values; `known` values of
+        a trigger (b values, NaN if unknown) are not computed again. `share`: causal models feed
         common prefixes once. Raises NotFiniteError, with example and trigger.
         """
         distinct = list(dict.fromkeys(tuple(t) for t in triggers))
@@ -163,7 +163,7 @@ class Scorer(Predictor):
             flat[left[rows]] = values
 
         with torch.inference_mode():
-            # all of them may be known
+            # possibly all values are known
             done = not len(left) or (
                 share and self._through_prefixes(tensors, examples, owners, table, read)
             )
@@ -181,7 +181,7 @@ class Scorer(Predictor):
     def _check_values(
         self, values: Any, split: str, examples: Ints, triggers: Sequence[Sequence[int]] = ()
     ) -> None:
-        """Values of prompts must be finite."""
+        """Check that values of prompts are finite."""
 
         def where(row: int) -> str:
             example = int(examples[row])
@@ -192,14 +192,14 @@ class Scorer(Predictor):
         finite(values, self.loaded.spec.model, where)
 
     def _name(self, split: str, example: int) -> str:
-        """An example by its fields: the search has put the examples into an order of its own."""
+        """Describe an example by its fields, since the search has its own order of examples."""
         known = self.problem.train if split == "train" else self.problem.dev
         return f"{split} example {dict(known.examples[example][0])}"
 
     def _through_prefixes(
         self, tensors: Tensors, examples: Ints, owners: Ints, table: Any, read: Any
     ) -> bool:
-        """Read all rows with their common beginnings fed once; False where that cannot be."""
+        """Score all rows with common prefixes fed once; return False if that is not possible."""
         if self._shared is None or self._shared.shares is False:
             return False
         triggers = table[torch.from_numpy(owners).to(table.device)]
@@ -212,7 +212,7 @@ class Scorer(Predictor):
         return self._shared.visit_ends(Ragged.of(rows), finish)
 
     def _read(self, tensors: Tensors, examples: Ints, features: Any, metric: str) -> Floats:
-        """Values of rows, logits in slices of the rows; NaN where those hold NaN."""
+        """Return the values of rows, with logits computed in slices; NaN if these contain NaN."""
         room = SLICE["cpu" if self.loaded.device.type == "cpu" else "cuda"]
         step = max(room // (4 * len(self.embedding)), 1)
         result = np.zeros(len(examples))
@@ -222,7 +222,7 @@ class Scorer(Predictor):
             if metric == "likelihood":
                 values = self._of_class(self.parts.logits(rows), gold)
             elif self.problem.closed:
-                # rows of the label tokens alone: the normalizer is the same for all classes
+                # logits of the label tokens suffice: the normalizer is the same for all classes
                 few = self.parts.logits(rows, self._flat)
                 values = _right(self._spread(few), gold)
             else:
@@ -231,19 +231,19 @@ class Scorer(Predictor):
         return result
 
     def _of_class(self, logits: Any, right: Any) -> Any:
-        """log of the summed probability of the label tokens of the right class (Eq. 1)."""
+        """Return the log of the summed probability of the right class's label tokens (Eq. 1)."""
         answers = logits.gather(1, self.labels[right])
         answers = answers.masked_fill(~self.known[right], torch.finfo(answers.dtype).min)
         return answers.logsumexp(1) - logits.logsumexp(1)
 
     def _spread(self, few: Any) -> Any:
-        """log of the summed probability of every class (up to the normalizer)."""
+        """Return the log of the summed probability of every class (up to the normalizer)."""
         table = few.new_full((len(few), *self.known.shape), torch.finfo(few.dtype).min)
         table[:, self.known] = few
         return table.logsumexp(-1)
 
     def candidate_scores(self, gradient: Floats, kept: NDArray[np.bool_]) -> Floats:
-        """First-order gain of the log-likelihood of every token (Eq. 2), minus infinity if out."""
+        """Return the first-order log-likelihood gain of all tokens (Eq. 2), -inf if filtered."""
         direction = torch.from_numpy(-gradient).to(self.embedding.device)
         weight = precise(self.embedding)
         gains = (weight @ direction.to(weight.dtype)).double().cpu().numpy()
@@ -258,16 +258,16 @@ class Scorer(Predictor):
 
 
 def top(scores: Floats, count: int) -> Ints:
-    """Indices of the `count` highest scores, highest first, equal ones by their index."""
+    """Return the indices of the `count` highest scores, highest first, equal ones by index."""
     bound = np.partition(scores, -count)[-count]
     near = np.flatnonzero(scores >= bound)
     return near[np.lexsort((near, -scores[near]))][:count]
 
 
 def _right(scores: Any, gold: Any) -> Any:
-    """1 where the highest score of a row, the first of equal ones, is the gold's, else 0.
+    """Return 1 where a row's highest score, the first of equal ones, is the gold's, else 0.
 
-    NaN where that score is not finite: NaN or plus infinity anywhere in a row are its maximum.
+    NaN if that score is not finite: NaN or plus infinity anywhere in a row are its maximum.
     """
     columns = torch.arange(scores.shape[1], device=scores.device)
     best = scores.amax(1, keepdim=True)
@@ -277,9 +277,9 @@ def _right(scores: Any, gold: Any) -> Any:
 
 @contextlib.contextmanager
 def _leaf(modules: Sequence[Any]) -> Iterator[list[Any]]:
-    """While open, the first output of the embeddings is a leaf that gets a gradient.
+    """Make the first output of the embeddings a leaf that gets a gradient, inside the context.
 
-    First: the decoder of a sentinel model looks its tokens up after the encoder.
+    Only the first, since the decoder of a sentinel model looks up its tokens after the encoder.
     """
     outputs: list[Any] = []
 

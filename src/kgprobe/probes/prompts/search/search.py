@@ -40,8 +40,8 @@ from kgprobe.probes.prompts.search.state import State, TriggerScores
 from kgprobe.probes.text.prompts import initial_token, trigger_pieces
 from kgprobe.templates import Template
 
-#: Difference of scores, in nat per example, below which shared prefixes may change their order:
-#: such candidates are scored again without.
+#: Difference of scores, in nats per example, below which prefix sharing may change the order of
+#: candidates: these are scored again without it.
 NEAR = 2e-5
 
 
@@ -57,12 +57,12 @@ def search(
     name: str = "",
     budget: Budget | None = None,
 ) -> PromptFile:
-    """The best trigger by dev over all restarts, with its trace.
+    """Return the best trigger by dev over all restarts, with its trace.
 
     Examples are (fields, label). With `labels` (class -> token ids or words) labels are classes,
     else gold objects. `watched` are gold objects of dev and test: trigger tokens spelled like one
-    are counted. `name` (a relation) goes into the seeds. With `state_path` a search that was
-    stopped goes on where it was. Raises SearchError; see `problem`, `allowed`.
+    are counted. `name` (a relation) goes into the seeds. With `state_path` a stopped search
+    resumes from its state. Raises SearchError; see `problem`, `filter_candidates`.
     """
     with one_thread() if loaded.device.type == "cpu" else nullcontext():
         path = None if state_path is None else Path(state_path)
@@ -71,7 +71,7 @@ def search(
 
 
 class Search:
-    """One search: the problem, the fast scorer, and its state."""
+    """One search: the problem, the scorer, and its state."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Search:
         self.vocabulary = vocabulary_of(loaded)
         tokens = self.problem.labels[self.problem.known].tolist()
         first = dict(zip(self.problem.classes, self.problem.labels[:, 0].tolist(), strict=True))
-        # those of dropped facts, too: a token may be spelled like one that is several
+        # including those of dropped facts: a token may be spelled like a gold of several tokens
         golds = sorted({label for _, label in train})
         kept, self.counts = filter_candidates(
             self.vocabulary, settings, tokens if labels is not None else (),
@@ -108,7 +108,7 @@ class Search:
         self.owner = self._owner()
 
     def _owner(self) -> dict[str, Any]:
-        """What a state must agree with."""
+        """Return what a saved state must agree with."""
         known = self.problem
         return {
             "model": identity(self.loaded),
@@ -123,7 +123,7 @@ class Search:
     # -- the loop -----------------------------------------------------------------------------
 
     def run(self) -> State:
-        """All restarts, from the saved state if there is one."""
+        """Run all restarts, from the saved state if there is one."""
         state = trigger_state.load(self.owner, self.path)
         if state is not None:
             log.info("search goes on: restart %d, iteration %d", state.restart, state.iteration)
@@ -147,7 +147,7 @@ class Search:
         return state
 
     def _opened(self, state: State) -> State:
-        """The state at the start of a restart."""
+        """Return the state at the start of a restart."""
         state.iteration, state.accepted, state.sequences = 0, 0, 0
         state.compared, state.looked_up = 0, 0
         self.scored = TriggerScores(len(self.problem.train))
@@ -155,7 +155,7 @@ class Search:
         state.trigger, state.best, state.known = list(self.initial), None, []
         opts = self.settings
         state.draws = dict(np.random.default_rng(self.seed(state.restart)).bit_generator.state)
-        # in the released code the initial trigger does not compete
+        # in the released code the initial trigger is not a candidate
         if not opts.fill_all and opts.mode != "released" and state.restart < opts.restarts:
             state.best = [self._dev(state), -1, list(state.trigger)]
         return state
@@ -200,18 +200,18 @@ class Search:
         self._tell(state, bar)
 
     def _unfilled(self, trigger: Sequence[int]) -> bool:
-        """Whether a token stands where one still has to be found."""
+        """Return whether the trigger still contains an initial token."""
         return self.settings.fill_all and initial_token(self.loaded) in trigger
 
     def _candidates(self, gradient: Floats, draws: np.random.Generator) -> tuple[int, list[int]]:
-        """(position, tokens) of the candidates of one iteration: swaps at one position, by the
-        gradient of the loss (m x width)."""
+        """Return (position, tokens) of the candidates of one iteration: swaps at one position, by
+        the gradient of the loss (m x width)."""
         place = int(draws.integers(len(gradient)))
         scores = self.scorer.candidate_scores(gradient[place], self.kept)
         return place, top(scores, self.settings.candidates).tolist()
 
     def _batches(self, draws: np.random.Generator) -> tuple[list[Ints], Ints]:
-        """(batches of the gradient, examples that candidates are scored on)."""
+        """Return (batches for the gradient, examples for scoring candidates)."""
         opts, n = self.settings, len(self.problem.train)
         size, wanted = opts.accumulate * opts.batch, opts.evaluation or opts.accumulate * opts.batch
         order = draws.permutation(n)
@@ -223,7 +223,7 @@ class Search:
         return [first[i : i + opts.batch] for i in range(0, len(first), opts.batch)], second
 
     def _gradient(self, state: State, batches: list[Ints]) -> Floats:
-        """Gradient of the loss, a mean over batches of means over examples."""
+        """Compute the gradient of the loss, a mean over batches of means over examples."""
         examples = np.concatenate(batches)
         weights = np.concatenate([np.full(len(b), 1 / (len(b) * len(batches))) for b in batches])
         trigger = state.trigger
@@ -232,10 +232,10 @@ class Search:
     def _scores(
         self, state: State, examples: Ints, triggers: list[list[int]]
     ) -> tuple[Floats, float | None]:
-        """Sums over the examples of the candidates, and of the current trigger (None: unasked).
+        """Return sums over the examples of the candidates, and of the current trigger (or None).
 
-        What a trigger has on an example is looked up if it was found before; of a float32 copy all
-        is found anew, and nothing is kept.
+        Known values of a trigger on an example are looked up; with a float32 copy all values
+        are computed again, and none are stored.
         """
         strict = self.settings.accept == "strict"
         stack = [*triggers, state.trigger] if strict else triggers
@@ -265,9 +265,9 @@ class Search:
         return (sums[:-1], float(sums[-1])) if strict else (sums, None)
 
     def _finite(self, state: State, ask: Callable[[Scorer], Floats]) -> Floats:
-        """What `ask` gets from the scorer; a step whose numbers are not finite again in float32.
+        """Call `ask` on the scorer; if its numbers are not finite, repeat the step in float32.
 
-        Raises SearchError, with the state before this iteration saved, where that is no better.
+        Raises SearchError, after saving the state before this iteration, if that does not help.
         """
         try:
             return ask(self.scorer)
@@ -285,7 +285,7 @@ class Search:
             ) from error
 
     def _dev(self, state: State) -> float:
-        """Mean of the dev metric of the current trigger, looked up if it was here before."""
+        """Return the mean dev metric of the current trigger, looked up if it is known."""
         for trigger, value in state.known:
             if trigger == state.trigger:
                 return float(value)
@@ -294,7 +294,7 @@ class Search:
         return value
 
     def dev_values(self, state: State, trigger: Sequence[int], metric: str) -> Floats:
-        """Values of a trigger on all dev examples."""
+        """Return the values of a trigger on all dev examples."""
         everything = np.arange(len(self.problem.dev))
         values = self._finite(state, lambda one: one.values("dev", everything, [trigger], metric))
         return np.asarray(values[0])
@@ -311,7 +311,7 @@ class Search:
 
 
 def _initial(loaded: Loaded, template: Template, settings: SearchSettings) -> list[int]:
-    """The ids of the trigger at the start."""
+    """Return the ids of the initial trigger."""
     if not settings.initial:
         return [initial_token(loaded)] * template.triggers
     ids = trigger_pieces(loaded, template, settings.initial, settings.habits)
@@ -324,14 +324,14 @@ def _initial(loaded: Loaded, template: Template, settings: SearchSettings) -> li
     return ids
 
 
-#: Decimals of the numbers in a prompt file: what batches of another size do to the last bits of
-#: float32 stays out of it, but for a value at the border of rounding.
+#: Decimals of the numbers in a prompt file, which hide the effect of the batch size on the last
+#: bits of float32, except for values at the border of rounding.
 DECIMALS = 3
 TRACE = ["restart", "iteration", "swaps", "current", "best", "accepted", "dev"]
 
 
 def label_table(known: Problem) -> dict[str, list[int]]:
-    """Class -> ids that answer it; empty where answers are gold objects."""
+    """Map class -> its label token ids; empty if answers are gold objects."""
     if not known.closed:
         return {}
     rows = zip(known.classes, known.labels, known.known, strict=True)
@@ -339,9 +339,9 @@ def label_table(known: Problem) -> dict[str, list[int]]:
 
 
 def summary(search: Search, state: State) -> dict[str, Any]:
-    """One restart: its seed, what it cost (counts of State), what it found.
+    """Summarize one restart: its seed, its cost (counters of State) and its result.
 
-    `dev` is None, and `unfilled` counts them, where places were left without a token.
+    `dev` is None, and `unfilled` counts initial tokens, if some are left in the trigger.
     """
     unfilled = state.trigger.count(initial_token(search.loaded))
     record: dict[str, Any] = {
@@ -363,9 +363,9 @@ def summary(search: Search, state: State) -> dict[str, Any]:
 
 
 def result(search: Search, state: State, watched: Sequence[str]) -> PromptFile:
-    """The prompt file of a finished search: the restart that is best by dev, the first of equals.
+    """Build the prompt file of a finished search from the restart that is best by dev.
 
-    Raises SearchError when no restart has filled every place.
+    The first of equal restarts is taken. Raises SearchError if none has filled every position.
     """
     ended = [r for r in state.finished if r["dev"] is not None]
     if not ended:
@@ -413,7 +413,8 @@ def result(search: Search, state: State, watched: Sequence[str]) -> PromptFile:
 
 
 def _score(values: NDArray[Any], metric: str) -> dict[str, Any]:
-    """Mean with its interval: Wilson for accuracy, 1.96 standard errors for log-likelihood."""
+    """Return the mean and interval: Wilson for accuracy, 1.96 standard errors for
+    log-likelihood."""
     mean, n = float(values.mean()), len(values)
     if metric == "accuracy":
         low, high = wilson(float(values.sum()), n)

@@ -1,4 +1,4 @@
-"""Settings of the trigger search, and the modes in which paper and released code differ.
+"""Settings of the trigger search, and the modes for differences between paper and released code.
 
 Source: docs/papers/autoprompt.md, Search and Decisions.
 """
@@ -25,21 +25,21 @@ LEGAL: Mapping[str, tuple[Any, ...]] = {
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """One search.
+    """Settings of one search.
 
-    mode            paper, released or default: where the other fields come from
+    mode            paper, released or default: the source of the other fields' values
     candidates      k: tokens tried per iteration
     accumulate      A: batches of the gradient, and of the evaluation
     batch           B: examples of a batch
     evaluation      examples that candidates are scored on; 0: A * B
-    metric          what candidates are compared by; dev_metric: what the best trigger has most of
-    accept          strict: only what beats the current trigger on the same examples;
-                    best_of_k: the best candidate in any case
+    metric          compares candidates; dev_metric: selects the best trigger
+    accept          strict: only a candidate better than the current trigger on the same examples;
+                    best_of_k: always the best candidate
     batches         disjoint: both batches from one permutation; fresh: a shuffle each (may
                     overlap), as in the released code
-    fill_all        no initial token may be left: it counts as minus infinity while one is
-    initial         text of the initial trigger, exactly as many tokens as places, or "" (the mask);
-                    behind a blank, unless the trigger opens the template
+    fill_all        no initial token may be left: triggers with one count as minus infinity
+    initial         text of the initial trigger, with as many tokens as positions, or "" (the
+                    mask); tokenized after a space, unless the trigger starts the template
     """
 
     mode: str = "default"
@@ -65,7 +65,7 @@ class SearchSettings:
     truncate: str = ""
 
     def __post_init__(self) -> None:
-        """Raises ValueError for a value that a field does not have."""
+        """Raises ValueError for an invalid value of a field."""
         for name, legal in LEGAL.items():
             if getattr(self, name) not in legal:
                 raise ValueError(f"{name} {getattr(self, name)!r}; valid: {', '.join(legal)}")
@@ -74,7 +74,7 @@ class SearchSettings:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
 
 
-#: What `mode: released` does not do as the released code does; a run in that mode prints it.
+#: Differences between `mode: released` and the released code; a run in that mode prints them.
 NOT_RELEASED = (
     "examples are drawn by a generator of our own: the same seed gives other batches",
     "label tokens are masked where the code pads them with token 0 (wrong for RoBERTa)",
@@ -96,7 +96,7 @@ SIZES: Mapping[str, dict[str, int]] = {
 
 
 def settings_for(mode: str, task: str, kind: str, **overrides: Any) -> SearchSettings:
-    """The settings of a mode for a task and a kind of model; `overrides` set fields by themselves.
+    """Return the settings of a mode for a task and a kind of model; `overrides` set single fields.
 
     Raises ValueError for an unknown mode, task or field.
     """
@@ -111,7 +111,7 @@ def settings_for(mode: str, task: str, kind: str, **overrides: Any) -> SearchSet
     facts = task in ("facts", "relation_extraction")
     chosen: dict[str, Any] = {**SIZES[task], "fill_all": kind == "masked"}
     if not facts:
-        # the published sentiment trigger holds a capital
+        # the published sentiment trigger contains a capital
         chosen |= {"gold_filter": "off", "capital_filter": "off"}
     if mode == "paper":
         chosen |= {"accept": "best_of_k", "restarts": 1}

@@ -1,4 +1,4 @@
-"""The state of a search: written after every iteration, refused by any other search."""
+"""The state of a search: written after every iteration, rejected by any other search."""
 
 import base64
 import json
@@ -18,12 +18,12 @@ Floats = NDArray[np.float64]
 
 
 class TriggerScores:
-    """What triggers have on training examples, so that no pair of the two is scored twice.
+    """Values of triggers on training examples, so that no pair is scored twice.
 
-    Kept are triggers that a swap or none leads to from the current one, at most so many values.
+    Stored are triggers that differ from the current one in at most one token, up to ROOM values.
     """
 
-    #: values (float64) at most: 16 MB, which a task of many examples fills without any use
+    #: maximum values (float64): 16 MB, which a task of many examples would exceed for no gain
     ROOM = 2_000_000
 
     def __init__(self, examples: int) -> None:
@@ -31,12 +31,12 @@ class TriggerScores:
         self._values: dict[tuple[int, ...], Floats] = {}
 
     def of(self, trigger: Sequence[int], examples: Ints) -> Floats:
-        """Values of a trigger on these examples, NaN where they are not known."""
+        """Return the values of a trigger on these examples, NaN if unknown."""
         row = self._values.get(tuple(trigger))
         return np.full(len(examples), np.nan) if row is None else row[examples]
 
     def add(self, trigger: Sequence[int], examples: Ints, values: Floats) -> None:
-        """Keep a trigger's values on examples; the oldest trigger leaves where room is short."""
+        """Store a trigger's values on examples; if there is no room, drop the oldest trigger."""
         key = tuple(trigger)
         if key not in self._values:
             if len(self._values) >= max(self.ROOM // self.examples, 1):
@@ -45,19 +45,19 @@ class TriggerScores:
         self._values[key][examples] = values
 
     def moved(self, trigger: Sequence[int]) -> None:
-        """The current trigger is another: what is more than a swap away will not be asked again."""
+        """Drop triggers that differ from the new current trigger in more than one token."""
         for key in list(self._values):
             if sum(a != b for a, b in zip(key, trigger, strict=True)) > 1:
                 del self._values[key]
 
     def state(self) -> dict[str, Any]:
-        """The triggers in their order, and their values, as JSON values."""
+        """Return the triggers in order, and their values, as JSON values."""
         rows = b"".join(values.tobytes() for values in self._values.values())
         triggers = [list(key) for key in self._values]
         return {"triggers": triggers, "values": base64.b64encode(rows).decode()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
+        """Restore from a state."""
         rows = np.frombuffer(base64.b64decode(state["values"]), dtype=np.float64)
         table = rows.reshape(-1, self.examples).copy()
         triggers = map(tuple, state["triggers"])
@@ -69,9 +69,9 @@ class State:
     """The search before iteration `iteration` of restart `restart`.
 
     `best` is [dev value, iteration, trigger] or None, `known` the dev values of triggers so far,
-    `scored` is as in TriggerScores, `finished` the summaries of earlier restarts. `sequences`
-    counts prompts forward; of the pairs of a trigger and an example that triggers were compared on,
-    `compared` went through the model and `looked_up` were known.
+    `scored` is as in TriggerScores, `finished` has the summaries of earlier restarts. `sequences`
+    counts forward passes of prompts; of the (trigger, example) pairs compared,
+    `compared` counts those scored by the model and `looked_up` the known ones.
     """
 
     restart: int = 0
@@ -90,7 +90,7 @@ class State:
 
 
 def save(state: State, owner: Mapping[str, Any], path: Path | None) -> None:
-    """Write the state and the search that owns it, whole or not at all."""
+    """Write the state and the search that owns it atomically."""
     if path is None:
         return
     with atomic(path) as temporary:
@@ -98,9 +98,9 @@ def save(state: State, owner: Mapping[str, Any], path: Path | None) -> None:
 
 
 def load(owner: Mapping[str, Any], path: Path | None) -> State | None:
-    """The state at `path`, None where there is none.
+    """Load the state at `path`; return None if there is none.
 
-    Raises SearchError, naming the difference, for one of another model, data set or setting.
+    Raises SearchError, naming the difference, for a state of another model, data set or setting.
     """
     if path is None or not path.is_file():
         return None

@@ -1,11 +1,11 @@
-"""Soft prompts: vectors in place of a template's words, trained while the model stays as it is.
+"""Soft prompts: vectors in place of a template's words, trained while the model is frozen.
 
     {subject} <s1> <s2> <s3> [mask slot] .
 
 Wu et al. 2023, section 3.1.1 and appendix A: AdamW, rate 0.5, 100 epochs, ten training rows, the
-epoch that is best on ten development rows. What the paper leaves open and the released code does
-otherwise is a field of `SoftPromptRecipe`, see `modes`. Their files hold all that made them, and
-are refused by any other model.
+epoch that is best on ten development rows. Settings that the paper leaves open or the released code
+changes are fields of `SoftPromptRecipe` (benchmarks.ontoprobe.modes). Soft prompt files
+contain all their settings, and are rejected by any other model.
 """
 
 import json
@@ -35,15 +35,15 @@ LOSSES = ("bce", "nll")
 
 @dataclass(frozen=True)
 class SoftPromptRecipe:
-    """Hyper-parameters (appendix A of the paper) and the open points.
+    """Hyper-parameters (appendix A of the paper) and settings that the paper leaves open.
 
-    tokens       vectors of the template; with init `words` as many as the words have tokens
+    tokens       number of vectors; with init `words` as many as the words have tokens
     init         random: N(0, 1), seeded. words: the embeddings of `words`
     batch        rows per step, in file order: 8 + 2
     warmup       steps of linear warm-up before the linear decay to 0
     nll_gold     every: all golds of a row in every step. sampled: one of them (seeded)
-    dev_scores   log_probabilities, or logits: the released code ranks raw ones on these rows
-    dev_metric   what the best epoch has most of: MRRa or MRR
+    dev_scores   log_probabilities, or logits: the released code ranks raw logits on these rows
+    dev_metric   metric that selects the best epoch: MRRa or MRR
     """
 
     tokens: int = 3
@@ -65,7 +65,7 @@ class SoftPromptRecipe:
 
 @dataclass
 class SoftPrompt:
-    """Trained vectors (slots x width, numpy) and all that must be known to use them again."""
+    """Trained vectors (slots x width, numpy) and all that is needed to use them again."""
 
     vectors: Any
     record: dict[str, Any] = field(default_factory=dict)
@@ -73,25 +73,25 @@ class SoftPrompt:
 
 @dataclass(frozen=True)
 class PromptRows:
-    """Prompts with slots as token ids, the indices of their golds, and what messages call them."""
+    """Prompts with slots as token ids, the indices of their golds, and their names in messages."""
 
     prompts: Sequence[PromptIds]
     golds: Sequence[tuple[int, ...]]
     names: Sequence[str] = ()
 
     def name(self, row: int) -> str:
-        """The name of a prompt, or its number."""
+        """Return the name of a prompt, or its number."""
         return self.names[row] if self.names else f"prompt {row}"
 
 
 def template(tokens: int) -> str:
-    """The soft template with so many vectors."""
+    """Return the soft template with so many vectors."""
     return f"[X] {marks(0, tokens)} [Y] ."
 
 
 def initial(loaded: Loaded, recipe: SoftPromptRecipe) -> torch.Tensor:
-    """The vectors before training, in float32 (float64 where the model is): the steps of AdamW are
-    smaller than the digits of half precision."""
+    """Return the initial vectors in float32 (float64 for a float64 model), since steps of AdamW are
+    smaller than the resolution of half precision."""
     weight = loaded.model.get_input_embeddings().weight.detach()
     if recipe.init == "words":
         ids = loaded.tokenizer(recipe.words, add_special_tokens=False)["input_ids"]
@@ -109,11 +109,11 @@ def initial(loaded: Loaded, recipe: SoftPromptRecipe) -> torch.Tensor:
 def loss_of(
     scores: Any, golds: Sequence[tuple[int, ...]], recipe: SoftPromptRecipe, draw: Any = None
 ) -> Any:
-    """The training loss of scores (prompt x candidate, pooled log-probabilities).
+    """Compute the training loss of scores (prompt x candidate, pooled log-probabilities).
 
     bce: every candidate's score is the logit of "is a gold"; mean over prompts x candidates.
-    nll: minus the gold's score, mean over (prompt, gold) pairs; `draw` is the generator that
-    `nll_gold: sampled` takes one gold of each prompt from.
+    nll: minus the gold's score, mean over (prompt, gold) pairs; `draw` is the random generator that
+    selects one gold of each prompt for `nll_gold: sampled`.
     """
     if recipe.loss == "bce":
         target = torch.zeros_like(scores)
@@ -128,7 +128,7 @@ def loss_of(
 
 
 def reciprocal(scores: Any, golds: Sequence[tuple[int, ...]], metric: str = "MRRa") -> float:
-    """MRRa: mean of 1 / (mean rank of a prompt's golds); MRR: of 1 / (best rank). Ties halved."""
+    """Return MRRa, the mean of 1 / (mean gold rank), or MRR, of 1 / (best rank); ties averaged."""
     values = scores.detach().cpu().numpy()
     terms = []
     for row, ids in zip(values, golds, strict=True):
@@ -147,12 +147,12 @@ def fit(
     fixed: torch.Tensor | None = None,
     progress: Callable[[int], object] = lambda epochs: None,
 ) -> tuple[torch.Tensor, dict[str, Any]]:
-    """(trained vectors, record): slots 0.. are `start` and trained, those after them are `fixed`.
+    """Return (trained vectors, record): slots 0 on start as `start`, later ones are `fixed`.
 
-    `ids` are the tokens of the candidates. The vectors kept are those of the epoch with the
+    `ids` are the tokens of the candidates. The returned vectors are those of the epoch with the
     strictly highest `dev_metric` on `dev`, the first on ties; `start` if it is never above 0. One
-    CPU thread works, so that nothing depends on the machine's cores. Raises NotFiniteError for
-    scores and losses that are not finite.
+    CPU thread is used, so that results do not depend on the number of cores. Raises NotFiniteError
+    for scores and losses that are not finite.
     """
     _check(recipe, train, dev, ids)
     with one_thread():
@@ -205,7 +205,7 @@ def fit(
 
 
 def schedule(step: int, total: int, warmup: int) -> float:
-    """Factor of the rate: linear from 0 over `warmup` steps, then linear down to 0 at `total`."""
+    """Return the learning rate factor: linear warmup from 0, then linear decay to 0 at `total`."""
     if step < warmup:
         return step / warmup
     return (total - step) / max(total - warmup, 1)
@@ -214,10 +214,10 @@ def schedule(step: int, total: int, warmup: int) -> float:
 def _used(
     loaded: Loaded, recipe: SoftPromptRecipe, train: PromptRows, candidates: int
 ) -> tuple[list[int], list[tuple[int, ...]]]:
-    """Candidates whose scores the loss needs, and the golds as indices into them.
+    """Return the candidates whose scores the loss needs, and golds as indices into them.
 
-    Under nll only golds matter: where every candidate costs passes of its own (causal, seq2seq)
-    the others are left out. For masked models they come for nothing.
+    Under nll only golds matter: if every candidate needs separate passes (causal, seq2seq)
+    the others are skipped. For masked models they cost nothing.
     """
     if recipe.loss == "bce" or loaded.spec.kind == "masked":
         return list(range(candidates)), list(train.golds)
@@ -250,17 +250,17 @@ class PromptError(ValueError):
 
 
 def save(prompt: SoftPrompt, loaded: Loaded, path: str | Path) -> None:
-    """Write vectors and record at `path`, whole or not at all; the same prompt, the same bytes."""
+    """Write vectors and record at `path` atomically; the same prompt gives the same bytes."""
     record = {**prompt.record, "made_for": loaded.identity}
     text = json.dumps(record, sort_keys=True, ensure_ascii=True)
-    # one key of metadata: several have no fixed order in the file
+    # a single metadata key, since the file does not preserve the order of several
     data = serialized({"vectors": np.ascontiguousarray(prompt.vectors)}, {"kgprobe": text})
     with atomic(path) as temporary:
         temporary.write_bytes(data)
 
 
 def read(path: str | Path) -> SoftPrompt:
-    """A soft prompt file without asking which model it is for."""
+    """Read a soft prompt file of any model."""
     if not Path(path).is_file():
         raise PromptError(f"{path}: no such soft prompt; the rule prompts_<model> makes it")
     try:
@@ -275,7 +275,7 @@ def read(path: str | Path) -> SoftPrompt:
 
 
 def load(path: str | Path, loaded: Loaded) -> SoftPrompt:
-    """The soft prompt at `path` for exactly this model and tokenizer, else PromptError.
+    """Load the soft prompt at `path`; raise PromptError unless model and tokenizer match.
 
     `loaded` may be the model without its weights (`load.outline`).
     """

@@ -1,15 +1,15 @@
-"""Demonstrations: training facts written out in front of a question, each in its own template.
+"""Demonstrations: training facts before a question, each formatted with its own template.
 
     Rome is the capital of Italy .        k training facts of the relation
     Tokyo is the capital of Japan .
     Paris is the capital of [P]           the question
 
     demos            k facts drawn by seeded hash
-    demos_shuffled   the facts of `demos`, their answers exchanged: control
-    demos_other      the facts of `demos`, with answers of other relations: control
+    demos_shuffled   the facts of `demos` with their answers permuted: control
+    demos_other      the facts of `demos` with answers of other relations: control
 
-No demonstration is an asked fact or has the subject of one. What is gained on facts whose object
-none of them has stands apart in the tables: a model may repeat an answer that it has just read.
+No demonstration is a test or dev fact or shares its subject. Tables report the gain on facts whose
+object occurs in no demonstration separately, since a model may repeat an answer that it just read.
 """
 
 import json
@@ -21,27 +21,27 @@ import polars as pl
 from kgprobe.sampling import hash_key
 from kgprobe.templates import ANSWER, Template, parse
 
-#: the field of a prompt that holds its demonstrations
+#: the field of a prompt that contains its demonstrations
 FIELD = "demos"
 PLAIN, SHUFFLED, OTHER = KINDS = "demos", "demos_shuffled", "demos_other"
 
 
 class DemonstrationError(ValueError):
-    """Demonstrations cannot be drawn; the message names relation, what is needed and found."""
+    """Demonstrations cannot be drawn; the message names relation, numbers needed and found."""
 
 
 @dataclass(frozen=True)
 class TrainingFact:
-    """A training fact: what fills its template, and the answer."""
+    """A training fact: the fields of its template, and the answer."""
 
     fields: Mapping[str, str]
     label: str
 
 
 def pool(examples: pl.DataFrame, group: str) -> list[tuple[str, TrainingFact]]:
-    """(name, fact) of the training examples of a relation that may be shown, by name.
+    """Return (name, fact) of a relation's training examples allowed as demonstrations, by name.
 
-    Left out are asked facts (dev and test) and others of their subjects.
+    Facts of dev and test are excluded, and so are other facts about their subjects.
     """
     rows = examples.filter(group=group).sort("example")
     subject = pl.col("fields").str.json_path_match("$.sub")
@@ -62,9 +62,9 @@ def pool(examples: pl.DataFrame, group: str) -> list[tuple[str, TrainingFact]]:
 def draw_facts(
     examples: pl.DataFrame, group: str, k: int, seed: int = 0, draw: int = 0
 ) -> list[TrainingFact]:
-    """k training facts of a relation in the order of a hash.
+    """Return k training facts of a relation in hash order.
 
-    Raises DemonstrationError for a relation with fewer than k facts that may be shown.
+    Raises DemonstrationError for a relation with fewer than k allowed facts.
     """
     known = pool(examples, group)
     if len(known) < k:
@@ -77,8 +77,8 @@ def draw_facts(
 
 
 def shuffled(facts: Sequence[TrainingFact], group: str, seed: int = 0) -> list[TrainingFact]:
-    """The facts with each other's answers: the rotation by which fewest keep theirs, the first of
-    equal ones by seed. Where all have one answer they stay as they are."""
+    """Exchange answers among the facts: take the rotation that leaves the fewest unchanged, the
+    first of equal ones by seed. If all have the same answer they stay unchanged."""
     k = len(facts)
     turns = sorted(range(1, k), key=lambda turn: hash_key(seed, SHUFFLED, group, str(turn)))
     if not turns:
@@ -94,9 +94,9 @@ def shuffled(facts: Sequence[TrainingFact], group: str, seed: int = 0) -> list[T
 def others(
     facts: Sequence[TrainingFact], examples: pl.DataFrame, group: str, seed: int = 0
 ) -> list[TrainingFact]:
-    """The facts with answers of other relations, drawn by hash, none an answer of their own.
+    """Give the facts answers of other relations, drawn by hash, and never their own relation's.
 
-    Raises DemonstrationError where no other relation has an answer that this one has not.
+    Raises DemonstrationError if other relations have no different answer.
     """
     train = examples.filter(split="train")
     answers = set(examples.filter(group=group)["label"])
@@ -113,7 +113,7 @@ def others(
 def of_kind(
     kind: str, examples: pl.DataFrame, group: str, k: int, seed: int = 0, draw: int = 0
 ) -> list[TrainingFact]:
-    """The demonstrations of one of KINDS, in one of its draws."""
+    """Return the demonstrations of one of KINDS, in one of its draws."""
     facts = draw_facts(examples, group, k, seed, draw)
     if kind == SHUFFLED:
         return shuffled(facts, group, seed)
@@ -121,17 +121,17 @@ def of_kind(
 
 
 def template(question: Template) -> Template:
-    """The template of a question behind its demonstrations, which are its field FIELD."""
+    """Prepend the field FIELD, the demonstrations, to a question's template."""
     return Template.parse(f"{{{FIELD}}}\n{question.text}", question.kind)
 
 
 def verbalize(whole: str, facts: Sequence[TrainingFact]) -> dict[str, str]:
-    """The field of the demonstrations: a fact a line, in the template `whole` as a sentence."""
+    """Return the demonstration field: one fact per line, verbalized with the template `whole`."""
     return {FIELD: "\n".join(sentence(whole, fact) for fact in facts)}
 
 
 def sentence(whole: str, fact: TrainingFact) -> str:
-    """A fact in a template; a stop closes one that ends with its answer.
+    """Fill a template with a fact; add a full stop if the template ends with the answer.
 
     >>> sentence("{sub} is the capital of [P]", TrainingFact({"sub": "Rome"}, "Italy"))
     'Rome is the capital of Italy.'

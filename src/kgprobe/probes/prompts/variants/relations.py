@@ -1,7 +1,7 @@
-"""Which templates a relation is asked with, and their origins (docs/papers/attributes.md, Prompts).
+"""Selection of templates per relation, with origins (docs/papers/attributes.md, Prompts).
 
-Tables of templates in, an ordered choice per relation out. Every template has an id that stays the
-same whatever else is chosen, and names the template that it was made from.
+The input is tables of templates, the output an ordered choice per relation. Every template has a
+stable id, whatever else is chosen, and names the template that it was derived from.
 """
 
 import re
@@ -12,18 +12,18 @@ from kgprobe.benchmarks.label_templates import LABEL
 from kgprobe.sampling import hash_key
 from kgprobe.templates import answer_is_last, sentence
 
-#: In the order in which they are asked. `manual` rows of templates.tsv count as our own, `label` is
-#: the generic template of a relation that has no other.
+#: In order of use. `manual` rows of templates.tsv count as our own, `label` is the generic template
+#: of a relation that has no other.
 KINDS = ("lama", "own", "paraphrase", "generated", LABEL, "synonym")
 
 
 class MissingTemplateError(ValueError):
-    """Relations are without a template; the message lists all of them, most used first."""
+    """Relations have no template; the message lists all of them, most frequent first."""
 
 
 @dataclass(frozen=True)
 class PromptVariant:
-    """One template of a relation; `parent` is the id that it rewords, `change` how."""
+    """One template of a relation; `parent` is the id that it rephrases, `change` the edit."""
 
     id: str
     relation: str
@@ -34,7 +34,7 @@ class PromptVariant:
 
     @property
     def answer_last(self) -> bool:
-        """Whether nothing but punctuation follows the answer: what a causal model can be asked."""
+        """Whether only punctuation follows the answer, as causal models require."""
         return answer_is_last(self.text)
 
 
@@ -46,10 +46,10 @@ def join(
     more: Iterable[Mapping[str, str]],
     stop_space: bool = False,
 ) -> dict[str, list[PromptVariant]]:
-    """Templates by relation from rows of templates.tsv and of tables like attributes.tsv.
+    """Group templates by relation, from rows of templates.tsv and of tables like attributes.tsv.
 
-    `stop_space` keeps LAMA's space before the stop, as code of BERT's time did; otherwise it is
-    taken out. Raises ValueError for an index that a relation has twice, an unknown kind, a text
+    `stop_space` keeps LAMA's space before the full stop, as in code from BERT's time; otherwise it
+    is removed. Raises ValueError for a duplicate index in a relation, an unknown kind, a text
     without exactly one [X] and one [Y], and a parent that does not exist.
     """
     table: dict[str, dict[str, PromptVariant]] = {}
@@ -74,7 +74,7 @@ def join(
 
 
 def of_labels(table: Table, texts: Mapping[str, str]) -> dict[str, list[PromptVariant]]:
-    """The generic template (`texts`: relation -> text) of every relation that `table` lacks."""
+    """Return the generic template (`texts`: relation -> text) of every relation not in `table`."""
     return {
         name: [PromptVariant(f"{name}/{LABEL}", name, LABEL, text)]
         for name, text in texts.items()
@@ -85,11 +85,11 @@ def of_labels(table: Table, texts: Mapping[str, str]) -> dict[str, list[PromptVa
 def choose(
     table: Table, triples: Mapping[str, int], most: int | None = None, seed: int = 0
 ) -> dict[str, list[PromptVariant]]:
-    """The templates that each relation of `triples` (relation -> number of triples) is asked with.
+    """Choose the templates of each relation in `triples` (relation -> number of triples).
 
-    First comes LAMA's template, where there is one, then our own whose answer stands last, so that
-    every kind of model can be asked; of the others as many as `most` leaves, by hash. A smaller
-    `most` gives a subset. Raises MissingTemplateError, which names all relations without one.
+    LAMA's template comes first, if there is one, then our own with the answer last, so that
+    every kind of model can use one; then as many of the others as `most` allows, by hash. A smaller
+    `most` gives a subset. Raises MissingTemplateError, naming all relations without template.
     """
     missing = [(name, n) for name, n in triples.items() if not table.get(name)]
     missing.sort(key=lambda pair: (-pair[1], pair[0]))
@@ -103,9 +103,9 @@ def choose(
 
 
 def _choose(variants: list[PromptVariant], most: int | None, seed: int) -> list[PromptVariant]:
-    """At most `most` of one relation's templates, those first that every model can be asked.
+    """Choose at most `most` of one relation's templates, first those that every model can use.
 
-    A text stands once: LAMA's, where our own is the same.
+    A text occurs once: as LAMA's, if our own is the same.
     """
     ranked = sorted(variants, key=lambda w: KINDS.index(w.kind))
     first = {variant.text: variant for variant in reversed(ranked)}
@@ -120,7 +120,7 @@ def _choose(variants: list[PromptVariant], most: int | None, seed: int) -> list[
 
 
 def rows(chosen: Table) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
-    """Rows of PROMPTS and of PROMPT_ORIGINS (which tells parent and change of every prompt)."""
+    """Return rows of PROMPTS and of PROMPT_ORIGINS (with parent and change of every prompt)."""
     prompts: list[dict[str, object]] = []
     origins: list[dict[str, object]] = []
     for relation in sorted(chosen):
@@ -134,11 +134,10 @@ def rows(chosen: Table) -> tuple[list[dict[str, object]], list[dict[str, object]
 def with_synonyms(
     chosen: Table, drawn: Iterable[Mapping[str, str]], most: int
 ) -> dict[str, list[PromptVariant]]:
-    """`chosen` and, behind each relation's own, up to `most` variants of each with one word
-    replaced.
+    """Add up to `most` variants of each template, after the others, with one word replaced.
 
-    `drawn`: rows of synonyms.tsv (prompt, word, synonym). A text that the relation has already is
-    left out.
+    `drawn`: rows of synonyms.tsv (prompt, word, synonym). Texts that the relation already has are
+    skipped.
     """
     changes: dict[str, list[tuple[str, str]]] = {}
     for row in drawn:

@@ -1,12 +1,12 @@
 """Multiple choice, answered by text or by scores.
 
-    answer            generated text, read strictly (text.read)
+    answer            generated text, matched strictly (text.read)
     letter            the most likely letter after "Answer: ("
     text, text_sum    log-likelihood of an option's text after "Answer:": mean per token, sum
     stem, stem_sum    the same in the slot of the manual prompt (cloze, several masks, mean pooling)
 
 For causal models a slot that is not at the end is scored by the complete sentence: stem_sum is its
-log-likelihood, stem that divided by all tokens that were scored, never by the answer's alone.
+log-likelihood, stem is that divided by the number of all scored tokens, not only the answer's.
 """
 
 import unicodedata
@@ -32,15 +32,15 @@ from kgprobe.templates import MASK_SLOT, fill, parse
 SCORINGS = ("answer", "letter", "text", "stem")
 #: Tokens of a generated answer: enough for a letter and the longest label.
 MOST = 24
-#: Alternatives asked for at the place of the letter.
+#: Number of alternatives requested at the position of the letter.
 ALTERNATIVES = 5
 
 
 @dataclass
 class Choices:
-    """What was chosen, the record, and what could not be asked, as (item, mode, reason).
+    """The choices, the record, and what could not be scored, as (item, mode, reason).
 
-    `scores`: (item, mode) -> log-likelihoods and token counts of all options, of modes that score.
+    `scores`: (item, mode) -> log-likelihoods and token counts of all options, for scored modes.
     """
 
     chosen: list[Chosen] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Choices:
     scores: dict[tuple[str, str], tuple[Floats, Floats]] = field(default_factory=dict)
 
     def scored(self, item: str, scoring: str, sums: Floats, counts: Floats) -> None:
-        """Keep the scores of all options; choose by their means and, but for letters, by sums."""
+        """Store the scores of all options; choose by means and, except for letters, by sums."""
         self.scores[item, scoring] = sums, counts
         self.chosen.append(_best(item, scoring, sums / counts))
         if scoring != "letter":
@@ -64,9 +64,9 @@ def choose(
     workers: int = 1,
     progress: Callable[[int], object] = lambda done: None,
 ) -> Choices:
-    """What a model chooses in every scoring mode that its kind has, by question, then by mode.
+    """Return a model's choices in all scoring modes of its kind, by question, then by mode.
 
-    Masked and seq2seq models write no answers, servers score texts only where they return
+    Masked and seq2seq models generate no answers; servers score texts only if they return
     log-probabilities of prompts. Raises ValueError for an unknown mode.
     """
     unknown = [scoring for scoring in scorings if scoring not in SCORINGS]
@@ -96,16 +96,16 @@ def _by_model(
         else:
             fill_items = [_fill_item(c, scoring) for c in items if scoring != "stem" or c.stem]
             _score(loaded, fill_items, scoring, choices, counter)
-        # questions that are left out in this mode count as done
+        # questions that are excluded in this mode count as done
         progress(len(items) - counter.done)
     return choices
 
 
 @dataclass
 class _ProgressCounter:
-    """Progress in questions, and how many were reported; a question's options may come in parts.
+    """Progress in questions and the number reported; a question's options may arrive in parts.
 
-    Options of several lengths are reported once for each length: `most` is where counting ends.
+    Options of several lengths are reported once for each length, so `most` caps the count.
     """
 
     progress: Callable[[int], object]
@@ -122,7 +122,7 @@ class _ProgressCounter:
 
 
 def _fill_item(choice: ChoiceQuestion, scoring: str) -> predict.FillItem:
-    """The text around the place of an option, as an item whose golds are all options."""
+    """Build an item from the text around the position of an option, with all options as golds."""
     before, after, options = f"{prompt(choice)}{CUE} ", "", choice.options
     if scoring == "stem":
         before, after = parse(choice.stem).filled({MASK_SLOT: ""}).around(MASK_SLOT)
@@ -162,7 +162,7 @@ def _score(
 
 
 def _summed(filled: predict.Fills, sizes: dict[str, int]) -> dict[str, tuple[Floats, Floats]]:
-    """(sums, token counts) of all options per item; items that lack an option are left out."""
+    """Return (sums, token counts) of all options per item, without items that lack an option."""
     sums = {item: np.zeros(size) for item, size in sizes.items()}
     counts = {item: np.zeros(size) for item, size in sizes.items()}
     table = filled.golds
@@ -173,7 +173,7 @@ def _summed(filled: predict.Fills, sizes: dict[str, int]) -> dict[str, tuple[Flo
 
 
 def _fits(loaded: Loaded, item: predict.FillItem) -> bool:
-    """Whether the complete sentences of all options fit into a causal model's window."""
+    """Return whether the sentences with all options fit into a causal model's window."""
     texts = [fill(item.text, item.subject, option, False).text for option in item.golds]
     coded = loaded.tokenizer(texts, add_special_tokens=False)["input_ids"]
     return len(bos_prefix(loaded)[0]) + max(map(len, coded)) <= loaded.limit
@@ -182,7 +182,7 @@ def _fits(loaded: Loaded, item: predict.FillItem) -> bool:
 def _sentences(
     loaded: Loaded, fill_items: Sequence[predict.FillItem], counter: _ProgressCounter
 ) -> dict[str, tuple[Floats, Floats]]:
-    """(log-likelihoods of the complete sentences, scored tokens) of a causal model's options."""
+    """Return (log-likelihoods of complete sentences, token counts) of a causal model's options."""
     items = [score.Item(b.item, b.item, b.subject, b.item) for b in fill_items]
     sentences = sum(len(b.golds) for b in fill_items)
     scores = score.score(
@@ -203,7 +203,7 @@ def _sentences(
 
 
 def _best(item: str, scoring: str, scores: Floats) -> Chosen:
-    """The option of the highest score, the first among equals, and its lead."""
+    """Choose the option with the highest score, the first of equals, with its margin."""
     order = np.argsort(-scores, kind="stable")
     margin = float(scores[order[0]] - scores[order[1]])
     return Chosen(item, scoring, int(order[0]), "scored", margin=margin)
@@ -212,7 +212,7 @@ def _best(item: str, scoring: str, scores: Floats) -> Chosen:
 def _generate(
     loaded: Loaded, items: Sequence[ChoiceQuestion], choices: Choices, counter: _ProgressCounter
 ) -> None:
-    """Greedy answers, through the tokenizer's chat template where it has one."""
+    """Generate greedy answers, with the tokenizer's chat template if it has one."""
     rows = [_message(loaded, choice) for choice in items]
     names = [f"item {choice.item}" for choice in items]
     answers = replies(loaded, rows, names, MOST, counter)
@@ -227,7 +227,7 @@ def _generate(
 
 
 def _message(loaded: Loaded, choice: ChoiceQuestion) -> Ids:
-    """Token ids of the prompt, as a user's message or with the cue."""
+    """Tokenize the prompt, as a user message if there is a chat template, else with the cue."""
     tokenizer = loaded.tokenizer
     if tokenizer.chat_template:
         return message(loaded, prompt(choice), f"item {choice.item}")
@@ -282,7 +282,7 @@ def _by_server(
 
 
 def _ask(client: Client, choice: ChoiceQuestion, tokens: int, top: int, cue: str) -> Completion:
-    """The reply of a chat server to the bare prompt; of others to the prompt with a cue."""
+    """Ask a chat server with the bare prompt, other servers with prompt and cue."""
     if client.capabilities().chat and not cue.endswith("("):
         return client.chat(prompt(choice), tokens, top)
     return client.complete(prompt(choice) + cue, tokens, top)
@@ -294,10 +294,10 @@ def _answered(client: Client, choice: ChoiceQuestion) -> list[Chosen]:
 
 
 def _letter(client: Client, choice: ChoiceQuestion) -> list[Chosen]:
-    """The likeliest letter among the alternatives that the server gives for the next token.
+    """Choose the likeliest letter among the server's alternatives for the next token.
 
-    A letter's probability is the sum over its spellings: tokens of no other letter or digit
-    ("A", " a", "(A", "A.", a wide one).
+    A letter's probability is the sum over tokens that contain it and no other letter or digit
+    ("A", " a", "(A", "A.", a full-width one).
     """
     scored = client.capabilities().completion_logprobs
     answer = _ask(client, choice, 1, ALTERNATIVES, f"{CUE} (" if scored else CUE)
@@ -316,10 +316,10 @@ def _letter(client: Client, choice: ChoiceQuestion) -> list[Chosen]:
 
 
 def _texts(client: Client, choice: ChoiceQuestion, scoring: str) -> tuple[Floats, Floats]:
-    """Options scored as texts by the log-probabilities that a server returns for prompts.
+    """Score options as texts by the log-probabilities that a server returns for prompts.
 
-    Behind the text the option's own tokens, as for a model here; a slot inside it by all tokens of
-    the complete sentence. Raises ValueError for an option without tokens of its own.
+    An option at the end is scored by its own tokens, as for a local model; one inside the text by
+    all tokens of the complete sentence. Raises ValueError for an option without tokens.
     """
     item = _fill_item(choice, scoring)
     after = item.text.removeprefix("[X][Y]")
@@ -328,7 +328,7 @@ def _texts(client: Client, choice: ChoiceQuestion, scoring: str) -> tuple[Floats
         text = item.subject + option + after
         tokens = client.prompt_tokens(text)
         ends = [*(token.start for token in tokens[1:]), len(text)]
-        # the space before the option belongs to it, and a token that it shares with other text
+        # the space before the option belongs to it, and so does a token shared with other text
         start, option_start, end = (len(t) for t in (item.subject.rstrip(), item.subject, text))
         end -= len(after)
         if any(c.isalnum() for c in after):

@@ -1,4 +1,4 @@
-"""Multiple choice in words: the prompt with its lettered options, and the reading of an answer."""
+"""Multiple choice as text: the prompt with lettered options, and matching of generated answers."""
 
 import re
 import string
@@ -9,9 +9,9 @@ from kgprobe.templates import MASK_SLOT, parse
 
 LETTERS = string.ascii_lowercase
 WORD = r"[^\W_]+"
-#: Put after the options for models that continue text.
+#: Appended to the options for models that continue text.
 CUE = "\nAnswer:"
-#: A letter alone at the start of an answer: in brackets, before a sign, or all that there is.
+#: A letter alone at the start of an answer: in brackets, before punctuation, or the whole answer.
 ALONE = re.compile(r"\W*(?:\(([a-z])\)|([a-z])\)|([a-z])[.:](?=\s|$)|([a-z])\s*$)")
 
 
@@ -37,10 +37,10 @@ class ChoiceQuestion:
 
 @dataclass(frozen=True)
 class Chosen:
-    """What was chosen in one scoring mode: option (None: not readable), rule, text, margin.
+    """The choice in one scoring mode: option (None: not matched), rule, text, margin.
 
     `rule` is option, letter, label, none, several or contradiction for an answer, scored or not
-    offered for scores; `margin` the lead of the best score (nat), None without scores.
+    offered for scores; `margin` is the lead of the best score (nats), None without scores.
     """
 
     item: str
@@ -52,7 +52,7 @@ class Chosen:
 
 
 def lettered(options: Sequence[str]) -> str:
-    """The options as the released prompts list them.
+    """List the options as in the released prompts.
 
     >>> lettered(["lake", "ship"])
     '(a) lake, (b) ship'
@@ -62,16 +62,16 @@ def lettered(options: Sequence[str]) -> str:
 
 
 def prompt(choice: ChoiceQuestion) -> str:
-    """Question and options: the message to a chat model."""
+    """Return question and options: the message to a chat model."""
     return f"{choice.question} {lettered(choice.options)}"
 
 
 def read(answer: str, options: Sequence[str]) -> tuple[int | None, str]:
-    """(option, rule) of a generated answer, strictly; the option is None where none is named.
+    """Match a generated answer strictly to (option, rule); the option is None if nothing matches.
 
-    `option`: exactly one "(x) label" stands in it. `letter`: none does, but it begins with a letter
-    alone. Not readable are `several` options named, a `contradiction` (a letter before another
-    option's label), a `label` alone (of exactly one option, without its letter) and `none`.
+    `option`: the answer contains exactly one "(x) label". `letter`: it contains none, but begins
+    with a letter alone. Not matched are `several` options, a `contradiction` (a letter before
+    another option's label), a `label` alone (of exactly one option, without its letter) and `none`.
 
     >>> read("It is (b) Ship.", ["lake", "ship"])
     (1, 'option')
@@ -102,7 +102,7 @@ def read(answer: str, options: Sequence[str]) -> tuple[int | None, str]:
 
 
 def _labels(text: str, options: Sequence[str]) -> int:
-    """How many options' labels stand in a text as whole words, those inside a longer one aside."""
+    """Count options whose labels occur in a text as whole words, except inside a longer label."""
     words = f" {' '.join(re.findall(WORD, text))} "
     count = 0
     for option in sorted(options, key=len, reverse=True):
@@ -114,6 +114,6 @@ def _labels(text: str, options: Sequence[str]) -> int:
 
 
 def _stands(phrase: str, text: str) -> bool:
-    """Whether a phrase stands in a text and does not end within a word."""
+    """Return whether a phrase occurs in a text and does not end within a word."""
     ends = [m.end() for m in re.finditer(re.escape(phrase), text)]
     return any(end == len(text) or not text[end].isalnum() for end in ends)

@@ -1,10 +1,10 @@
-"""Scores of candidates at a slot as tensors that let gradients pass (docs/scoring.md, Gradient).
+"""Scores of candidates at a slot as differentiable tensors (docs/scoring.md, Gradient).
 
-A batch is read in all its forms: for masked models a prompt with every number of masks, for the
-others a prompt with every forced beginning of a candidate. All rows lie on the device as one
-tensor, and which log-probabilities make which candidate is worked out once. Rows whose graph does
-not fit into memory go in blocks, each of which is read again for its gradients: these stay those of
-the whole batch.
+A batch is computed in all its forms: for masked models a prompt with every number of masks, for
+others a prompt with every forced prefix of a candidate. All rows are on the device as one tensor,
+and the log-probabilities of each candidate are determined once. Rows whose graph does not fit into
+memory are processed in blocks, each of which is recomputed for its gradients: these are still
+the gradients of the whole batch.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,15 +24,15 @@ from kgprobe.probes.scoring.cloze.plan import POOLINGS, masked_plan, span_plan
 from kgprobe.probes.text.mask_slots import PromptIds
 
 Ids = NDArray[np.int64]
-#: Which (masks, pooling) a kind of model can be trained under.
+#: The (masks, pooling) that each kind of model can be trained with.
 LEGAL = {
     "masked": {(m, p) for m in ("multi", "single") for p in POOLINGS},
     "seq2seq": {("multi", p) for p in POOLINGS},
     "causal": {("multi", "mean"), ("multi", "first")},
 }
-#: Makes of the number of a place, its logits (prompt x vocabulary) and the prompts what is kept.
+#: Maps the index of a place, its logits (prompt x vocabulary) and the prompts to the stored values.
 Read = Callable[[int, Any, Sequence[int]], Any]
-#: How a block is read again; nothing in it is drawn by chance.
+#: How a block is recomputed; nothing in it is random.
 ANEW: dict[str, Any] = {"use_reentrant": False, "preserve_rng_state": False}
 
 
@@ -40,10 +40,10 @@ class ScoresWithGradient:
     """Scores of all candidates for chosen prompts, in one configuration.
 
     `rows` are the prompts (for causal models cut before the slot), `ids` the candidates' tokens.
-    With `raw` the scores are made of logits, not of log-probabilities. `positions_fed` counts;
-    `names` says which prompt a number is. Raises ValueError for a configuration that the kind does
-    not have, ModelError for a model whose rows must not be padded, NotFiniteError where a
-    log-probability is none.
+    With `raw` the scores are computed from logits, not log-probabilities. `positions_fed` counts
+    the work; `names` describes a prompt by number. Raises ValueError for a configuration that the
+    kind does not support, ModelError for a model whose rows must not be padded, NotFiniteError if a
+    log-probability is not finite.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class ScoresWithGradient:
         self._groups = self._grouped(plan, places, single)
 
     def _grouped(self, plan: Any, places: list[Any], single: bool) -> list[tuple[Any, Any]]:
-        """(candidates, columns) per number of tokens; columns are those of the places read."""
+        """Return (candidates, columns of the scored places) per number of tokens."""
         column, device = np.full(plan.edges, -1, dtype=np.int64), self.loaded.device
         start = 0
         for place, wanted in zip(places, self._wanted, strict=True):
@@ -91,7 +91,7 @@ class ScoresWithGradient:
         ]
 
     def __call__(self, chosen: Sequence[int]) -> Any:
-        """Scores (prompt x candidate) of the prompts with these numbers."""
+        """Return scores (prompt x candidate) of the prompts with these numbers."""
         parts = self._passes.read(list(chosen), self._logprobs)
         self.positions_fed = self._parts.positions_fed
         logprobs = torch.cat(parts, dim=1)
@@ -106,7 +106,7 @@ class ScoresWithGradient:
         return out
 
     def _logprobs(self, place: int, logits: Any, prompts: Sequence[int]) -> Any:
-        """What is read (prompt x token) at a place, of its logits; it must be finite."""
+        """Return values (prompt x token) at a place from its logits, if they are finite."""
         values = logits.index_select(1, self._wanted[place])
         logprobs = values - logits.logsumexp(-1, keepdim=True)
         finite(
@@ -126,7 +126,7 @@ def _check_window(loaded: Loaded, tokens: int) -> None:
 
 
 class _MaskedPasses:
-    """Every prompt with n = 1, 2, ... masks, read at its masks."""
+    """Every prompt with n = 1, 2, ... masks, scored at its masks."""
 
     def __init__(self, parts: Parts, rows: Sequence[PromptIds], places: Sequence[Any]) -> None:
         self.parts, loaded = parts, parts.loaded
@@ -141,7 +141,7 @@ class _MaskedPasses:
         self.places = list(places)
 
     def read(self, chosen: list[int], read: Read) -> list[Any]:
-        """What `read` makes of the logits (prompt x vocabulary) at every place."""
+        """Apply `read` to the logits (prompt x vocabulary) at every place."""
         pick = torch.tensor(chosen, device=self.ids.device)
         ids, mask = self.ids[:, pick].flatten(0, 1), self.mask[:, pick].flatten(0, 1)
         width = int(mask.sum(1).max())
@@ -156,7 +156,7 @@ class _MaskedPasses:
 
 
 class _Forced:
-    """Rows of forced tokens: one per maximal beginning; a place is read where it ends."""
+    """Rows of forced tokens: one per maximal prefix; a place is scored where it ends."""
 
     parts: Parts
     #: positions of a row
@@ -170,7 +170,7 @@ class _Forced:
         self.at = [(owner[p], len(p)) for p in places]
 
     def read(self, chosen: list[int], read: Read) -> list[Any]:
-        """What `read` makes of the logits (prompt x vocabulary) at every place."""
+        """Apply `read` to the logits (prompt x vocabulary) at every place."""
         context, leaves = self.context(chosen), len(self.leaves)
         deepest = max(len(leaf) for leaf in self.leaves) + 1
         rows = max(graph_room(self.parts.loaded) // self._bytes(deepest), 1)
@@ -191,7 +191,7 @@ class _Forced:
                     pairs = zip(places, logits, strict=True)
                     return tuple(read(k, values, named) for k, values in pairs)
 
-                # the graph of a block is made again when its gradients are wanted
+                # the graph of a block is recomputed in the backward pass
                 again = is_cut and torch.is_grad_enabled()
                 values = checkpoint(block, **ANEW) if again else block()
                 for k, value in zip(places, values, strict=True):
@@ -199,23 +199,23 @@ class _Forced:
         return [torch.cat(values) for values in results]
 
     def _bytes(self, deepest: int) -> int:
-        """What a row with its graph takes: its positions, and the logits that are read."""
+        """Return the bytes of a row with its graph: its positions and its scored logits."""
         sizes = sizes_of(self.parts.loaded)
         return self.width * sizes.graph + deepest * sizes.logits
 
     def context(self, chosen: list[int]) -> Any:
-        """What all rows of these prompts need."""
+        """Return the data shared by all rows of these prompts."""
         raise NotImplementedError
 
     def logits(
         self, context: Any, prompts: slice, leaves: range, at: Sequence[tuple[int, int]]
     ) -> Iterator[Any]:
-        """Logits (prompt x vocabulary) at (leaf of these leaves, depth) behind some prompts."""
+        """Yield logits (prompt x vocabulary) at (leaf of `leaves`, depth) after some prompts."""
         raise NotImplementedError
 
 
 class _SpanPasses(_Forced):
-    """Sentinel models: every prompt encoded once, one decoder row per maximal beginning."""
+    """Sentinel models: every prompt encoded once, one decoder row per maximal prefix."""
 
     def __init__(self, parts: Parts, rows: Sequence[PromptIds], places: Sequence[Any]) -> None:
         super().__init__(places)
@@ -228,7 +228,7 @@ class _SpanPasses(_Forced):
         self.width = self.forced.shape[1] + self.ids.shape[1]
 
     def context(self, chosen: list[int]) -> Any:
-        """(encoder states, mask)."""
+        """Return (encoder states, mask)."""
         mask = self.mask[chosen]
         return self.parts.encoded(self.ids[chosen], mask), mask
 
@@ -246,7 +246,7 @@ class _SpanPasses(_Forced):
 
 
 class _CausalPasses(_Forced):
-    """Causal models: the prompt followed by every maximal beginning."""
+    """Causal models: the prompt followed by every maximal prefix."""
 
     def __init__(self, parts: Parts, rows: Sequence[PromptIds], places: Sequence[Any]) -> None:
         super().__init__(places)
@@ -262,14 +262,14 @@ class _CausalPasses(_Forced):
         self.ids, self.width = ids.view(len(rows), len(self.leaves), ids.shape[1]), ids.shape[1]
 
     def context(self, chosen: list[int]) -> Any:
-        """(ids, tokens of the prompts)."""
+        """Return (ids, numbers of prompt tokens)."""
         return self.ids[chosen], self.starts[chosen]
 
     def logits(
         self, context: Any, prompts: slice, leaves: range, at: Sequence[tuple[int, int]]
     ) -> Iterator[Any]:
         ids, starts = (tensor[prompts] for tensor in context)
-        # padding stands at the right, where no token of a causal model can see it
+        # padding is on the right, where no token of a causal model can see it
         states, _ = self.parts.run(ids[:, leaves.start : leaves.stop].flatten(0, 1))
         states = states.unflatten(0, (len(ids), len(leaves)))
         order = torch.arange(len(ids), device=states.device)

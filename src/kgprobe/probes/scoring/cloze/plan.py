@@ -1,6 +1,6 @@
 """Which log-probabilities a candidate set needs, and how they become scores.
 
-An edge is one (place, token) pair whose log-probability is read: for masked models the place is a
+An edge is one (place, token) pair whose log-probability is needed: for masked models the place is a
 mask among n, for sentinel models the tokens decoded so far. Candidates are paths over edges.
 """
 
@@ -19,17 +19,17 @@ from kgprobe.probes.text.mask_slots import PromptIds
 
 Ids = NDArray[np.int64]
 POOLINGS = ("mean", "max", "first")
-#: A mask's address (number of masks, which of them), or the tokens decoded so far.
+#: A mask's address (number of masks, index of the mask), or the tokens decoded so far.
 Place = tuple[int, ...]
-#: Says whose prompt a number is.
+#: Describes a prompt by number, for messages.
 Name = Callable[[int], str]
 
 
 @dataclass
 class Plan:
-    """Edges of a candidate set: for every place the tokens read there, numbered in one row.
+    """Edges of a candidate set: for every place the tokens scored there, numbered consecutively.
 
-    `groups` holds, per number of tokens n, the candidates (c) and their edges under multiple and
+    `groups` contains, per number of tokens n, the candidates (c) and their edges under multiple and
     single masks (c x n each).
     """
 
@@ -42,16 +42,16 @@ class Plan:
     _on: dict[str, dict[Place, Any]] = field(default_factory=dict)
 
     def wanted(self, place: Place, device: Any) -> Any:
-        """The token ids read at a place, as a tensor that is kept."""
+        """Return the token ids scored at a place, as a cached tensor."""
         kept = self._on.setdefault(str(device), {})
         if place not in kept:
             kept[place] = torch.from_numpy(self.tokens[place]).to(device)
         return kept[place]
 
     def pooled(self, logprobs: NDArray[Any]) -> NDArray[Any]:
-        """Scores (prompt x 6 x candidate) from log-probabilities (prompt x edge), same dtype.
+        """Pool log-probabilities (prompt x edge) into scores (prompt x 6 x candidate), same dtype.
 
-        Sums run in float64, where the order of a few float32 terms leaves no trace: candidates of
+        Sums run in float64, where the order of a few float32 terms has no effect: candidates with
         the same tokens in another order tie exactly.
         """
         out = np.empty((len(logprobs), 2 * len(POOLINGS), self.candidates), dtype=logprobs.dtype)
@@ -69,12 +69,12 @@ class Plan:
 
 
 def masked_plan(ids: Sequence[Ids]) -> Plan:
-    """Places (n, j): the j-th of n masks. The single mask (1, 0) reads every token."""
+    """Plan with places (n, j): the j-th of n masks. The single mask (1, 0) scores every token."""
     return _plan(ids, (1, 0), lambda candidate, j: (len(candidate), j))
 
 
 def span_plan(ids: Sequence[Ids]) -> Plan:
-    """Places are the tokens decoded so far; the root, where nothing is, reads every token."""
+    """Plan with the decoded tokens as places; the empty root place scores every token."""
     return _plan(ids, (), lambda candidate, j: tuple(int(t) for t in candidate[:j]))
 
 
@@ -103,7 +103,7 @@ def _plan(ids: Sequence[Ids], root: Place, place: Any) -> Plan:
 
 
 class _Edges:
-    """Edges are read at the mask slots of a model."""
+    """Base of engines that score edges at the mask slots of a model."""
 
     def __init__(self, slots: Any) -> None:
         self.slots = slots
@@ -111,7 +111,7 @@ class _Edges:
     def check_finite(
         self, logprobs: Any, prompts: Sequence[int] | Ids, place: str, tokens: Ids, name: Name
     ) -> NDArray[Any]:
-        """Log-probabilities (prompt x token) read at a place, as an array; they must be finite."""
+        """Check that log-probabilities (prompt x token) of a place are finite; return an array."""
         array = np.asarray(logprobs.cpu().numpy())
         finite(
             array,
@@ -127,7 +127,7 @@ class MaskedEdges(_Edges):
     slots: MaskSlots
 
     def fetch(self, prompts: Sequence[PromptIds], plan: Plan, name: Name) -> NDArray[Any]:
-        """Log-probabilities (prompt x edge) over the whole vocabulary; `name` names a prompt."""
+        """Return log-probabilities (prompt x edge) over the whole vocabulary."""
         logprobs = np.empty((len(prompts), plan.edges), dtype=_dtype(self.slots.loaded))
         for masks in sorted({n for n, _ in plan.tokens}):
 
@@ -152,12 +152,12 @@ class MaskedEdges(_Edges):
 
 
 class SpanEdges(_Edges):
-    """Edges of a sentinel model: the prompt encoded once, one decoder row per place."""
+    """Edges of a sentinel model: each prompt encoded once, one decoder row per place."""
 
     slots: SpanSlots
 
     def fetch(self, prompts: Sequence[PromptIds], plan: Plan, name: Name) -> NDArray[Any]:
-        """Log-probabilities (prompt x edge) over the whole vocabulary; `name` names a prompt."""
+        """Return log-probabilities (prompt x edge) over the whole vocabulary."""
         logprobs = np.empty((len(prompts), plan.edges), dtype=_dtype(self.slots.loaded))
         places = list(plan.tokens)
         step = self.slots.contexts_at_once([len(p.ids) for p in prompts])
@@ -178,7 +178,7 @@ class SpanEdges(_Edges):
         places: Sequence[Place],
         name: Name,
     ) -> None:
-        """Fill `logprobs` for prompts whose encoder states are held at once."""
+        """Fill `logprobs` for prompts whose encoder states are in memory together."""
         encoded = self.slots.encode([p.ids for p in prompts])
         pairs = [(owner, place) for place in places for owner in range(len(prompts))]
         front = [self.slots.start, self.slots.opening]
@@ -206,6 +206,6 @@ class SpanEdges(_Edges):
 
 
 def _dtype(loaded: Loaded) -> Any:
-    """float64 for a float64 model, else float32: what `visit` hands out."""
+    """Return the dtype of log-probabilities: float64 for a float64 model, else float32."""
     wide = next(loaded.model.parameters()).dtype == torch.float64
     return np.float64 if wide else np.float32

@@ -4,7 +4,7 @@
     X is a [MASK] [MASK] .   n = 2: j-th token of every candidate of two tokens at the j-th mask
     ...                      one row per prompt and distinct number of tokens
 
-From these log-probabilities follow all configurations: multi or single mask, mean, max or first
+All configurations follow from these log-probabilities: multi or single mask, mean, max or first
 pooling (Wu et al. 2023, section 3.1.2; docs/scoring.md, Cloze).
 """
 
@@ -40,7 +40,7 @@ from kgprobe.probes.text.mask_slots import (
 MASKS = ("multi", "single")
 #: (masks, pooling) in the order of the second axis of every score array.
 CONFIGURATIONS = tuple((m, p) for m in MASKS for p in POOLINGS)
-#: Numbers that are held at once: prompts go through in chunks of so many scores and log-probs.
+#: Maximum numbers in memory: prompts are processed in chunks of so many scores and log-probs.
 CHUNK = 1 << 24
 KEY = ("item", "template", "masks", "pooling")
 RANKS = (*KEY, "gold", "best", "worst", "in_order", "tokens", "score")
@@ -49,7 +49,7 @@ TOP = (*KEY, "place", "candidate", "score")
 
 @dataclass
 class Ranks:
-    """`ranks` and `top` as columns (RANKS, TOP), and the record of how they were made."""
+    """`ranks` and `top` as columns (RANKS, TOP), and the record of the run."""
 
     ranks: dict[str, NDArray[Any]]
     top: dict[str, NDArray[Any]]
@@ -58,7 +58,7 @@ class Ranks:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Scores of some questions: `indices` into the questions, `scores` (question x 6 x option).
+    """Scores of a chunk: `indices` of its questions, `scores` (question x 6 x option).
 
     `lengths` are the options' numbers of tokens.
     """
@@ -69,7 +69,7 @@ class Chunk:
 
     @property
     def order(self) -> NDArray[np.int64]:
-        """Place of every option in the released order: fewer tokens first, then its index."""
+        """Position of every option in the released order: fewer tokens first, then its index."""
         place = np.empty(len(self.lengths), dtype=np.int64)
         place[np.argsort(self.lengths, kind="stable")] = np.arange(len(place))
         return place
@@ -85,10 +85,10 @@ def rank(
     budget: Budget | None = None,
     progress: Callable[[int], object] = lambda done: None,
 ) -> Ranks:
-    """Rank ranges of every gold of every question, and the `top` best candidates.
+    """Return the rank range of every gold of every question, and the `top` best candidates.
 
-    Ranks start at 1; `best` and `worst` differ where candidates tie, `in_order` is the rank when
-    ties go to the option of fewer tokens, then of lower index. Among the top candidates ties go to
+    Ranks start at 1; `best` and `worst` differ if candidates tie, `in_order` is the rank when
+    ties go to the option with fewer tokens, then lower index. Among the top candidates ties go to
     the lower index. Rows are ordered like the questions, then by configuration. Raises
     ValueError for an unknown set, a gold outside of it, a candidate without tokens.
     """
@@ -115,8 +115,8 @@ def scores(
     options: dict[str, Sequence[str]],
     **settings: Any,
 ) -> Iterator[Chunk]:
-    """The scores of all candidates of every question's set, chunk by chunk, longest prompts first;
-    `settings` as of `chunks`."""
+    """Yield the scores of all candidates of every question's set in chunks, longest prompts first;
+    `settings` as for `chunks`."""
     for _, compute in chunks(loaded, questions, options, **settings):
         yield compute()
 
@@ -131,10 +131,10 @@ def chunks(
     rows: Sequence[PromptIds] | None = None,
     record: dict[str, Any] | None = None,
 ) -> Iterator[tuple[MaskedEdges | SpanEdges, Callable[[], Chunk]]]:
-    """What reads the model, and what computes a chunk, of all chunks.
+    """Yield, for every chunk, the engine and a function that computes the chunk.
 
-    `rows` are the sentences with their slots when they are not the questions' texts (soft prompts,
-    pseudowords). Equal prompts are scored once. `record` is filled in when the last chunk is taken.
+    `rows` are the sentences with their slots if they differ from the questions' texts (soft
+    prompts, pseudowords). Equal prompts are scored once. `record` is filled after the last chunk.
     """
     rows = tokenize_prompts(loaded, questions, space) if rows is None else rows
     refuse_control_texts(loaded, questions)
@@ -165,7 +165,7 @@ def _chunk(
     lengths: NDArray[np.int64],
     questions: Sequence[ClozePrompt],
 ) -> Chunk:
-    """The scores of some prompts, of each for the questions that share it."""
+    """Score some prompts, and repeat the scores for all questions that share a prompt."""
 
     def name(prompt: int) -> str:
         question = questions[members[prompt][0]]
@@ -179,7 +179,7 @@ def _chunk(
 def planned_positions(
     rows: Sequence[PromptIds], lengths: Sequence[int], budget: Budget
 ) -> tuple[int, int]:
-    """(positions of all rows, positions with padding) that a masked model would be fed."""
+    """Return (positions of all rows, positions with padding) that a masked model would be fed."""
     bare = padded = 0
     distinct, _ = _distinct(rows, np.arange(len(rows)))
     for masks in sorted({1, *lengths}):
@@ -203,7 +203,7 @@ def _engine(loaded: Loaded, budget: Budget | None) -> MaskedEdges | SpanEdges:
 def _by_set(
     questions: Sequence[ClozePrompt], space: str
 ) -> Iterator[tuple[tuple[str, str], NDArray[np.int64]]]:
-    """Question indices by (candidate set, what decides how its candidates are tokenized)."""
+    """Yield question indices by (candidate set, context that affects candidate tokenization)."""
     grouped: dict[tuple[str, str], list[int]] = {}
     for index, question in enumerate(questions):
         context = slot_context(question.before, space)
@@ -215,7 +215,7 @@ def _by_set(
 def _distinct(
     rows: Sequence[PromptIds], indices: NDArray[np.int64]
 ) -> tuple[list[PromptIds], list[NDArray[np.int64]]]:
-    """Different prompts, longest first, and the questions that share each."""
+    """Return distinct prompts, longest first, and the questions that share each."""
     groups: dict[tuple[int, bytes], list[int]] = {}
     for index in indices:
         groups.setdefault((rows[index].position, rows[index].ids.tobytes()), []).append(int(index))
@@ -224,7 +224,7 @@ def _distinct(
 
 
 def _ranges(distinct: Sequence[PromptIds], plan: Plan) -> Iterator[range]:
-    """Ranges of prompts whose log-probabilities and scores stay within CHUNK numbers."""
+    """Yield ranges of prompts whose log-probabilities and scores stay within CHUNK numbers."""
     each = plan.edges + len(CONFIGURATIONS) * plan.candidates
     size = max(CHUNK // each, 1)
     for start in range(0, len(distinct), size):
@@ -264,7 +264,7 @@ def _check_width(
 
 
 def gold_rows(chunk: Chunk, questions: Sequence[ClozePrompt]) -> dict[str, Any]:
-    """Tie ranges of the golds: rows ordered by configuration, question, gold's place."""
+    """Return tie ranges of the golds: rows ordered by configuration, question, gold."""
     owners = [(row, g) for row, i in enumerate(chunk.indices) for g in questions[i].golds]
     row = np.array([r for r, _ in owners], dtype=np.int64)
     gold = np.array([g for _, g in owners], dtype=np.int64)
@@ -290,7 +290,7 @@ def gold_rows(chunk: Chunk, questions: Sequence[ClozePrompt]) -> dict[str, Any]:
 
 
 def _top_rows(chunk: Chunk, top: int) -> dict[str, Any]:
-    """The best candidates by repeated argmax, which takes the lower index among equals."""
+    """Return the best candidates by repeated argmax, which takes the lower index among equals."""
     left = chunk.scores.copy()
     count, configurations, candidates = left.shape
     columns: dict[str, list[Any]] = {name: [] for name in ("question", "configuration", *TOP[4:])}
@@ -309,7 +309,7 @@ def _top_rows(chunk: Chunk, top: int) -> dict[str, Any]:
 def _assembled(
     parts: Sequence[dict[str, Any]], questions: Sequence[ClozePrompt], names: Sequence[str]
 ) -> dict[str, NDArray[Any]]:
-    """Columns of all chunks in the order of (question, configuration, row of the part)."""
+    """Join columns of all chunks in the order of (question, configuration, row of the chunk)."""
     kept = [p for p in parts if p]
     if not kept:
         return {name: np.array([]) for name in names}

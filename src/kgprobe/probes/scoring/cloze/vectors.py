@@ -1,12 +1,12 @@
-"""Scores of all candidates at mask slots in texts with slots, in one configuration, for every kind.
+"""Scores of all candidates at mask slots in texts with vectors, in one configuration.
 
-Masked and seq2seq models: the cloze machinery. Causal models: the candidate stands in the slot of
-the complete sentence; its score is the mean over its own tokens where only a full stop follows,
-and the mean from its first token to the end where text follows, which it must fit as well.
+Masked and seq2seq models use the cloze engine. For causal models the candidate fills the slot of
+the complete sentence; its score is the mean over its own tokens if only a full stop follows,
+and the mean from its first token to the end if text follows, which the candidate must fit as well.
 
-Ranks of golds leave candidates of causal models out where that changes none: the terms of a score
-are at most 0, so that a candidate is below all golds once its first terms alone, over the number of
-all, are. That holds where the answer ends the text, whose later tokens are not read at all.
+When ranking golds, candidates of causal models are skipped if that does not change a rank: the
+terms of a score are at most 0, so a candidate is below all golds once its first terms alone,
+divided by the number of all its terms, are. This applies if the answer ends the text.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -38,10 +38,10 @@ from kgprobe.probes.text.vectors import inserted
 from kgprobe.templates import replace_vectors
 
 MULTI_MEAN = ("multi", "mean")
-#: Candidate sentences of a causal model that are held at once.
+#: Number of candidate sentences of a causal model in memory together.
 HELD = 1 << 15
-#: How far below every gold (mean log-probability) a candidate must be to be left out: far above
-#: what the last bits of two passes differ by.
+#: How far below every gold (mean log-probability) a candidate must be to be skipped: far above
+#: the difference of last bits between two passes.
 MARGIN = 1e-3
 #: Columns of `gold_ranks`.
 GOLD_RANKS = ("question", *rank.RANKS[len(rank.KEY) :])
@@ -60,13 +60,13 @@ def gold_ranks(
     progress: Callable[[int], object] = lambda done: None,
     prune: bool = True,
 ) -> dict[str, NDArray[Any]]:
-    """The tie range of every gold of every question; slot k of the texts reads row k of `vectors`.
+    """Return the tie range of every gold of every question, with row k of `vectors` at slot k.
 
-    Columns are the number of the question and those of `rank`. Rows are ordered like the questions
-    and their golds. Causal models are not asked to the end
-    about candidates that cannot reach a gold, unless `prune` is off; ranks are the same.
+    Columns are the question number and those of `rank`. Rows are ordered like the questions and
+    their golds. For causal models, candidates that cannot reach a gold are not fully scored, unless
+    `prune` is off; the ranks are the same.
     """
-    # no rows, with the type of every column
+    # an empty chunk gives every column its dtype
     nothing = rank.Chunk(np.zeros(0, dtype=np.int64), np.zeros((0, 1, 1)), np.zeros(1, np.int64))
     parts = [rank.gold_rows(nothing, questions)]
     with inserted(loaded, vectors, in_softmax):
@@ -88,7 +88,7 @@ def scores(
     budget: Budget | None = None,
     prune: bool = False,
 ) -> Iterator[rank.Chunk]:
-    """Scores (question x candidate) of one configuration, chunk by chunk; within `inserted`.
+    """Yield scores (question x candidate) of one configuration in chunks; use within `inserted`.
 
     Under `prune` candidates of causal models that are below all golds may have -inf.
     """
@@ -102,7 +102,7 @@ def scores(
 
 
 def prompts(loaded: Loaded, questions: Sequence[ClozePrompt], space: str) -> list[PromptIds]:
-    """What a model is trained on: prompts with a slot; for causal models the text before it."""
+    """Return the prompts to train on, with a slot; for causal models the text before it."""
     refuse_control_texts(loaded, questions)
     if loaded.spec.kind != "causal":
         return tokenize_prompts(loaded, questions, space)
@@ -114,9 +114,9 @@ def prompts(loaded: Loaded, questions: Sequence[ClozePrompt], space: str) -> lis
 def candidate_tokens(
     loaded: Loaded, labels: Sequence[str], questions: Sequence[ClozePrompt], space: str, name: str
 ) -> list[Ids]:
-    """Tokens of the candidates for training: as they stand in the slots, which must agree in them.
+    """Tokenize the candidates for training, as in the slots, where tokens must be the same.
 
-    Raises ValueError where the text in front of the slots makes other tokens of a candidate.
+    Raises ValueError if the text before different slots changes the tokens of a candidate.
     """
     used = "auto" if loaded.spec.kind == "causal" else space
     contexts = sorted({slot_context(q.before, used) for q in questions})
@@ -141,7 +141,7 @@ def _causal(
     budget: Budget | None,
     prune: bool,
 ) -> Iterator[rank.Chunk]:
-    """Sentences of some questions at a time; the candidates of a question share its beginning."""
+    """Score some questions at a time; the candidates of a question share its prefix."""
     refuse_control_texts(loaded, questions)
     engine = _Causal(loaded, budget)
     prefix, _ = bos_prefix(loaded)
@@ -188,7 +188,7 @@ class _Scored:
     name: Callable[[int], str]
 
     def values(self, numbers: Ids, upto: int | None = None) -> NDArray[np.float64]:
-        """Scores of some sentences; `upto`: of so many of their terms, over the number of all."""
+        """Score some sentences; `upto`: only that many terms, divided by the number of all."""
         ends = [None if upto is None else int(self.firsts[n]) + upto for n in numbers]
         cut = [self.sentences[n][:end] for n, end in zip(numbers, ends, strict=True)]
         rows = Ragged.of(cut)
@@ -201,11 +201,11 @@ class _Scored:
         return np.array(values)
 
     def reaching(self, questions: Sequence[ClozePrompt], size: int) -> NDArray[np.bool_]:
-        """Which sentences may score as much as the worst gold of their question; `size`: of a set.
+        """Return which sentences may reach the worst gold of their question; `size` of a set.
 
-        Read are all golds and everybody's first term, which feeds the question once more and
-        nothing else: reading further beginnings feeds more than it saves. Where prefixes are not
-        shared, all may reach it.
+        This scores all golds and the first term of every other candidate, which feeds only the
+        question once more: reading longer prefixes feeds more than it saves. If prefixes are not
+        shared, all sentences are returned.
         """
         owner = np.repeat(np.arange(len(questions)), size)
         golds = [number * size + g for number, q in enumerate(questions) for g in q.golds]
@@ -225,15 +225,15 @@ class _Scored:
 
 
 def ends_text(question: ClozePrompt) -> bool:
-    """Whether nothing but a full stop follows the mask slot."""
+    """Return whether at most a full stop follows the mask slot."""
     return not question.after.strip(" .")
 
 
 class _Causal(Causal):
-    """Sentences whose tokens may be slots: those are read, but nothing gives them a probability.
+    """Sentences whose tokens may be slots, which are read but have no probability.
 
-    What stands beside a slot is no score (0), and is left out by who reads it; NaN stays what it
-    is, for no row of the head may hold it.
+    The value at a slot is not a score (0), and callers must skip it; NaN is kept,
+    since no row of the head may contain it.
     """
 
     def _scores(self, hidden: Any, owners: Ids, targets: Ids) -> NDArray[np.float64]:
@@ -245,7 +245,7 @@ class _Causal(Causal):
 def _sentences(
     loaded: Loaded, question: ClozePrompt, labels: Sequence[str], prefix: Ids
 ) -> tuple[list[Ids], list[int]]:
-    """Token ids with every candidate in the slot, to the last one that is scored; the first one."""
+    """Return ids with each candidate in the slot, up to the last scored, and first scored index."""
     before = replace_vectors(question.before)
     texts = [question.before + label + question.after for label in labels]
     rows, firsts = [], []
@@ -258,17 +258,17 @@ def _sentences(
             )
         first = len(prefix) + int(np.searchsorted(ends, len(before), side="right"))
         stop = len(before) + len(label)
-        # several tokens of one character end alike
+        # several tokens of one character have the same end
         end = ends[min(int(np.searchsorted(ends, stop)), len(ends) - 1)]
         last = len(prefix) + int(np.searchsorted(ends, end, side="right"))
         rows.append(row[:last] if ends_text(question) else row)
-        # the first token of all has no left context: its probability is not known
+        # the first token of the sequence has no left context, hence no probability
         firsts.append(max(first, 1))
     return rows, firsts
 
 
 def _pooled(logs: NDArray[np.float64], words: NDArray[np.bool_], first: int, pooling: str) -> float:
-    """Mean of the log-probabilities of the words from token `first` on, or that of `first`; `logs`
-    may end before the sentence does, all of whose `words` count."""
-    # beside a slot stands 0
+    """Average the log-probabilities of the words from token `first` on, or return that of `first`;
+    `logs` may end before the sentence does, but the count includes all its `words`."""
+    # the value at a slot is 0
     return float(logs[first] if pooling == "first" else logs[first:].sum() / words[first:].sum())

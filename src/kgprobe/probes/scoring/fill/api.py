@@ -4,7 +4,7 @@
     instruction    prompt = instruction + sentence with one [MASK] (completions and chat)
     chat           message = the text before the mask slot, which is a question (chat)
 
-The server's tokens are its own: they have no ids, and the number of masks is 0 (free length).
+The tokens are the server's: they have no ids, and the number of masks is 0 (free length).
 """
 
 from collections.abc import Callable, Sequence
@@ -31,15 +31,15 @@ from kgprobe.probes.scoring.fill.rows import (
 )
 from kgprobe.probes.text.mask_slots import ClozePrompt
 
-#: Tokens of an answer when nothing is said: servers do not tell how many tokens a gold has.
+#: Default maximum tokens of an answer: servers do not report how many tokens a gold has.
 MOST = 16
-#: Alternatives that OpenAI-compatible servers give per token of a completion.
+#: Number of alternatives that OpenAI-compatible servers give per token of a completion.
 ALTERNATIVES = 5
 
 
 @dataclass(frozen=True)
 class Reply:
-    """Phrases, best first: text as read, all that was written, sum of log p where known; tokens."""
+    """Phrases, best first: matched text, raw text, sum of log p if known; and the completion."""
 
     phrases: tuple[tuple[str, str, float | None], ...]
     answer: Completion
@@ -52,12 +52,12 @@ def predict(
     settings: FillSettings,
     progress: Callable[[int], object],
 ) -> Fills:
-    """The server's text first, then (completions) its other first tokens continued greedily; the
-    end of the text and a piece of a character, which no prompt can hold, are not continued.
+    """Return the server's text first, then (completions) its other first tokens continued greedily,
+    except the end of the text and partial characters, which no prompt can contain.
 
     A chat server gives one answer, whatever k is. Raises ApiError for a failed request, unless
-    `failures` leaves it out; nothing is filled in for it. Raises ValueError where the form chat is
-    asked of a server without it.
+    `failures` excludes the item; it then gets no filling. Raises ValueError if `chat` is
+    requested of a server without it.
     """
     offers = client.capabilities()
     if settings.chat and not offers.chat:
@@ -65,7 +65,7 @@ def predict(
         raise ValueError(f"fill: {name} offers no chat; take it out of the row with prompt chat")
     chats = settings.chat or not offers.completions
     text = settings.instruction or (INSTRUCTION if chats else "")
-    # the form's question is the whole message
+    # with `chat` the question is the whole message
     instruction = "" if settings.chat else text
     asks = _ReplyClient(client, k, settings, chats)
     left_out: list[tuple[str, int, int, str]] = []
@@ -121,7 +121,7 @@ class _ReplyClient:
     chats: bool
 
     def reply(self, prompt: str) -> Reply:
-        """The reply to one prompt."""
+        """Return the reply to one prompt."""
         return self._chat(prompt) if self.chats else self._complete(prompt)
 
     @property
@@ -154,11 +154,11 @@ class _ReplyClient:
         return Reply(tuple(kept.values()), answer)
 
     def _phrase(self, text: str) -> str:
-        """The text as it is read, white space and line ends in front of it aside."""
+        """Return the answer in the text, ignoring leading whitespace and line ends."""
         return reading.answer(text.lstrip(), self.settings.stops)
 
     def _sum(self, answer: Completion, before: str = "") -> float | None:
-        """Sum of log p up to the token that goes beyond the answer; None where one is not known."""
+        """Sum log p up to the token that extends beyond the answer; None if one is unknown."""
         if not answer.tokens:
             return None
         whole = before + "".join(token.text for token in answer.tokens)
@@ -174,12 +174,12 @@ class _ReplyClient:
 
 
 def ordered(top: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
-    """Alternatives best first; among equals by text."""
+    """Sort alternatives best first, equal ones by text."""
     return sorted(top, key=lambda pair: (-pair[1], pair[0]))
 
 
 def _collect(filled: FillRows, number: int, reply: Reply, k: int) -> None:
-    """Rows of FILLS: the server's tokens and alternatives, then the whole phrases."""
+    """Add rows of FILLS: the server's tokens and alternatives, then the whole phrases."""
     for position, token in enumerate(reply.answer.tokens):
         pairs: list[tuple[str, Any]] = list(ordered(token.top))
         if token.text not in {t for t, _ in pairs} and token.logprob is not None:

@@ -1,7 +1,7 @@
 """Best tokens and best continuations from a stream of next-token logits.
 
-Every rule is deterministic: among equal scores the lower token id goes first, among equal sums the
-continuation whose earlier tokens stood first.
+Every rule is deterministic: among equal scores the lower token id comes first, among equal sums the
+continuation whose earlier tokens ranked first.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -16,7 +16,7 @@ from kgprobe.probes.models.continuation import Stream
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
-#: Takes log-probabilities (rows x k) of a step, for each row the number of its prompt, the step.
+#: Takes log-probabilities (rows x k) of a step, the prompt number of each row, and the step.
 Check = Callable[[Floats, Sequence[int], int], None]
 
 
@@ -30,11 +30,11 @@ class Phrase:
 
 
 def top(logits: Any, k: int) -> tuple[Floats, Ids]:
-    """Log-probabilities and columns (... x k) of the k largest logits; ties to the lower column."""
+    """Return log-probabilities and columns (... x k) of the top k logits; ties to lower columns."""
     k = min(k, logits.shape[-1])
     norm = logits.logsumexp(-1, keepdim=True)
     values, columns = logits.topk(k)
-    # topk takes any of several equal ones: where such a tie crosses its edge, sort the whole row
+    # topk picks any of several equal values: if such a tie crosses position k, sort the whole row
     crossing = (logits >= values[..., -1:]).sum(-1) > k
     if bool(crossing.any()):
         order = logits[crossing].sort(dim=-1, descending=True, stable=True)
@@ -49,7 +49,7 @@ def top(logits: Any, k: int) -> tuple[Floats, Ids]:
 
 
 def ranks(logits: Any, columns: Ids) -> tuple[Floats, Ids, Ids]:
-    """(log p, best rank, worst rank) of one column per row of logits (rows x vocabulary)."""
+    """Return (log p, best rank, worst rank) of one column per row of logits (rows x vocabulary)."""
     index = torch.from_numpy(columns).to(logits.device)
     scores = logits.gather(1, index[:, None])
     best = (logits > scores).sum(1) + 1
@@ -61,10 +61,10 @@ def ranks(logits: Any, columns: Ids) -> tuple[Floats, Ids, Ids]:
 def greedy(
     stream: Stream, rows: int, steps: int, k: int, check: Check, ends: Collection[int] = ()
 ) -> tuple[Floats, Ids]:
-    """The k best next tokens (rows x steps x k) along the path that takes the best each time.
+    """Return the k best next tokens (rows x steps x k) along the greedy path.
 
-    `check` sees what is read at every step, and raises where it is not finite. There are fewer
-    steps where all rows have met one of `ends` before.
+    `check` gets the log-probabilities of every step, and raises if they are not finite. There are
+    fewer steps if all rows have reached one of `ends` before.
     """
     values, columns = [], []
     open_ = np.ones(rows, dtype=bool)
@@ -83,7 +83,7 @@ def greedy(
 
 @dataclass
 class _Search:
-    """One prompt's beam: what is alive, best first, and what has ended."""
+    """The beam of one prompt: unfinished phrases, best first, and finished ones."""
 
     alive: list[tuple[Phrase, int]]
     ended: dict[str, Phrase] = field(default_factory=dict)
@@ -100,17 +100,17 @@ def beam(
     ends: Callable[[tuple[int, ...]], int] | None = None,
     text: Callable[[tuple[int, ...]], str] = str,
 ) -> list[list[Phrase]]:
-    """At most k phrases per row, best first, of at most `limit` tokens.
+    """Return at most k phrases per row, best first, of at most `limit` tokens.
 
-    Each step extends every living phrase by its 2 x `beams` best tokens and walks through all
-    extensions by falling sum: one that ends moves to the ended ones, the others live on, until
-    `beams` live. `ends` tells how many tokens of a phrase count, 0 where it goes on. Where its last
-    token does not count, but only shows that the phrase had ended before (" It" after "Paris."),
-    all such extensions of a phrase are one: its own sum, and the log of their proportion of the p
-    of the tokens looked at. Of phrases of one `text` the best is kept, without text none. The
-    search of a row is over when k have ended and none alive has a larger sum; at the limit the
-    living ones are cut and count, too. Without `ends` all phrases have exactly `limit` tokens.
-    `check` sees what is read at every step, and raises where it is not finite.
+    Each step extends every unfinished phrase by its 2 x `beams` best tokens and goes through all
+    extensions by decreasing sum: one that ends becomes finished, the others continue, until `beams`
+    continue. `ends` returns how many tokens of a phrase count, 0 if it continues. If its last token
+    does not count, but only shows that the phrase had ended before (" It" after "Paris."), all such
+    extensions of a phrase are one: its own sum, plus the log of their proportion of the p of the
+    tokens considered. Of phrases with the same `text` the best is kept, those without text are
+    dropped. The search of a row ends when k have finished and no unfinished one has a larger sum;
+    at the limit unfinished phrases are cut and count as well. Without `ends` all phrases have
+    exactly `limit` tokens. `check` gets all log-probabilities, and raises if not finite.
     """
     searches = [_Search([(Phrase((), 0.0), row)]) for row in range(rows)]
     beams = max(beams, k)
@@ -153,7 +153,7 @@ def _extend(
     ends: Callable[[tuple[int, ...]], int] | None,
     text: Callable[[tuple[int, ...]], str],
 ) -> None:
-    """One step of one prompt; the rows of `values` are those that its living phrases name."""
+    """Extend one prompt by one step; its phrases state their rows of `values`."""
     phrases: list[tuple[Phrase, int, bool]] = []
     for parent, row in search.alive:
         shown: list[int] = []
@@ -187,7 +187,7 @@ def _keep(search: _Search, phrase: Phrase, text: Callable[[tuple[int, ...]], str
 
 
 def _settle(search: _Search, k: int) -> None:
-    """Done when the k best that have ended cannot be overtaken: sums only fall."""
+    """Mark as done when the k best finished cannot be overtaken, since sums only decrease."""
     best = _best(search, k)
     full = len(best) == k and (not search.alive or best[-1].logprob >= search.alive[0][0].logprob)
     search.done = full or not search.alive
@@ -198,10 +198,10 @@ def _best(search: _Search, k: int) -> list[Phrase]:
 
 
 def products(values: Floats, columns: Ids, k: int) -> tuple[Floats, Ids]:
-    """The k best whole fillings of independent masks: (rows x k) sums, (rows x k x masks) columns.
+    """Return the k best fillings of independent masks: (rows x k) sums, (rows x k x masks) columns.
 
     `values`, `columns` are rows x masks x k best per mask, best first; the k best products need no
-    more than these. Among equal sums the one with the better first mask goes first.
+    more than these. Among equal sums the one with the better first mask comes first.
     """
     sums, picks = values[:, 0], columns[:, 0, :, None]
     for mask in range(1, values.shape[1]):
@@ -210,8 +210,8 @@ def products(values: Floats, columns: Ids, k: int) -> tuple[Floats, Ids]:
 
 
 def extend(sums: Floats, picks: Ids, values: Floats, columns: Ids, k: int) -> tuple[Floats, Ids]:
-    """The k best of fillings (rows x n) with one mask more; `values` and `columns` (rows x n, or 1,
-    x m) are what may stand at it."""
+    """Extend fillings (rows x n) by one mask and keep the k best; `values` and `columns` (rows x n,
+    or 1, x m) are the candidates for it."""
     both = sums[:, :, None] + values
     tokens = np.broadcast_to(columns, both.shape).reshape(len(both), -1)
     width, both = both.shape[2], both.reshape(len(both), -1)

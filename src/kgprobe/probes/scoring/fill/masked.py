@@ -1,4 +1,4 @@
-"""Filling n masks of a masked model: one pass per prompt and n, a beam over masks in n passes."""
+"""Filling n masks of a masked model: one pass per prompt and n; a beam takes n passes."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -30,9 +30,9 @@ from kgprobe.probes.text.mask_slots import tokenize_prompts
 
 @dataclass
 class MaskedSentence:
-    """One distinct sentence with n masks from `position` on, the items that ask it, their golds.
+    """One distinct sentence with n masks from `position` on, its items, and their golds.
 
-    A gold is (item, number of the gold, its tokens); `name` is that of its first item.
+    A gold is (item, number of the gold, its tokens); `name` describes the first item.
     """
 
     ids: Ids
@@ -50,7 +50,7 @@ def predict(
     budget: Budget | None,
     progress: Callable[[int], object],
 ) -> Fills:
-    """The best tokens at each of n masks in one pass, the best whole fillings, gold ranks.
+    """Return the best tokens at each of n masks in one pass, the best whole fillings, gold ranks.
 
     Raises NotFiniteError, with item and mask.
     """
@@ -82,7 +82,7 @@ def _plan(
     settings: FillSettings,
     left_out: list[tuple[str, int, int, str]],
 ) -> dict[int, list[MaskedSentence]]:
-    """Distinct rows by number of masks; golds that cannot be asked are left out."""
+    """Return distinct rows by number of masks; golds that cannot be scored are excluded."""
     texts = questions(fill_items, settings.upper_first)
     golds = gold_ids(loaded, fill_items, texts, settings)
     rows = tokenize_prompts(loaded, texts, settings.space, any_length=True)
@@ -118,7 +118,7 @@ def _plan(
 def _read(
     slots: MaskSlots, rows: Sequence[MaskedSentence], masks: int, k: int, golds: FillRows
 ) -> tuple[Floats, Ids]:
-    """The k best per mask (rows x masks x k); fills `golds` with the ranks of all golds."""
+    """Return the k best per mask (rows x masks x k); add the ranks of all golds to `golds`."""
     width = min(k, slots.columns)
     values = np.zeros((len(rows), masks, width))
     columns = np.zeros((len(rows), masks, width), dtype=np.int64)
@@ -168,7 +168,7 @@ def _whole(
     k: int,
     settings: FillSettings,
 ) -> tuple[Floats, Ids]:
-    """Sums (rows x found) and columns (rows x found x masks) of the best whole fillings."""
+    """Return sums (rows x found) and columns (rows x found x masks) of the best whole fillings."""
     if columns.shape[1] == 1 or settings.strategy == "parallel":
         return products(values, columns, k)
     sums, picks = _beam(slots, rows, values, columns, max(settings.beams, k))
@@ -178,9 +178,9 @@ def _whole(
 def _beam(
     slots: MaskSlots, rows: Sequence[MaskedSentence], values: Floats, columns: Ids, width: int
 ) -> tuple[Floats, Ids]:
-    """A beam over masks from left to right; the first mask is known from the parallel pass.
+    """Run a beam over masks from left to right; the first mask is known from the parallel pass.
 
-    Its lists have k entries: a wider beam reads them again.
+    Those lists have k entries: a wider beam computes them again.
     """
     count, masks = len(rows), columns.shape[1]
     sums, picks = np.zeros((count, 1)), np.zeros((count, 1, 0), dtype=np.int64)
@@ -208,7 +208,7 @@ def _check(
     places: Sequence[Ids],
     numbers: Ids,
 ) -> None:
-    """Log-probabilities (row x mask ...) of the rows with these numbers must be finite."""
+    """Check that log-probabilities (row x mask ...) of the rows with these numbers are finite."""
     finite(
         values,
         slots.loaded.spec.model,
@@ -226,7 +226,7 @@ def _collect(
     picks: Ids,
     names: Names,
 ) -> None:
-    """Rows of FILLS for every item that asked."""
+    """Add rows of FILLS for every item that uses the sentences."""
     number = np.array([n for n, row in enumerate(rows) for _ in row.owners])
     owner = np.array([o for row in rows for o in row.owners])
     texts = np.empty(whole.shape, dtype=object)

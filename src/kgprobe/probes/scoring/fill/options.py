@@ -1,4 +1,4 @@
-"""What a prompt can answer with, as tokens of one model, and the rank of the gold among it.
+"""The answer options of a prompt, as tokens of one model, and the rank of the gold among them.
 
 Facts: every word of a vocabulary that is one token. Classification: the classes, each by the sum of
 the probabilities of its label tokens (Shin et al. 2020, eq. 1). Nothing is sorted: a rank is a
@@ -22,15 +22,15 @@ from kgprobe.templates import Template
 
 
 class AnswerError(ValueError):
-    """Answers cannot be ranked; the message says for which model, and why."""
+    """Raised if answers cannot be ranked; the message names the model and the reason."""
 
 
 @dataclass(frozen=True)
 class AnswerOptions:
-    """What can be answered; `column` gives the number for every word or class among them.
+    """The possible answers; `column` maps every word or class among them to its number.
 
-    Of several words that are the same tokens (an uncased model) the first gives the name.
-    `left_out` are words that cannot be answered.
+    Of several words with the same token (uncased models) the first gives the name.
+    `left_out` are words that cannot be answers.
     """
 
     names: tuple[str, ...]
@@ -41,20 +41,20 @@ class AnswerOptions:
         return len(self.names)
 
     def columns(self, words: Sequence[str]) -> Ints:
-        """Numbers of words or classes, -1 for those that cannot be answered."""
+        """Return numbers of words or classes, -1 for those that cannot be answers."""
         return np.array([self.column.get(word, -1) for word in words], dtype=np.int64)
 
 
 @dataclass(frozen=True)
 class Options(AnswerOptions):
-    """Answers by single tokens at [P], all different: `tokens[owners == i]` stand for name i."""
+    """Answers by single tokens at [P], all different: `tokens[owners == i]` belong to name i."""
 
     tokens: Ints
     owners: Ints
 
     @classmethod
     def words(cls, loaded: Loaded, template: Template, words: Sequence[str]) -> "Options":
-        """The single tokens among `words`, in the form that they have at [P] of `template`.
+        """Select the single tokens among `words`, in their form at [P] of `template`.
 
         Raises AnswerError when no word is one token.
         """
@@ -78,7 +78,7 @@ class Options(AnswerOptions):
 
     @classmethod
     def classes(cls, labels: Mapping[str, Sequence[int]]) -> "Options":
-        """Classes by their label tokens; AnswerError for a class without, or a token of two."""
+        """Build classes from label tokens; AnswerError for an empty class or a repeated token."""
         names = tuple(sorted(labels))
         empty = [name for name in names if not len(labels[name])]
         flat = [int(token) for name in names for token in labels[name]]
@@ -94,9 +94,9 @@ class Options(AnswerOptions):
 
 @dataclass(frozen=True)
 class AnswerRanks:
-    """Per example: rank ranges of the gold (0 where it cannot be answered), first place, log p.
+    """Per example: rank ranges of the gold (0 if it is not an option), best option, log p.
 
-    `filtered_*` ignore the example's other right answers; `top` is the first of the best options;
+    `filtered_*` ignore the example's other correct answers; `top` is the first of the best options;
     `logprob` (NaN without a gold) is normalized over the whole vocabulary.
     """
 
@@ -119,10 +119,10 @@ def rank(
     done: Callable[[int], object] = lambda prompts: None,
     name: Name = "prompt {}".format,
 ) -> AnswerRanks:
-    """Ranks of the options `golds` (-1: none) at `places` of the prompts `rows`.
+    """Rank the options `golds` (-1: none) at `places` of the prompts `rows`.
 
-    `others` (prompts x any number) holds further right options, -1 where there are fewer. Raises
-    NotFiniteError, with `name` and place.
+    `others` (prompts x any number) contains other correct options, padded with -1. Raises
+    NotFiniteError, with `name` and position.
     """
     n = len(rows)
     ranges = np.zeros((5, n), dtype=np.int64)
@@ -132,7 +132,7 @@ def rank(
         scores = _of_options(logits, options)
         counts, raw = against(scores, golds[numbers], others[numbers])
         ranges[:, numbers] = counts.cpu().numpy()
-        # without a gold `raw` is that of another option: nobody asked for it
+        # without a gold `raw` belongs to another option and is ignored
         logprob[numbers] = np.where(golds[numbers] >= 0, (raw - totals).double().cpu().numpy(), 0.0)
         finite(
             logprob[numbers],
@@ -146,12 +146,12 @@ def rank(
 
 
 def against(scores: Any, golds: Ints, others: Ints) -> tuple[Any, Any]:
-    """(best, worst, the same filtered, first place: 5 x rows; the golds' scores) of score rows."""
+    """Return (best, worst, both filtered, top option: 5 x rows; golds' scores) of score rows."""
     gold = torch.from_numpy(np.maximum(golds, 0)).to(scores.device)
     score = scores.gather(1, gold[:, None])
     above, equal = (scores > score).sum(1), (scores == score).sum(1)
     also = torch.from_numpy(others).to(scores.device)
-    # the gold is no other answer, whatever the data say
+    # the gold never counts as another answer, whatever the data say
     valid = (also >= 0) & (also != gold[:, None])
     theirs = scores.gather(1, also.clamp(min=0))
     better, tied = ((theirs > score) & valid).sum(1), ((theirs == score) & valid).sum(1)
@@ -160,7 +160,7 @@ def against(scores: Any, golds: Ints, others: Ints) -> tuple[Any, Any]:
 
 
 def ranks_of(ranges: Ints, logprob: NDArray[np.float64], golds: Ints) -> AnswerRanks:
-    """Ranks out of what `against` gave; nothing but first places where there is no gold."""
+    """Build ranks from the result of `against`; without a gold only `top` is set."""
     known = golds >= 0
     best, worst, filtered_best, filtered_worst = np.where(known, ranges[:4], 0)
     logprobs = np.where(known, logprob, np.nan)
@@ -168,7 +168,7 @@ def ranks_of(ranges: Ints, logprob: NDArray[np.float64], golds: Ints) -> AnswerR
 
 
 def _of_options(logits: Any, options: Options) -> Any:
-    """Logits of options (rows x options) from those of their tokens."""
+    """Return logits of options (rows x options) from those of their tokens."""
     if len(options) == len(options.tokens):
         return logits
     columns = [

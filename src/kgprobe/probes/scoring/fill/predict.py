@@ -34,11 +34,11 @@ def predict(
     progress: Callable[[int], object] = lambda done: None,
     may_be_empty: bool = False,
 ) -> Fills:
-    """The k best fillings of every item: columns FILLS and FILL_GOLDS, and the record.
+    """Return the k best fillings of every item: columns FILLS and FILL_GOLDS, and the record.
 
     Positions from 0 on are lists of single tokens, position -1 is the whole filling. With k = 0
-    only the golds are read, as far as they can be. Raises ValueError for settings that the kind of
-    model does not have, and when no item can be asked, unless that may be.
+    only the golds are scored, if possible. Raises ValueError for settings that the kind of
+    model does not support, and if no item can be filled, unless `may_be_empty`.
     """
     settings = settings or FillSettings()
     if isinstance(answerer, Client):

@@ -1,4 +1,4 @@
-"""Whole replies of a causal model: greedy text behind a prompt, up to a special token."""
+"""Whole replies of a causal model: greedy text after a prompt, up to a special token."""
 
 from collections.abc import Callable, Sequence
 
@@ -13,9 +13,9 @@ from kgprobe.probes.text.encode import refuse_control_tokens, special_ids
 
 
 def message(loaded: Loaded, content: str, name: str) -> Ids:
-    """Token ids of a user's message in the model's own chat template, up to the reply.
+    """Tokenize a user message with the model's own chat template, up to the reply.
 
-    Raises ValueError, with the message's name, for one that spells a special token.
+    Raises ValueError, with the message's name, for one that contains a special token.
     """
     refuse_control_tokens(loaded.tokenizer, [content], lambda _: name)
     messages = [{"role": "user", "content": content}]
@@ -32,9 +32,9 @@ def replies(
     most: int,
     progress: Callable[[int], object],
 ) -> list[str | None]:
-    """What the model writes behind each row of token ids, at most `most` tokens of it.
+    """Generate a reply of at most `most` tokens after each row of token ids.
 
-    None where a row leaves no room for so many. Raises NotFiniteError, with the name of the row.
+    A reply is None if its row leaves no room for so many. Raises NotFiniteError, naming the row.
     """
     numbers = [n for n, row in enumerate(rows) if len(row) + most <= loaded.limit]
     longest = max((len(rows[n]) for n in numbers), default=0) + most

@@ -1,4 +1,4 @@
-"""Items in, columns out: what all methods of filling share."""
+"""Items, settings and output columns shared by all methods of filling."""
 
 import collections
 from collections.abc import Sequence
@@ -22,18 +22,18 @@ Ids = NDArray[np.int64]
 STRATEGIES = ("parallel", "beam")
 LENGTHS = ("", "gold", "free")
 FAILURES = ("raise", "leave_out")
-#: Position of a whole filling among the positions of its tokens.
+#: Position value of a whole filling, beside the positions of its tokens.
 WHOLE = -1
-#: The instruction of the paper on graph attributes (Mruthyunjaya et al. 2023) to its API models.
+#: The instruction for API models in the paper on graph attributes (Mruthyunjaya et al. 2023).
 INSTRUCTION = "Replace [MASK] with the most probable words."
 
 
 @dataclass(frozen=True)
 class FillItem:
-    """A template with [X] and [Y], its subject, and what is known of the filling.
+    """A template with [X] and [Y], its subject, and optional golds and numbers of masks.
 
-    The numbers of tokens asked for are those of the golds and of `masks`. `prefix` stands before
-    the sentence as it is, whatever it holds.
+    The numbers of tokens to fill are those of the golds and of `masks`. `prefix` is put before
+    the sentence unchanged.
     """
 
     item: str
@@ -47,18 +47,17 @@ class FillItem:
 
 @dataclass(frozen=True)
 class FillSettings:
-    """How items are filled; every field is recorded.
+    """Settings of filling; every field but `workers` is recorded.
 
-    `strategy` makes whole fillings of several masks: `parallel` (best products of one pass) or
-    `beam` (left to right with `beams`).
-    `length`: `gold` asks for as many tokens as a gold has, `free` runs to the end of the phrase
-    (one of `stops`, a dot among them only where it ends a sentence; a special token, or
-    `most_tokens`; 0 means the longest gold and four more);
-    the default is gold for masked models and free for others. Golds of more than `most_masks`
-    tokens are left out. `space`: golds as they stand in the sentence (auto) or alone (none).
-    `instruction` goes before a sentence with [MASK] (api); without one, completion servers
-    continue the text before the slot, and `chat` makes that a user's message (api). `failures`:
-    whether a refused request ends the job.
+    `strategy` builds whole fillings of several masks: `parallel` (best products of one pass) or
+    `beam` (left to right with `beams`). `length`: `gold` generates as many tokens as a gold has,
+    `free` continues to the end of the phrase (one of `stops`, a dot among them only where it ends a
+    sentence; a special token, or `most_tokens`; 0 means the longest gold plus four); the default is
+    gold for masked models and free for others. Golds of more than `most_masks` tokens are excluded.
+    `space`: golds tokenized as in the sentence (auto) or alone (none). `instruction` precedes a
+    sentence with [MASK] (api); without one, completion servers continue the text before the slot,
+    and `chat` makes that text a user message (api). `failures`: whether a rejected request ends the
+    job.
     """
 
     strategy: str = "parallel"
@@ -84,15 +83,15 @@ class FillSettings:
 
     @property
     def record(self) -> dict[str, Any]:
-        """The fields that numbers depend on."""
+        """The fields that affect the numbers."""
         return {name: value for name, value in asdict(self).items() if name != "workers"}
 
 
 @dataclass
 class Fills:
-    """Columns of FILLS (`top`) and FILL_GOLDS (`golds`), the record, what was not asked and why.
+    """Columns of FILLS (`top`) and FILL_GOLDS (`golds`), the record, and exclusions with reasons.
 
-    `top` has `has_logprob`: whether `logprob` is known (servers may leave it out). `left_out`
+    `top` has `has_logprob`: whether `logprob` is known (servers may omit it). `left_out`
     holds (item, template, gold or -1, reason).
     """
 
@@ -103,7 +102,7 @@ class Fills:
 
 
 class FillRows:
-    """Rows of a table, collected as broadcast blocks; `owner` is the number of the item."""
+    """Rows of a table, collected as broadcast blocks; `owner` is the item number."""
 
     TYPES: dict[str, Any] = {  # noqa: RUF012
         "owner": np.int64, "gold": np.int32, "masks": np.int32, "position": np.int32,
@@ -116,7 +115,7 @@ class FillRows:
         self.parts: dict[str, list[NDArray[Any]]] = {name: [] for name in ("owner", *names)}
 
     def add(self, **block: Any) -> None:
-        """Rows of all combinations that broadcasting `block` gives, in its order."""
+        """Add rows of all combinations that broadcasting `block` gives, in its order."""
         arrays = {k: np.asarray(v, dtype=self.TYPES[k]) for k, v in block.items()}
         shape = np.broadcast_shapes(*(a.shape for a in arrays.values()))
         for name, array in arrays.items():
@@ -125,7 +124,7 @@ class FillRows:
     def columns(
         self, fill_items: Sequence[FillItem], order: Sequence[str]
     ) -> dict[str, NDArray[Any]]:
-        """Columns item, template and `names`, ordered by item and the columns of `order`."""
+        """Return columns item, template and `names`, sorted by item and the columns of `order`."""
         table = {
             name: np.concatenate(parts) if parts else np.zeros(0, dtype=self.TYPES[name])
             for name, parts in self.parts.items()
@@ -139,7 +138,7 @@ class FillRows:
 
 
 def top_rows() -> FillRows:
-    """Empty rows of FILLS, with `has_logprob`."""
+    """Create empty rows of FILLS, with `has_logprob`."""
     return FillRows("masks", "position", "rank", "token", "text", "raw", "logprob", "has_logprob")
 
 
@@ -152,8 +151,8 @@ def add_best(
     names: "Names",
     whole: tuple[NDArray[Any], NDArray[Any], NDArray[Any]],
 ) -> None:
-    """Rows of FILLS of the items `owner`: the best tokens (items, or 1, x positions x k), then
-    the best whole fillings as (text, all that was written, log p), each items, or 1, x k."""
+    """Add rows of FILLS for the items `owner`: the best tokens (items, or 1, x positions x k), then
+    the best whole fillings as (text, raw text, log p), each items, or 1, x k."""
     texts = names.of(tokens)
     position = np.arange(tokens.shape[1])[:, None]
     for place, token, text, raw, values in (
@@ -168,7 +167,7 @@ def add_best(
 
 
 def gold_rows() -> FillRows:
-    """Empty rows of FILL_GOLDS."""
+    """Create empty rows of FILL_GOLDS."""
     return FillRows("gold", "position", "masks", "token", "best", "worst", "logprob")
 
 
@@ -179,7 +178,7 @@ def assembled(
     record: dict[str, Any],
     left_out: list[tuple[str, int, int, str]],
 ) -> Fills:
-    """The tables in the order of the items, and the counts of what was left out."""
+    """Build the tables in the order of the items, and count excluded items by reason."""
     counts = collections.Counter(reason for *_, reason in left_out)
     record = {**record, "left_out": dict(sorted(counts.items()))}
     return Fills(
@@ -191,7 +190,7 @@ def assembled(
 
 
 def questions(fill_items: Sequence[FillItem], upper_first: bool) -> list[ClozePrompt]:
-    """The text before and after the mask slot of every item, with its `prefix` before."""
+    """Return the text before (including `prefix`) and after the mask slot of every item."""
     plain = [
         question(b.item, b.template, b.text, b.subject, upper_first=upper_first) for b in fill_items
     ]
@@ -205,11 +204,11 @@ def gold_ids(
     texts: Sequence[ClozePrompt],
     settings: FillSettings,
 ) -> list[list[Ids]]:
-    """Token ids of every gold of every item; the first character of a sentence is upper-cased.
+    """Tokenize every gold of every item; the first character of a sentence is upper-cased.
 
-    Raises ValueError, with the item, where an item or a gold spells a special token.
+    Raises ValueError, with the item, if an item or a gold contains a special token.
     """
-    # a chat template in front and in the text has control tokens of its own
+    # a chat template before and in the text contains intended control tokens
     refuse_control_tokens(
         loaded.tokenizer,
         [item.subject if item.prefix else f"{item.subject}\n{item.text}" for item in fill_items],
@@ -233,7 +232,7 @@ def gold_ids(
 
 
 def at_end(question: ClozePrompt) -> bool:
-    """Whether nothing but punctuation and spaces follows the mask slot."""
+    """Return whether only punctuation and spaces follow the mask slot."""
     return not any(c.isalnum() for c in question.after)
 
 
@@ -246,20 +245,20 @@ class Names:
         self.phrases: dict[tuple[int, ...], str] = {}
 
     def of(self, ids: Ids) -> NDArray[Any]:
-        """Texts of single tokens, in the shape of `ids`."""
+        """Return texts of single tokens, in the shape of `ids`."""
         unique, inverse = np.unique(ids, return_inverse=True)
         texts = np.empty(len(unique), dtype=object)
         texts[:] = [self.one(token) for token in unique.tolist()]
         return texts[inverse.reshape(np.shape(ids))]
 
     def one(self, token: int) -> str:
-        """Text of a single token."""
+        """Return the text of a single token."""
         if token not in self.known:
             self.known[token] = str(self.tokenizer.decode([token]))
         return self.known[token]
 
     def joined(self, ids: Sequence[int]) -> str:
-        """The text of a whole filling, without special tokens and white space around it."""
+        """Return the text of a whole filling, without special tokens and surrounding whitespace."""
         key = tuple(ids)
         if key not in self.phrases:
             text = self.tokenizer.decode(list(ids), skip_special_tokens=True)

@@ -1,4 +1,4 @@
-"""Filling a slot by writing: causal models after the prompt, sentinel models into the sentence."""
+"""Filling a slot by generation: causal models after the prompt, sentinel models in the sentence."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -31,13 +31,13 @@ from kgprobe.probes.scoring.fill.rows import (
 from kgprobe.probes.text.encode import bos_prefix, special_ids
 from kgprobe.probes.text.mask_slots import ClozePrompt, prompt, tokenize_prompts
 
-#: Tokens that a phrase may have beyond the longest gold, and without any gold.
+#: Maximum tokens of a phrase beyond the longest gold, and without any gold.
 BEYOND, UNKNOWN = 4, 8
 
 
 @dataclass
 class DistinctPrompt:
-    """A distinct prompt, the items that ask it, and for each number of tokens those that want it.
+    """A distinct prompt, the items that use it by number of tokens to generate, and their golds.
 
     A gold is (item, number of the gold, its tokens). Number 0 stands for free length.
     """
@@ -47,7 +47,7 @@ class DistinctPrompt:
     golds: list[tuple[int, int, Ids]] = field(default_factory=list)
 
     def name(self, fill_items: Sequence[FillItem]) -> str:
-        """The first of the items that ask the prompt."""
+        """Describe the first item that uses the prompt."""
         one = fill_items[min(o for numbers in self.owners.values() for o in numbers)]
         return f"item {one.item}, template {one.template}"
 
@@ -60,7 +60,7 @@ def predict(
     budget: Budget | None,
     progress: Callable[[int], object],
 ) -> Fills:
-    """The best next tokens, the best phrases by beam search, gold ranks token by token.
+    """Return the best next tokens, the best phrases by beam search, gold ranks token by token.
 
     Raises NotFiniteError, with item and token.
     """
@@ -123,7 +123,7 @@ def _plan(
     settings: FillSettings,
     left_out: list[tuple[str, int, int, str]],
 ) -> list[DistinctPrompt]:
-    """Distinct prompts; items without a prompt and golds that cannot be read are left out."""
+    """Return distinct prompts; items without a prompt and golds that are too long are excluded."""
     texts = questions(fill_items, settings.upper_first)
     golds = gold_ids(loaded, fill_items, texts, settings)
     planned: dict[bytes, DistinctPrompt] = {}
@@ -153,7 +153,7 @@ def _prompts(
     settings: FillSettings,
     left_out: list[tuple[str, int, int, str]],
 ) -> list[Ids | None]:
-    """Token ids of every prompt; None where a causal model cannot be asked."""
+    """Return token ids of every prompt; None if a causal model cannot fill it."""
     if loaded.spec.kind == "seq2seq":
         return [row.ids for row in tokenize_prompts(loaded, texts, settings.space, any_length=True)]
     prefix, _ = bos_prefix(loaded)
@@ -169,7 +169,7 @@ def _prompts(
 
 
 def _most(prompts: Sequence[DistinctPrompt], beyond: int) -> int:
-    """Tokens of the longest phrase: the longest gold and a few more."""
+    """Return the maximum phrase length in tokens: the longest gold and a few more."""
     golds = [len(ids) for p in prompts for *_, ids in p.golds]
     lengths = [length for p in prompts for length in p.owners]
     return max([max(golds) + beyond if golds else UNKNOWN, *lengths])
@@ -182,7 +182,7 @@ def _fitting(
     written: int,
     left_out: list[tuple[str, int, int, str]],
 ) -> list[DistinctPrompt]:
-    """The prompts that leave room for what is `written`, and the golds that they leave room for."""
+    """Keep the prompts that leave room for `written` tokens, and the golds that fit after them."""
     reason = f"more than the model's {loaded.limit} tokens"
     fitting = []
     for one in prompts:
@@ -204,7 +204,7 @@ def _forced(
     prompts: Sequence[DistinctPrompt],
     fill_items: Sequence[FillItem],
 ) -> list[dict[bytes, Any]]:
-    """For every prompt (log p, best, worst) of the tokens of its golds after the true ones."""
+    """Return for every prompt (log p, best, worst) of its golds' tokens under teacher forcing."""
     keys = list(
         dict.fromkeys((n, ids.tobytes()) for n, one in enumerate(prompts) for *_, ids in one.golds)
     )
@@ -235,7 +235,7 @@ def _forced(
 
 
 def _collect_golds(golds: FillRows, one: DistinctPrompt, ranked: dict[bytes, Any]) -> None:
-    """Rows of FILL_GOLDS for every gold of a prompt."""
+    """Add rows of FILL_GOLDS for every gold of a prompt."""
     for owner, which, ids in one.golds:
         logprob, best, worst = ranked[ids.tobytes()]
         golds.add(
@@ -246,7 +246,7 @@ def _collect_golds(golds: FillRows, one: DistinctPrompt, ranked: dict[bytes, Any
 
 @dataclass
 class _Writer:
-    """Writes phrases for a batch of prompts."""
+    """Generates phrases for a batch of prompts."""
 
     text: CausalText | SpanText
     k: int
@@ -260,8 +260,8 @@ class _Writer:
         self._stops = self.settings.stops
 
     def write(self, stream: Stream, prompts: Sequence[DistinctPrompt]) -> list[dict[int, Any]]:
-        """For every prompt and number of tokens: log p and ids of the next tokens, and phrases as
-        (text, all that was written, log p)."""
+        """Return for every prompt and number of tokens: log p and ids of the next tokens, and
+        phrases as (text, raw text, log p)."""
         lengths = sorted({length for p in prompts for length in p.owners})
         most, check = max([1, *lengths]), self._check(prompts)
         count, k, step = len(prompts), self.k, self.text.step
@@ -277,7 +277,7 @@ class _Writer:
         return answers
 
     def _check(self, prompts: Sequence[DistinctPrompt]) -> Check:
-        """What is read must be finite; rows are those of `prompts`."""
+        """Return a check that log-probabilities are finite; rows are those of `prompts`."""
 
         def check(values: Floats, owners: Sequence[int], step: int) -> None:
             finite(
@@ -293,7 +293,7 @@ class _Writer:
     def _phrases(
         self, stream: Stream, prompts: Sequence[DistinctPrompt], length: int
     ) -> list[list[tuple[str, str, float]]]:
-        """(text, all that was written, log p) of the phrases of every prompt."""
+        """Return (text, raw text, log p) of the phrases of every prompt."""
         arguments = self.settings.beams, self.k, self._check(prompts)
         ends, written = (None, str) if length else (self._ends, self._text), self.names.joined
         rows = beam(stream.fork(), len(prompts), length or self.most, *arguments, *ends)
@@ -303,9 +303,9 @@ class _Writer:
         ]
 
     def _ends(self, ids: tuple[int, ...]) -> int:
-        """Number of tokens up to the first that goes beyond the answer; 0 where it may go on.
+        """Return the number of tokens up to the first beyond the answer; 0 if it may continue.
 
-        A special token or a line end ends it at once; of a full stop only the next tokens can tell.
+        A special token or a line end ends it at once; a full stop only shows by the next tokens.
         """
         if ids[-1] not in self._special and not self._stopped(ids):
             return 0
@@ -322,12 +322,12 @@ class _Writer:
         return ends_at(self.names.joined(ids), ".", final=False) is not None
 
     def _text(self, ids: tuple[int, ...]) -> str:
-        """The phrase as it is read."""
+        """Return the answer in the phrase."""
         return answer(self.names.joined(ids), self._stops)
 
 
 def _collect(filled: FillRows, one: DistinctPrompt, answers: dict[int, Any], names: Names) -> None:
-    """Rows of FILLS for every item that asked this prompt."""
+    """Add rows of FILLS for every item that uses this prompt."""
     for length, (values, ids, phrases) in answers.items():
         table = np.array(phrases, dtype=object).reshape(-1, 3)
         whole = (table[None, :, 0], table[None, :, 1], table[None, :, 2].astype(np.float64))

@@ -1,7 +1,7 @@
 """Sentence log-likelihood: causal exact, masked pseudo, seq2seq by span (docs/scoring.md).
 
 Every option of every item becomes one complete sentence per template. Sums and token counts are
-stored, never means, so that every aggregation can be had later.
+stored, not means, so that every aggregation can be computed later.
 """
 
 import json
@@ -25,16 +25,16 @@ from kgprobe.templates import fill
 __all__ = ["DEFAULT", "Item", "Scores", "bos_prefix", "score"]
 
 COLUMNS = "item template candidate sum count answer_sum answer_count continuation_sum continued"
-#: Raised when the same inputs give other numbers or columns.
+#: Increased when the same inputs give other numbers or columns.
 VERSION = 3
-#: Sentences that are planned, batched and stored together. Batches never cross shards.
+#: Number of sentences that are planned, batched and stored together. Batches never cross shards.
 SHARD = 8192
 
 
 @dataclass(frozen=True)
 class Item:
-    """One question: its subject's label, the set its options come from, and the text in front of
-    its sentences, which is read and not scored."""
+    """One question: its subject's label, the set of its options, and a text before its sentences,
+    which is read and not scored."""
 
     item: str
     relation: str
@@ -54,9 +54,9 @@ class ItemInTemplate:
 
 @dataclass
 class Scores:
-    """The columns of SCORES as arrays, and the record of how they were made.
+    """The columns of SCORES as arrays, and the record of the run.
 
-    `columns` has `continued` besides: whether `continuation_sum` is one (0 where not).
+    `columns` also has `continued`: whether `continuation_sum` was computed (it is 0 if not).
     """
 
     columns: dict[str, Any] = field(default_factory=dict)
@@ -79,13 +79,13 @@ def score(
     part: tuple[int, int] = (0, 1),
     shard: int = SHARD,
 ) -> Scores:
-    """SCORES of every item x template x option.
+    """Return the SCORES of every item x template x option.
 
     `options` maps a candidate set to its labels in order, `templates` a relation to its
     (index, text) pairs. `progress` is called with the number of sentences just scored. The default
-    `variant` stands for the default of every kind. `answer_only` builds rows for the answer's
-    tokens alone (masked models). With `folder`, finished shards and the batches of the one under
-    way are kept there and not scored again; `part` (k, n) scores every n-th shard from k on. Raises
+    `variant` is the default of each kind. `answer_only` builds rows only for the answer's
+    tokens (masked models). With `folder`, finished shards and the batches of the current one
+    are stored there and not scored again; `part` (k, n) scores every n-th shard from k on. Raises
     ValueError for a relation without template, an item without options, a sentence too long.
     """
     settings = {"upper_first": upper_first, "answer_only": answer_only, "last_layer": last_layer}
@@ -117,7 +117,7 @@ def _shards(
     templates: Mapping[str, Sequence[tuple[int, str]]],
     size: int,
 ) -> Iterator[list[ItemInTemplate]]:
-    """Questions by relation, template and item, in lists of about `size` sentences."""
+    """Yield questions by relation, template and item, in lists of about `size` sentences."""
     shard: list[ItemInTemplate] = []
     sentences = 0
     for relation, members in _by_relation(items):
@@ -158,11 +158,11 @@ class _Work:
     questions: list[ItemInTemplate]
     options: Mapping[str, Sequence[str]]
     upper_first: bool
-    #: whether it was done here, and not found done
+    #: whether the shard was computed now, not loaded from the journal
     is_done: bool = False
 
     def rows(self) -> list[tuple[ItemInTemplate, int, str]]:
-        """(question, number of the option, its label) of every sentence."""
+        """Return (question, option number, option label) of every sentence."""
         return [
             (question, number, label)
             for question in self.questions
@@ -170,7 +170,7 @@ class _Work:
         ]
 
     def names(self) -> dict[str, Any]:
-        """The key columns."""
+        """Return the key columns."""
         rows = self.rows()
         return {
             "item": [question.item.item for question, _, _ in rows],
@@ -181,9 +181,9 @@ class _Work:
     def kept(
         self, folder: Path | None, number: int, *settings: object
     ) -> AbstractContextManager[None]:
-        """Keeps the shard, and the batches of one that is under way, in a file of `folder`.
+        """Store the shard, and the batches of an unfinished one, in a file of `folder`.
 
-        A file of another model, or of which other things were asked, is begun anew.
+        A file of another model or with other inputs is started anew.
         """
         if folder is None:
             return nullcontext()
@@ -196,7 +196,7 @@ class _Work:
         return keep_steps(self.loaded, folder / f"shard-{number:05d}.journal", text)
 
     def run(self, progress: Callable[[int], object]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The numeric columns, and the record."""
+        """Compute the numeric columns and the record."""
         rows, self.is_done = self.rows(), True
 
         def name(sentence: int) -> str:
@@ -214,7 +214,7 @@ class _Work:
 
 
 def _join(loaded: Loaded, pieces: Sequence[Scores], settings: dict[str, Any]) -> Scores:
-    """All shards as one: columns concatenated, counters added up, budgets at their smallest."""
+    """Join all shards: columns concatenated, counters added, the smallest budget kept."""
     columns: dict[str, Any] = {
         name: np.concatenate([piece.columns[name] for piece in pieces] or [np.zeros(0)])
         for name in COLUMNS.split()
@@ -225,12 +225,12 @@ def _join(loaded: Loaded, pieces: Sequence[Scores], settings: dict[str, Any]) ->
     return Scores(columns, {**loaded.record, **settings, **record, **sentences})
 
 
-#: Counters of a record, which are added up; everything else must agree, is joined, or is smallest.
+#: Counters of a record, which are added; other fields must agree, are joined, or are minimized.
 ADDED = ("positions_fed", "head_rows", "rows_asked", "rows_fed", "straddling_tokens")
 
 
 def merge_records(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """One record of several: counters added, notes and back-offs joined, the smallest budget."""
+    """Merge records: counters added, notes and back-offs joined, the smallest budget kept."""
     if not records:
         return {}
     result = dict(records[0])

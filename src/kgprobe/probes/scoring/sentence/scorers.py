@@ -1,8 +1,8 @@
-"""From tokens with roles to the columns of SCORES, one scorer per kind of model.
+"""Columns of SCORES from tokens with roles, with one scorer per kind of model.
 
-A scorer keeps a model's engine; `score` gives the columns of some sentences and `take_record` what
-was done since it was last asked. What was scored is a mask of its own: no number stands for "not
-scored", and NaN is an error (models/finite). `continued` says which `continuation_sum` is a sum.
+A scorer wraps a model's engine; `score` returns the columns of some sentences and `take_record` the
+work done since its last call. Which tokens were scored is a separate mask: no number means "not
+scored", and NaN is an error (models/finite). `continued` marks a valid `continuation_sum`.
 """
 
 from collections.abc import Callable
@@ -22,13 +22,13 @@ from kgprobe.probes.text.encode import ANSWER, NONE, Sentences, bos_prefix
 Columns = dict[str, NDArray[Any]]
 Done = Callable[[int], object]
 Name = Callable[[int], str]
-#: Legal variants by kind; the first is the default.
+#: Valid variants by kind; the first is the default.
 VARIANTS_OF = {"masked": tuple(VARIANTS), "causal": ("sum",), "seq2seq": ("span", "pll", "full")}
 COUNTERS = ("positions_fed", "head_rows")
 
 
 class CausalScorer:
-    """Exact log-likelihood. Without a token in front the first one is unscored and not counted."""
+    """Exact log-likelihood. Without a BOS prefix the first token is unscored and not counted."""
 
     def __init__(self, loaded: Loaded, budget: Budget | None, variant: str) -> None:
         self.engine = Causal(loaded, budget or budget_for(loaded))
@@ -36,7 +36,7 @@ class CausalScorer:
         self.loaded = loaded
 
     def score(self, sentences: Sentences, done: Done, name: Name) -> Columns:
-        """The columns of SCORES."""
+        """Compute the columns of SCORES."""
         tokens = sentences.tokens
         values = self.engine.logprobs(tokens, done, name)
         scored = (sentences.roles != NONE) & (tokens.places > 0)
@@ -47,7 +47,7 @@ class CausalScorer:
         return columns
 
     def take_record(self) -> dict[str, Any]:
-        """Settings and counters."""
+        """Return settings and counters."""
         return {
             "bos": self.loaded.spec.bos,
             "bos_resolved": self.resolved,
@@ -73,7 +73,7 @@ class MaskedScorer:
         self.variant, self.answer_only = variant, answer_only
 
     def score(self, sentences: Sentences, done: Done, name: Name) -> Columns:
-        """The columns of SCORES."""
+        """Compute the columns of SCORES."""
         masked = rows(sentences, self.variant, self.answer_only)
         ticks = _Ticks(len(masked.flat), len(sentences), done)
         values, scored = _unscored(sentences)
@@ -85,7 +85,7 @@ class MaskedScorer:
         return _aggregate(sentences, values, scored)
 
     def take_record(self) -> dict[str, Any]:
-        """Settings and counters."""
+        """Return settings and counters."""
         return {
             "variant": self.variant,
             "tokens": "answer" if self.answer_only else "all",
@@ -95,10 +95,10 @@ class MaskedScorer:
 
 
 class Seq2SeqScorer:
-    """What the decoder gives to the answer after a sentence with a mask slot.
+    """Scores that the decoder gives to the answer after a sentence with a mask slot.
 
     span  log p of the answer's tokens; `continuation_sum` adds the closing sentinel (T5-like), or
-          is left out. Models without sentinels are forced through the complete sentence.
+          is missing. Models without sentinels are forced through the complete sentence.
     pll   each word in turn is the mask slot; sum over all words (T5-like).
     full  the complete sentence after the slotted one, all its tokens (BART-like).
     """
@@ -116,7 +116,7 @@ class Seq2SeqScorer:
             )
 
     def score(self, sentences: Sentences, done: Done, name: Name) -> Columns:
-        """The columns of SCORES."""
+        """Compute the columns of SCORES."""
         slots = self._slots(sentences, name)
         contexts, forced, flat = [], [], []
         for sentence, low, high in slots:
@@ -153,12 +153,12 @@ class Seq2SeqScorer:
         return columns
 
     def _slots(self, sentences: Sentences, name: Name) -> list[tuple[int, int, int]]:
-        """(sentence, first token, last token + 1) of everything that is a mask slot once."""
+        """Return (sentence, first token, last token + 1) of every span that becomes a mask slot."""
         owners, places = sentences.tokens.owners, sentences.tokens.places
         if self.variant == "pll":
             masked = rows(sentences, DEFAULT)
             table = np.stack([masked.sentence, masked.end, masked.position], axis=1)
-            # rows of one word have one end; the first of them starts the mask slot
+            # rows of one word have the same end; the first of them starts the mask slot
             _, first = np.unique(table[:, :2], axis=0, return_index=True)
             return [(int(s), int(low), int(high)) for s, high, low in table[first]]
         answer = sentences.roles == ANSWER
@@ -171,7 +171,7 @@ class Seq2SeqScorer:
         return [(i, int(a), int(b)) for i, (a, b) in enumerate(zip(low, high, strict=True))]
 
     def take_record(self) -> dict[str, Any]:
-        """Settings and counters."""
+        """Return settings and counters."""
         return {
             "variant": self.variant,
             "decoder_start_token_id": self.engine.start,
@@ -182,7 +182,7 @@ class Seq2SeqScorer:
 
 
 class _Ticks:
-    """Turns rows that are done into sentences that are done."""
+    """Converts the number of finished rows to finished sentences, for progress."""
 
     def __init__(self, rows: int, sentences: int, done: Done) -> None:
         self.rows, self.sentences, self.done = max(rows, 1), sentences, done
@@ -199,14 +199,14 @@ class _Ticks:
 
 
 def _unscored(sentences: Sentences) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """A number beside every token, and whether it is a score: none is yet."""
+    """Return a value per token and a mask of scored tokens, with no token scored yet."""
     return np.zeros(len(sentences.roles)), np.zeros(len(sentences.roles), dtype=bool)
 
 
 def _aggregate(
     sentences: Sentences, values: NDArray[np.float64], scored: NDArray[np.bool_]
 ) -> Columns:
-    """Sums and counts over all scored tokens and over those of the answer; none is continued."""
+    """Sum and count all scored tokens and those of the answer; `continued` is false everywhere."""
     owners, size = sentences.tokens.owners, len(sentences)
     columns: Columns = {}
     for prefix, chosen in (("", scored), ("answer_", scored & (sentences.roles == ANSWER))):
@@ -220,7 +220,7 @@ def _aggregate(
 def _from_answer_on(
     sentences: Sentences, values: NDArray[np.float64], scored: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Sum over the scored tokens from the answer's first one on, and whether there is such one."""
+    """Sum the scored tokens from the answer's first on, and return whether there is one."""
     owners, places = sentences.tokens.owners, sentences.tokens.places
     answer = sentences.roles == ANSWER
     first = np.full(len(sentences), np.iinfo(np.int64).max)
@@ -233,7 +233,7 @@ def _from_answer_on(
 
 
 def _take_counters(engine: Any, counters: tuple[str, ...]) -> dict[str, Any]:
-    """The engine's counters since they were last taken, and its notes."""
+    """Return the engine's counters since the last call, and its notes."""
     record: dict[str, Any] = {name: getattr(engine, name) for name in counters}
     for name in counters:
         setattr(engine, name, 0)

@@ -1,7 +1,7 @@
-"""Which tokens are masked while one is scored: pseudo-log-likelihoods (docs/scoring.md, Masked).
+"""Tokens that are masked while one is scored: pseudo-log-likelihoods (docs/scoring.md, Masked).
 
-A variant is a function of this module: a token's place -> the end of what is masked with it, for
-every token of every sentence. The table of experiments calls it `sentence-NAME`.
+A variant is a function of this module that returns, for every token of every sentence, the end of
+the span that is masked with it. The table of experiments calls it `sentence-NAME`.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,22 +14,22 @@ from kgprobe.probes.text.encode import ANSWER, NONE, Sentences
 
 
 def _within_word(sentences: Sentences) -> Ints:
-    """The token and the later ones of its word (Kauf and Ivanova 2023)."""
+    """Mask the token and the later ones of its word (Kauf and Ivanova 2023)."""
     return _run_ends(_words(sentences), sentences)
 
 
 def _original(sentences: Sentences) -> Ints:
-    """The token alone (Salazar et al. 2020)."""
+    """Mask only the token (Salazar et al. 2020)."""
     return sentences.tokens.places + 1
 
 
 def _sentence(sentences: Sentences) -> Ints:
-    """The token and everything after it, the final special token too."""
+    """Mask the token and everything after it, including the final special token."""
     return sentences.tokens.lengths[sentences.tokens.owners]
 
 
 def _sentence_but_sep(sentences: Sentences) -> Ints:
-    """The token and everything after it but the final special token."""
+    """Mask the token and everything after it except the final special token."""
     tokens = sentences.tokens
     last = np.zeros(len(tokens), dtype=np.int64)
     np.maximum.at(last, tokens.owners, np.where(sentences.roles != NONE, tokens.places + 1, 0))
@@ -37,13 +37,13 @@ def _sentence_but_sep(sentences: Sentences) -> Ints:
 
 
 def _answer(sentences: Sentences) -> Ints:
-    """Within the answer the token and the later ones of the answer; else of its word."""
+    """In the answer, mask the token and the later ones of the answer; elsewhere, of its word."""
     inside = sentences.roles == ANSWER
     answers = _run_ends(inside.astype(np.int64), sentences)
     return np.where(inside, answers, _within_word(sentences))
 
 
-#: of masked models, by name in the table of experiments; the first is the default
+#: variants of masked models, by name in the table of experiments; the first is the default
 VARIANTS: Mapping[str, Callable[[Sentences], Ints]] = {
     "within_word_l2r": _within_word,
     "original": _original,
@@ -56,7 +56,7 @@ DEFAULT = next(iter(VARIANTS))
 
 @dataclass(frozen=True)
 class MaskedRows:
-    """Row i masks the tokens position[i]:end[i] of a sentence and is read at position[i].
+    """Row i masks the tokens position[i]:end[i] of a sentence and is scored at position[i].
 
     `flat` is the token's index among all tokens of all sentences.
     """
@@ -68,9 +68,9 @@ class MaskedRows:
 
 
 def rows(sentences: Sentences, variant: str, answer_only: bool = False) -> MaskedRows:
-    """One row for every token with a role (with the role of the answer, for `answer_only`).
+    """Return one row for every token with a role (for `answer_only`, with the answer's role).
 
-    Raises ValueError when a variant needs words and the tokenizer does not give them.
+    Raises ValueError if a variant needs words and the tokenizer does not provide them.
     """
     tokens = sentences.tokens
     wanted = sentences.roles == ANSWER if answer_only else sentences.roles != NONE
@@ -85,18 +85,18 @@ def rows(sentences: Sentences, variant: str, answer_only: bool = False) -> Maske
 
 
 class _WordsError(ValueError):
-    """A variant needs words that the tokenizer does not give."""
+    """A variant needs words that the tokenizer does not provide."""
 
 
 def _words(sentences: Sentences) -> Ints:
-    """The word of every token; tokens without a role may have none."""
+    """Return the word of every token; only tokens without a role may have none."""
     if ((sentences.words < 0) & (sentences.roles != NONE)).any():
         raise _WordsError
     return sentences.words
 
 
 def _run_ends(labels: Ints, sentences: Sentences) -> Ints:
-    """For every token the place after the last of the run of equal labels that it stands in."""
+    """For every token, return the end (exclusive) of the run of equal labels that contains it."""
     owners, places = sentences.tokens.owners, sentences.tokens.places
     if not len(labels):
         return places

@@ -46,11 +46,11 @@ SCHEMA, README, CONFIG = (
     "config/README.md",
     "config/config.yaml",
 )
-BEGIN, END = "<!-- made from src/kgprobe/settings -->", "<!-- end of what is made -->"
+BEGIN, END = "<!-- generated from src/kgprobe/settings -->", "<!-- end of the generated part -->"
 HEAD = """\
 # yaml-language-server: $schema=../workflow/schemas/config.schema.json
-# The full rebuild: what `snakemake --cores 8` runs. Made from src/kgprobe/settings by
-# `make docs`; lay a file of your own over it with --configfile. config/README.md tells every key.
+# The full rebuild, as run by `snakemake --cores 8`. Generated from src/kgprobe/settings by `make
+# docs`; override values with --configfile FILE. config/README.md documents every key.
 """
 #: sections of sources with checks across values
 _GRAPHS = {"wikidata": Wikidata, "dbpedia": Dbpedia}
@@ -157,9 +157,9 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
         seen = set[str]()
         for key, _ in node.value:
             is_text = key.tag in (STR, MERGE)
-            name = key.value if isinstance(key, yaml.ScalarNode) else "that is no single word"
+            name = key.value if isinstance(key, yaml.ScalarNode) else "that is not a single word"
             if not is_text or name in seen:
-                what = "stands twice in its section" if is_text else "is no text: quote it"
+                what = "appears twice in its section" if is_text else "is not a string: quote it"
                 raise yaml.MarkedYAMLError(
                     problem=f"the key {name} {what}", problem_mark=key.start_mark
                 )
@@ -170,7 +170,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
         value = float(super().construct_yaml_float(node))
         if not math.isfinite(value):
             raise yaml.MarkedYAMLError(
-                problem=f"{node.value} is no finite number", problem_mark=node.start_mark
+                problem=f"{node.value} is not a finite number", problem_mark=node.start_mark
             )
         return value
 
@@ -178,7 +178,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
         # YAML 1.1 reads 010 as 8 and 1:30 as 90
         if re.match(r"[-+]?0[0-9_]|.*:", node.value):
             raise yaml.MarkedYAMLError(
-                problem=f"{node.value} is no decimal number", problem_mark=node.start_mark
+                problem=f"{node.value} is not a decimal number", problem_mark=node.start_mark
             )
         return int(super().construct_yaml_int(node))
 

@@ -96,7 +96,9 @@ def read_rows(path: str | Path, schema: Mapping[str, Any]) -> list[dict[str, str
             text = f"unknown column {column!r}{hint(column, legal)}; valid: {legal}"
             raise TableError(f"{path}, line {first}: {text}")
         if header.count(column) > 1:
-            raise TableError(f"{path}, line {first}: column {column!r} stands twice; leave one out")
+            raise TableError(
+                f"{path}, line {first}: column {column!r} appears twice; leave one out"
+            )
     for column in schema["required"]:
         if column not in header:
             raise TableError(f"{path}, line {first}: missing column {column!r}")

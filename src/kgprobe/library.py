@@ -122,10 +122,12 @@ def _check_bos(spec: ModelSpec) -> None:
 def _load_given(model: Any, tokenizer: Any, given: Mapping[str, str]) -> Loaded:
     """Wrap a model that is already in memory for scoring, after checking it."""
     if not isinstance(model, torch.nn.Module) or not hasattr(model, "config"):
-        raise ModelError(f"a {type(model).__name__} is no model; give a folder, a name, or one of "
-                         "transformers with its tokenizer")  # fmt: skip
+        raise ModelError(
+            f"a {type(model).__name__} is not a model; expected a folder, a name, or a model of "
+            "transformers with its tokenizer"
+        )
     if not getattr(tokenizer, "is_fast", False):
-        raise ModelError("a model that is given itself needs its fast tokenizer beside it")
+        raise ModelError("a model object needs its fast tokenizer as a second argument")
     name = type(model).__name__
     kind = given["kind"] or _kind(name, model.config, [name])
     has_both = bool(getattr(model.config, "is_encoder_decoder", False))

@@ -289,7 +289,9 @@ def single(template: str, subject: str, options: Sequence[str] = ()) -> Benchmar
     sentence(template)
     labels = [options] if isinstance(options, str) else list(options)
     if wrong := [one for one in (subject, *labels) if not isinstance(one, str)]:
-        raise BenchmarkError(f"{wrong[0]!r} is no text; expected a subject and options of text")
+        raise BenchmarkError(
+            f"{wrong[0]!r} is not a string; expected a subject and options of text"
+        )
     if len(set(labels)) < len(labels) or len(labels) == 1:
         raise BenchmarkError(f"options {labels}: two or more are needed, each once")
     item = {

@@ -147,7 +147,7 @@ def test_an_older_export_is_replaced_and_foreign_files_are_not(constructed, tmp_
     lm_pub_quiz.export(constructed, folder)
     assert not (folder / "P999.jsonl").exists()
     (folder / "thesis.docx").write_text("years of work")
-    with pytest.raises(ExportError, match=r"holds 'thesis\.docx'"):
+    with pytest.raises(ExportError, match=r"contains 'thesis\.docx'"):
         lm_pub_quiz.export(constructed, folder)
     assert (folder / "thesis.docx").read_text() == "years of work"
 
@@ -162,7 +162,7 @@ def test_a_folder_of_ones_own_files_is_never_replaced(constructed, tmp_path, for
     folder.mkdir()
     for name in names:
         (folder / name).write_text("years of work")
-    with pytest.raises(ExportError, match=r"tasks: holds '\w+\.\w+'"):
+    with pytest.raises(ExportError, match=r"tasks: contains '\w+\.\w+'"):
         formats.write(form, "x", constructed, [SOURCES["world"]], folder)
     assert {path.name for path in folder.iterdir()} == set(names)
     (tmp_path / "link").symlink_to(folder)

@@ -222,7 +222,7 @@ def test_an_id_or_label_of_lm_pub_quiz_is_text(name, value, tmp_path):
 def test_templates_of_lm_pub_quiz_are_a_list_of_texts(texts, tmp_path):
     (tmp_path / "metadata_relations.json").write_text(json.dumps({"P1": {"templates": texts}}))
     (tmp_path / "P1.jsonl").write_text(json.dumps(QUIZ) + "\n")
-    with pytest.raises(GraphFileError, match="the templates of P1 are no list of texts"):
+    with pytest.raises(GraphFileError, match="the templates of P1 are not a list of strings"):
         read("g", OwnGraph("lm_pub_quiz", (str(tmp_path),)), ("en",))
 
 

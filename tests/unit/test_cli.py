@@ -333,7 +333,7 @@ def test_a_number_is_traced_to_its_questions_and_files(model, typed, tmp_path, c
         (found,) = json.loads(typed("trace", f"{number:.1f}", *words).stdout)
         hits = [[c in q["right"] for c in q["chosen"]] for q in found["questions"]]
         assert sum(map(sum, hits)) / 60 * 100 == pytest.approx(number)
-    # a template that is known by a name is no number of one
+    # a template that is known by a name is not a number of one
     named = {**rows.filter(**own).row(0, named=True), "template": "m1"}
     assert tracing._questions(folder, named, 1)
     # which of the questions control models were trained on, no file of the run says
@@ -488,8 +488,8 @@ def test_a_claim_that_nearly_exists_and_a_run_without_claims_are_told(claimed, t
     done = typed("trace", "O01", "--run", "small")
     assert done.exit_code == 1
     assert done.stderr == (
-        "kgprobe: 'O01' is no number, and results/small has no claims (no tables/claims.parquet); "
-        "expected a number as printed: 38.7\n"
+        "kgprobe: 'O01' is not a number, and results/small has no claims (no "
+        "tables/claims.parquet); expected a number as printed: 38.7\n"
     )
 
 

@@ -183,9 +183,7 @@ def test_too_many_of_them_and_classes_are_refused(folder, tmp_path):
     ):
         own.answers(["demos"])
     classes = tasks.load(prompt_folders.classes(tmp_path / "auto_sst2"), {})
-    with pytest.raises(
-        tasks.ProbeTaskError, match="demonstrations are facts in front of a question"
-    ):
+    with pytest.raises(tasks.ProbeTaskError, match="demonstrations are facts before a question"):
         answerer(loaded, classes).answers(["demos"])
 
 

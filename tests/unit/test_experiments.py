@@ -47,7 +47,7 @@ def models(tmp_path: Path, text: str) -> dict[str, dict[str, str]]:
         # line ends of an old Mac, a cell beyond the limit of module csv
         ((HEADER + GOOD).replace("\n", "\r"), r"line 1: unknown column 'bos\\rm'"),
         (HEADER + GOOD.replace("masked", "x" * 200_000), "line 3, column 'kind': 'xxx"),
-        ("model\t" + HEADER + GOOD, "line 1: column 'model' stands twice"),
+        ("model\t" + HEADER + GOOD, "line 1: column 'model' appears twice"),
         ("_line\t" + HEADER + GOOD, "line 1: unknown column '_line'; valid: .'model'"),
     ],
 )

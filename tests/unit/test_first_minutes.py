@@ -83,7 +83,7 @@ paper=bear, benchmark=world_lite, model=majority, metric=accuracy
   as it was: ... ...
 rows: 1
 $ kgprobe trace O01 --run other
-kgprobe: 'O01' is no number, and results/other has no claims (no tables/claims.parquet); \
+kgprobe: 'O01' is not a number, and results/other has no claims (no tables/claims.parquet); \
 expected a number as printed: 38.7
 $ kgprobe export world_lite --as lm-eval --to exported
 ...exported...

@@ -388,7 +388,7 @@ def test_a_held_model_is_checked_as_one_that_is_read(loaded):
     for kind in ("seq2seq", "api", "cuasal"):
         with pytest.raises(ModelError, match=f"kind '{kind}'; valid: masked, causal"):
             kgprobe.load(model, tokenizer, kind=kind)
-    with pytest.raises(ModelError, match="does not read later tokens: this is no masked model"):
+    with pytest.raises(ModelError, match="does not read later tokens: this is not a masked model"):
         kgprobe.load(model, tokenizer, kind="masked")
     with pytest.raises(ModelError, match="kind 'causal'; valid: seq2seq"):
         kgprobe.load(tiny("t5").model, tokenizer, kind="causal")
@@ -408,9 +408,9 @@ def test_bad_questions_are_refused(loaded):
         kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France", options=["Paris", "Paris"])
     with pytest.raises(ValueError, match=r"options \['Paris'\]: two or more are needed"):
         kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France", options="Paris")
-    with pytest.raises(ValueError, match="None is no text; expected a subject"):
+    with pytest.raises(ValueError, match="None is not a string; expected a subject"):
         kgprobe.ask(loaded, "The capital of [X] is [Y].", X=None, options=["Paris", "Rome"])
-    with pytest.raises(ValueError, match="2 is no text; expected a subject"):
+    with pytest.raises(ValueError, match="2 is not a string; expected a subject"):
         kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France", options=["Paris", 2])
     for k in (-1, 0, 101):
         with pytest.raises(ValueError, match=f"k is {k}; expected 1 to 100"):

@@ -176,7 +176,7 @@ def test_wrong_input_is_named():
         measure(alphas("bias", [(-0.5,)]))
     with pytest.raises(ValueError, match="no metric of"):
         measure(alphas("transitivity", [(1,)]))
-    with pytest.raises(ValueError, match="stands twice"):
+    with pytest.raises(ValueError, match="appears twice"):
         measure(pl.concat([alphas("bias", [(1,)])] * 2))
     with pytest.raises(ValueError, match="nothing to measure"):
         measure(alphas("bias", [(1,)]).clear())

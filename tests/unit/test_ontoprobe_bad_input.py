@@ -120,7 +120,7 @@ def test_our_own_ontology_tells_labels_ends_patterns_and_short_tasks_together():
         ontoprobe_own.take(odd, patterns, replace(SWITCHES, split="30/40"), 0)
     text = str(told.value)
     assert "classes, row 9 (d/C9): no label; add rdfs:label" in text
-    assert "properties, w/P8 (link 8): its range d/Gone is no class of the ontology" in text
+    assert "properties, w/P8 (link 8): its range d/Gone is not a class of the ontology" in text
     assert (
         "ontology_patterns.tsv, P0: expected one [X] and one [Y], found 1 and 0 in '[X] and .'"
         in text

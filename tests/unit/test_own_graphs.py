@@ -146,13 +146,13 @@ def test_addresses_in_place_of_wikidata_s_ids_are_refused(tmp_path):
     """Every object would be a literal, and facts of such subjects would be lost to the graph."""
     wikidata = "http://www.wikidata.org"
     text = f"<{wikidata}/entity/Q1> <{wikidata}/prop/direct/P36> <{wikidata}/entity/Q2> ."
-    with pytest.raises(GraphFileError, match=r"g\.ttl: .*/P36 is no property; expected ids "):
+    with pytest.raises(GraphFileError, match=r"g\.ttl: .*/P36 is not a property; expected ids "):
         turtle(tmp_path, text, ids="wikidata")
-    with pytest.raises(GraphFileError, match=r"g\.csv, line 2: .*relation in is no property"):
+    with pytest.raises(GraphFileError, match=r"g\.csv, line 2: .*relation in is not a property"):
         table(tmp_path, SOUND, ids="wikidata")
     for subject in ("France", "q142", f"{wikidata}/entity/Q142"):
         text = HEAD + f"Q1,one,P36,Q2,two\n{subject},France,P36,Q90,Paris\n"
-        with pytest.raises(GraphFileError, match=f"line 3: .*subject {subject} is no entity"):
+        with pytest.raises(GraphFileError, match=f"line 3: .*subject {subject} is not an entity"):
             table(tmp_path, text, ids="wikidata")
 
 

@@ -74,7 +74,7 @@ def test_the_rule_does_without_own_templates(tmp_path):
         (HEAD + "capital\tone\tmanual\t[X] is [Y].\t\n", "template one of capital: the index"),
         (HEAD + "capital\t0\tmade\t[X] is [Y].\t\n", "kind is 'made', expected manual"),
         (HEAD + "capital\t0\tmanual\tThe capital.\t\n", "template 0 of capital: expected one"),
-        (HEAD + SOUND + SOUND, "template 0 of capital: this index stands twice"),
+        (HEAD + SOUND + SOUND, "template 0 of capital: this index appears twice"),
         (
             HEAD + SOUND.replace("capital", "capitl", 1),
             r"template 0 of capitl: no relation of the graph \(did you mean 'capital'\?\)",

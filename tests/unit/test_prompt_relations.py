@@ -222,8 +222,8 @@ def test_records_are_read_packed_or_out_of_the_archive(tmp_path):
         ({"evidences": [{"sub_surface": "A"}]}, "line 1: no 'obj_surface'"),
         ({"evidences": None}, "line 1: .* not iterable; expected LAMA's records"),
         ({"evidences": ["A in [MASK] ."]}, "line 1: .*; expected LAMA's records"),
-        ({"sub_label": None}, "line 1: None is no text; expected"),
-        ({"evidences": [{**EVIDENCE, "obj_surface": 5}]}, "line 1: 5 is no text; expected"),
+        ({"sub_label": None}, "line 1: None is not a string; expected"),
+        ({"evidences": [{**EVIDENCE, "obj_surface": 5}]}, "line 1: 5 is not a string; expected"),
         (
             {"evidences": [{**EVIDENCE, "masked_sentence": "A in B ."}]},
             r"line 1: not exactly one \[MASK\]",

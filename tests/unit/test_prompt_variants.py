@@ -113,7 +113,7 @@ def test_rows_trace_every_prompt():
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"index": "0"}, "stands twice"),
+        ({"index": "0"}, "appears twice"),
         ({"index": "9", "kind": "poem"}, "kind 'poem'; valid"),
         ({"index": "9", "text": "[X] is here."}, r"one \[X\] and one \[Y\]"),
         ({"index": "9", "parent": "8"}, "no parent P26/8"),

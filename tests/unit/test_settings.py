@@ -129,14 +129,14 @@ def test_a_wrong_key_or_value_is_told_with_what_would_be_right(tmp_path, key, va
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("run: {name: a}\nbear: {short: 1}\nbear: {}\n", "line 3: .*the key bear stands twice"),
-        ("run: {name: a, name: b}\n", "line 1: .*the key name stands twice"),
-        ("run: {name: a}\n5: b\n", "line 2: .*the key 5 is no text"),
-        ("run: {{name}}\n", "line 1: .*the key that is no single word is no text"),
-        ("run: {name: a}\nsources: {on: b}\n", "line 2: .*the key on is no text"),
-        ("run: {name: a}\nbear:\n  most: .nan\n", "line 3: .*\\.nan is no finite number"),
-        ("run: {name: a}\nseed: 010\n", "line 2: .*010 is no decimal number"),
-        ("run: {name: a}\nseed: 1:30\n", "line 2: .*1:30 is no decimal number"),
+        ("run: {name: a}\nbear: {short: 1}\nbear: {}\n", "line 3: .*the key bear appears twice"),
+        ("run: {name: a, name: b}\n", "line 1: .*the key name appears twice"),
+        ("run: {name: a}\n5: b\n", "line 2: .*the key 5 is not a string"),
+        ("run: {{name}}\n", "line 1: .*the key that is not a single word is not a string"),
+        ("run: {name: a}\nsources: {on: b}\n", "line 2: .*the key on is not a string"),
+        ("run: {name: a}\nbear:\n  most: .nan\n", "line 3: .*\\.nan is not a finite number"),
+        ("run: {name: a}\nseed: 010\n", "line 2: .*010 is not a decimal number"),
+        ("run: {name: a}\nseed: 1:30\n", "line 2: .*1:30 is not a decimal number"),
         ('run: {name: "\x01"}\n', "no YAML: unacceptable character"),
     ],
 )

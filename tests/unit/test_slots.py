@@ -118,7 +118,7 @@ def test_training_refuses_candidates_whose_tokens_differ_from_prompt_to_prompt()
     behind = [ClozePrompt("i", 0, f"Rome {lead}", ".", "set", (0,)) for lead in ('"', "(")]
     own = candidate_tokens(loaded, LABELS, behind, "auto", "set")
     assert own[0].tolist() == in_sentence(loaded.tokenizer, "Rome (", "Paris", ")")
-    with pytest.raises(ValueError, match=r"^set 'set': 'Paris' has other tokens behind ' ' than"):
+    with pytest.raises(ValueError, match=r"^set 'set': 'Paris' has other tokens after ' ' than"):
         candidate_tokens(
             loaded, LABELS, [*behind, ClozePrompt("i", 0, "Rome ", ".", "set", (0,))], "auto", "set"
         )

@@ -81,8 +81,8 @@ def test_a_sentence_a_paper_of_the_model_from_elsewhere():
         "m ranks the right class or property first for 30.0 % of 90 rows: TP 50.0 %, DM 20.0 %; of "
         "20 multiple-choice questions it answers 20.0 % correctly.",
         "m scores 25.0 % on bias (n = 36), 75.0 % on symmetry (n = 24).",
-        "m completes 59.6 % of 108 facts correctly with training facts in front, 34.3 % with the "
-        "manual prompt.",
+        "m completes 59.6 % of 108 facts correctly with demonstrations (training facts), 34.3 % "
+        "with the manual prompt.",
     ]
     assert [one.href for one in summary.sentences(results())] == [
         "bear.html", "ontoprobe.html", "attributes.html", "autoprompt.html"

@@ -140,7 +140,7 @@ def test_label_forms_and_what_a_label_of_several_tokens_is_told():
     spaced, opening = parsed("{sub} is [P] .", "roberta"), parsed("[P] is {sub}", "roberta")
     assert tok.convert_ids_to_tokens([label_token(loaded, spaced, "Italy")]) == ["ĠItaly"]
     assert tok.convert_ids_to_tokens([label_token(loaded, opening, "Niger")]) == ["Niger"]
-    with pytest.raises(LabelError, match=r"'Italya' is no single token.*'ĠItaly' 'a'.*'Italy'"):
+    with pytest.raises(LabelError, match=r"'Italya' is not a single token.*'ĠItaly' 'a'.*'Italy'"):
         label_token(loaded, spaced, "Italya")
     many = label_pieces(loaded, spaced, ["Italy", "Italya"])
     assert [len(ids) for ids in many] == [1, 2]

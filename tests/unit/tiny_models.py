@@ -55,7 +55,7 @@ def _trained(kind: str, style: str, bos: bool) -> Any:
             vocab_size=220, special_tokens=named, show_progress=False
         )
     tok.train_from_iterator(TEXTS * 3, trainer)
-    if style != "bpe":  # of the vocabulary alone: a letter is no special token
+    if style != "bpe":  # of the vocabulary alone: a letter is not a special token
         vocabulary, draft = tok.get_vocab(), tok
         tok = Tokenizer(models.WordPiece(vocabulary, unk_token="<unk>"))
         tok.pre_tokenizer = draft.pre_tokenizer

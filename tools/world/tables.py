@@ -150,7 +150,7 @@ def _check_header(
     row = Row(path.name, line, {})
     for position, name in enumerate(header):
         if name in header[:position]:
-            report.add(row, name, name, "this header stands twice in the table")
+            report.add(row, name, name, "this header appears twice in the table")
     if columns is not None:
         known = list(columns)
         for name in header:

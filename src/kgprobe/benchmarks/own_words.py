@@ -129,10 +129,10 @@ def read_templates(path: str | Path, relations: Collection[str]) -> Rows:
         if row["relation"] not in relations:
             wrong.append(f"{where}: no relation of the graph{nearest(row['relation'], relations)}")
         if (key := (row["relation"], row["index"])) in seen:
-            wrong.append(f"{where}: this index stands twice")
+            wrong.append(f"{where}: this index appears twice")
         seen.add(key)
         if not row["index"].isdecimal():
-            wrong.append(f"{where}: the index is no number from 0")
+            wrong.append(f"{where}: the index is not a number from 0")
         if row["kind"] != "manual":
             wrong.append(f"{where}: kind is {row['kind']!r}, expected manual")
         try:

@@ -145,7 +145,7 @@ def _claim(folder: Path, name: str, pairs: Mapping[str, str]) -> dict[str, Any]:
 
     path = folder / "tables/claims.parquet"
     if not path.is_file():
-        raise ValueError(f"{name!r} is no number, and {folder} has no claims (no tables/"
+        raise ValueError(f"{name!r} is not a number, and {folder} has no claims (no tables/"
                          "claims.parquet); expected a number as printed: 38.7")  # fmt: skip
     claims = {row["claim"]: row for row in schema.read(path, schema.CLAIMS).rows(named=True)}
     if name not in claims:

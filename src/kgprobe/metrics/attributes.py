@@ -122,7 +122,7 @@ def _check(alphas: pl.DataFrame, by: Sequence[str], ambiguous_denominator: str) 
     key = ["benchmark", *by, "example", "position"]
     twice = alphas.filter(pl.struct(key).is_duplicated())
     if twice.height:
-        raise ValueError(f"a triple stands twice, key {key}: {twice.row(0, named=True)}")
+        raise ValueError(f"a triple appears twice, key {key}: {twice.row(0, named=True)}")
 
 
 def measure(

@@ -16,7 +16,7 @@ def bins_of(confidence: Floats) -> NDArray[np.int64]:
     """Assign each confidence to a bin: (low, high] of equal width, 0 in the first (Guo et al. 2017,
     section 2). Raises ValueError for values outside [0, 1]."""
     if (confidence < 0).any() or (confidence > 1 + 1e-9).any():
-        raise ValueError("a confidence is no probability")
+        raise ValueError("a confidence is not a probability")
     return np.asarray(np.clip(np.ceil(confidence * BINS) - 1, 0, BINS - 1), dtype=np.int64)
 
 

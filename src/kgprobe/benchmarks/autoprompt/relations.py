@@ -251,7 +251,7 @@ def _record(path: Path, number: int, row: Mapping[str, Any]) -> Record:
         ends = row["sub_label"], row["obj_label"]
         texts = (relation, subject, *ends, *(text for one in evidences for text in one))
         if wrong := [text for text in texts if not isinstance(text, str)]:
-            raise TypeError(f"{wrong[0]!r} is no text")
+            raise TypeError(f"{wrong[0]!r} is not a string")
     except (KeyError, TypeError) as error:
         what = f"no {error}" if isinstance(error, KeyError) else error
         raise TaskError(f"{path}, line {number}: {what}; expected LAMA's records") from error

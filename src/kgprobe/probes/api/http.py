@@ -274,7 +274,7 @@ class Transport:
             if target := redirect(response):
                 text = f"redirected to {target}; expected the base URL of the server itself"
         except ValueError:
-            raise PassingError("an answer that is no JSON", status=200) from None
+            raise PassingError("an answer that is not JSON", status=200) from None
         if answer is not None:
             return answer
         problem = self._refused(url, status, text)
@@ -384,7 +384,7 @@ def _received(response: Any, body: bytes) -> tuple[dict[str, Any] | None, int, s
         text = json.dumps(answer, ensure_ascii=False)
         answer = json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
     if not isinstance(answer, dict):
-        return None, 200, "an answer that is no JSON object"
+        return None, 200, "an answer that is not a JSON object"
     error = _error(answer)
     return (None, *error) if error else (answer, 200, "")
 

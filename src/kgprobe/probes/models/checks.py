@@ -217,7 +217,7 @@ def _padding(loaded: Loaded) -> str:
     if loaded.spec.kind == "causal":
         raise ModelError(
             f"{loaded.spec.model}: {name} says something else of a token when others follow it "
-            f"({reason}): it is no causal model"
+            f"({reason}): it is not a causal model"
         )
     if loaded.spec.kind == "seq2seq":
         short = objection(lambda: apart(_logits(loaded, rows[:1], 3)[0], alone[0][:3]), most)

@@ -185,11 +185,11 @@ def _direction(kind: str, model: Any, ids: Sequence[int], limit: int) -> str:
     if kind == "causal" and seen > NOISE.get(model.dtype, HALF_NOISE):
         return (
             f"{type(model).__name__} reads later tokens (a changed one moves earlier logits by "
-            f"{seen:.2g} of its own): this is no causal model; kind masked?"
+            f"{seen:.2g} of its own): this is not a causal model; kind masked?"
         )
     if kind == "masked" and seen < NOTHING:
         return (
-            f"{type(model).__name__} does not read later tokens: this is no masked model; "
+            f"{type(model).__name__} does not read later tokens: this is not a masked model; "
             "is_decoder in its configuration, or kind causal?"
         )
     return ""

@@ -107,7 +107,7 @@ class _Plain(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         if name not in ("_reconstruct", "ndarray", "dtype", "scalar", "_frombuffer"):
-            raise pickle.UnpicklingError(f"{module}.{name} is no plain value")
+            raise pickle.UnpicklingError(f"{module}.{name} is not a plain value")
         return super().find_class(module, name)
 
 

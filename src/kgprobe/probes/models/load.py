@@ -345,7 +345,7 @@ def unpack(spec: ModelSpec, folder: Path) -> dict[str, Any]:
     here, and identifies the model by that sha256 in both cases.
     """
     if not spec.source.startswith("gguf:"):
-        raise ModelError(f"{spec.model}: source {spec.source!r} is no GGUF file")
+        raise ModelError(f"{spec.model}: source {spec.source!r} is not a GGUF file")
     loaded, _, _ = read_model(replace(spec, models_folder=""), device="cpu")
     # drop the quantization settings: the weights are no longer quantized
     del loaded.model.config.quantization_config

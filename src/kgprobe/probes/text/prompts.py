@@ -197,7 +197,7 @@ class _Encoder:
             hits = [k for k, (a, b) in enumerate(offsets) if a < end <= b and ids[k] == slot_id]
             if end >= 0 and not hits:
                 raise TemplateError(
-                    f"template {self.template.text!r}: [P] is no token of its own in "
+                    f"template {self.template.text!r}: [P] is not a token of its own in "
                     f"{texts[0][:60]!r}"
                 )
             rows.append((np.array(ids, dtype=np.int64), hits[0] if end >= 0 else -1))
@@ -301,7 +301,7 @@ def label_token(loaded: Loaded, template: Template, word: str) -> int:
         return int(ids[0])
     shown = " ".join(map(repr, tokenizer.convert_ids_to_tokens(ids.tolist())))
     raise LabelError(
-        f"{word!r} is no single token of {loaded.spec.model} at [P] of {template.text!r}: its "
+        f"{word!r} is not a single token of {loaded.spec.model} at [P] of {template.text!r}: its "
         f"pieces are {shown or 'none'}; nearest single tokens: "
         + (", ".join(_nearest(loaded, template, word)) or "none")
     )

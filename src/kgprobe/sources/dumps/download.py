@@ -336,7 +336,7 @@ def link(kept: Path, path: Path) -> None:
 
 def kind(path: Path) -> str:
     """Describe the format that a file's name implies."""
-    return KINDS[path.suffix][0] if path.suffix in KINDS else "a file that is no web page"
+    return KINDS[path.suffix][0] if path.suffix in KINDS else "a file that is not a web page"
 
 
 def wrong_start(path: Path, first: bytes) -> str:

@@ -48,7 +48,7 @@ def _templates(
     entry = metadata[relation]
     texts = (entry.get("templates") or []) if isinstance(entry, dict) else None
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise GraphFileError(f"{about}: the templates of {relation} are no list of texts")
+        raise GraphFileError(f"{about}: the templates of {relation} are not a list of strings")
     for n, text in enumerate(texts):
         with problems.going_on(whole=False):
             sentence(text, f"{about}, template {n} of {relation}", GraphFileError)

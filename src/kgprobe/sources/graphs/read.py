@@ -191,12 +191,12 @@ def _apart(facts: pl.DataFrame, problems: GraphProblems) -> pl.DataFrame:
 def _require_ids(name: str, facts: pl.DataFrame) -> None:
     """Raise GraphFileError for a fact whose relation is not a Wikidata property id, or whose
     subject is not a Wikidata entity id."""
-    for column, letters, what in (("relation", "P", "property"), ("subject", "A-Z", "entity")):
+    for column, letters, what in (("relation", "P", "a property"), ("subject", "A-Z", "an entity")):
         wrong = facts.filter(~pl.col(column).str.contains(rf"^[{letters}][1-9][0-9]*$"))
         for row in wrong.head(1).rows(named=True):
             raise GraphFileError(
                 f"sources.graphs.{name}: {place(row['file'], row['line'])}: with ids: wikidata the "
-                f"{column} {short(row[column])} is no {what}; expected ids such as Q31 and "
+                f"{column} {short(row[column])} is not {what}; expected ids such as Q31 and "
                 "P36, or ids: own, with known for the relations that Wikidata has"
             )
 

@@ -129,8 +129,8 @@ SIGNS = (
         REJECTED,
     ),
     Sign(errors.ServerTrouble, "all, and the proxies before them", range(500, 600)),
-    Sign(errors.ServerTrouble, "proxies: a page in place of rows", (200,)),
-    Sign(errors.EndpointRefused, "what is no service, such as 404", advice=NO_SERVICE),
+    Sign(errors.ServerTrouble, "proxies: a page instead of rows", (200,)),
+    Sign(errors.EndpointRefused, "what is not a service, such as 404", advice=NO_SERVICE),
 )
 #: Per error class: what was expected, and what to do.
 NEXT = {
@@ -223,7 +223,7 @@ def _wrong(binding: object, variables: set[str]) -> str:
         return f"{binding!r}"[:80]
     for name, cell in binding.items():
         if name not in variables:
-            return f"?{name}, which is no variable of the answer"
+            return f"?{name}, which is not a variable of the answer"
         is_text = isinstance(cell, dict) and all(isinstance(part, str) for part in cell.values())
         if not (is_text and cell.get("type") in TYPES and "value" in cell):
             return f"?{name} is {cell!r}"[:120]

@@ -326,5 +326,5 @@ def _short(values: Sequence[str]) -> str:
 def iri(value: str, where: str = "value") -> str:
     """Format `value` as `<IRI>`. Raises QueryError if it is not an absolute IRI."""
     if not IRI.fullmatch(value):
-        raise QueryError(f"{where}: {value!r} is no absolute IRI")
+        raise QueryError(f"{where}: {value!r} is not an absolute IRI")
     return f"<{value}>"

@@ -49,11 +49,11 @@ def whole_folder(folder: Path, ours: str, sign: str) -> Iterator[Path]:
         )
     inside = [p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()]
     if strangers := sorted(p for p in inside if not re.fullmatch(ours, p)):
-        raise ExportError(f"{folder}: holds {strangers[0]!r}, which is no part of an export")
+        raise ExportError(f"{folder}: contains {strangers[0]!r}, which is not part of an export")
     if inside and sign not in inside:
         raise ExportError(
-            f"{folder}: holds {min(inside)!r} and no {sign}, so that it is no older export, which "
-            "would be replaced; name a new folder"
+            f"{folder}: contains {min(inside)!r} but no {sign}, so it is not an older export, "
+            "which would be replaced; name a new folder"
         )
     temporary = folder.with_name(f".{folder.name}.{os.getpid()}.part")
     shutil.rmtree(temporary, ignore_errors=True)

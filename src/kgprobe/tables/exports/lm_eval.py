@@ -17,7 +17,7 @@ from kgprobe.tables.exports.huggingface import FILE, Asked, part
 
 #: The rows are in a file next to this one, so that the tasks run from any folder.
 LOADER = f'''\
-# The rows of one template or part, or of all, for the tasks beside this file.
+# Loads the rows of one template or part, or all rows, for the tasks in this folder.
 from pathlib import Path
 
 import datasets
@@ -33,7 +33,7 @@ def rows(configuration, template=None, part=None, **_):
     return {{"test": found}}
 
 
-# a row for each question: its sentences under all templates, one behind the other
+# one row per question: its sentences with all templates, concatenated
 def questions(configuration, **_):
     found = {{}}
     for row in rows(configuration)["test"]:
@@ -46,7 +46,7 @@ def questions(configuration, **_):
     return {{"test": datasets.Dataset.from_list(list(found.values()))}}
 
 
-# the fraction of a question's templates under which the likeliest option is right
+# the fraction of a question's templates with which the most likely option is correct
 def mean_over_templates(doc, results):
     scores = [result[0] for result in results]
     size = len(scores) // len(doc["right"])
@@ -93,7 +93,7 @@ metadata:
 
 #: options are whole sentences: nothing may precede them
 WHOLE = """\
-# options are whole sentences: nothing may stand before them, not even a space
+# options are whole sentences: nothing may precede them, not even a space
 target_delimiter: ""\
 """
 SENTENCES = {"rows": "rows", "text": '""', "options": "text_options", "correct": "correct",
@@ -103,9 +103,9 @@ MEAN = {**SENTENCES, "rows": "questions", "correct": "first", "which": "",
         }  # fmt: skip
 CHOICES = {"rows": "rows", "text": "prompt", "options": "options", "correct": "correct",
            "delimiter": 'target_delimiter: " "'}  # fmt: skip
-NOTE = """ Its standard error
-# is the harness's own, which takes each template for questions of its own; {group}_mean has that of
-# the questions.\
+NOTE = """ The harness
+# computes its standard error as if each template asked other questions; {group}_mean has the
+# standard error over questions.\
 """
 
 

@@ -169,7 +169,7 @@ class Answerer:
         several draws. Raises ProbeTaskError for classification."""
         if self.task.kind == CLASSIFICATION:
             raise ProbeTaskError(
-                f"{self.task.name}: demonstrations are facts in front of a question, the task has "
+                f"{self.task.name}: demonstrations are facts before a question, but the task has "
                 "classes; leave out the row"
             )
         frames, manual = [], self.task.written_prompts(self.loaded, "manual")

@@ -138,7 +138,8 @@ class Search:
             while state.iteration < self.settings.iterations:
                 self._iterate(state, draws, bar)
             if state.best is None and not self.settings.fill_all:
-                state.best = [self._dev(state), -1, list(state.trigger)]  # nothing was accepted
+                # nothing was accepted
+                state.best = [self._dev(state, state.trigger), -1, list(state.trigger)]
             state.finished.append(summary(self, state))
             state.restart += 1
             state = self._opened(state)
@@ -157,7 +158,7 @@ class Search:
         state.draws = dict(np.random.default_rng(self.seed(state.restart)).bit_generator.state)
         # in the released code the initial trigger is not a candidate
         if not opts.fill_all and opts.mode != "released" and state.restart < opts.restarts:
-            state.best = [self._dev(state), -1, list(state.trigger)]
+            state.best = [self._dev(state, state.trigger), -1, list(state.trigger)]
         return state
 
     def seed(self, restart: int) -> int:
@@ -177,13 +178,14 @@ class Search:
         )
         dev = None
         if accepted:
-            state.trigger = tried[best]
+            trigger = tried[best]
+            # before the state changes: if it fails, the state before this iteration is saved
+            dev = None if self._unfilled(trigger) else self._dev(state, trigger)
+            state.trigger = trigger
             state.accepted += 1
-            self.scored.moved(state.trigger)
-            if not self._unfilled(state.trigger):
-                dev = self._dev(state)
-                if state.best is None or dev > state.best[0]:
-                    state.best = [dev, state.iteration, list(state.trigger)]
+            self.scored.moved(trigger)
+            if dev is not None and (state.best is None or dev > state.best[0]):
+                state.best = [dev, state.iteration, list(trigger)]
         n = len(evaluation)
         mean = None if current is None else round(current / n, DECIMALS)
         state.trace.append(
@@ -284,13 +286,13 @@ class Search:
                 "iteration is saved"
             ) from error
 
-    def _dev(self, state: State) -> float:
-        """Return the mean dev metric of the current trigger, looked up if it is known."""
-        for trigger, value in state.known:
-            if trigger == state.trigger:
+    def _dev(self, state: State, trigger: Sequence[int]) -> float:
+        """Return the mean dev metric of a trigger, looked up if it is known."""
+        for known, value in state.known:
+            if known == list(trigger):
                 return float(value)
-        value = float(self.dev_values(state, state.trigger, self.settings.dev_metric).mean())
-        state.known.append([list(state.trigger), value])
+        value = float(self.dev_values(state, trigger, self.settings.dev_metric).mean())
+        state.known.append([list(trigger), value])
         return value
 
     def dev_values(self, state: State, trigger: Sequence[int], metric: str) -> Floats:

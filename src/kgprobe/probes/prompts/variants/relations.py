@@ -63,7 +63,7 @@ def join(
         sentence(text, f"template {name}")
         variants = table.setdefault(row["relation"], {})
         if name in variants:
-            raise ValueError(f"template {name}: the index stands twice")
+            raise ValueError(f"template {name}: the index appears twice")
         source = f"{row['relation']}/{parent}" if parent else ""
         variants[name] = PromptVariant(name, row["relation"], kind, text, source)
     for variants in table.values():

@@ -127,8 +127,8 @@ def candidate_tokens(
         for label, one, other in zip(labels, first, ids, strict=True):
             if not np.array_equal(one, other):
                 raise ValueError(
-                    f"set {name!r}: {label!r} has other tokens behind {contexts[0]!r} than behind "
-                    f"{contexts[1]!r}; train on prompts with one character in front of the slot"
+                    f"set {name!r}: {label!r} has other tokens after {contexts[0]!r} than after "
+                    f"{contexts[1]!r}; train on prompts with the same character before the slot"
                 )
     return first
 

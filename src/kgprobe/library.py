@@ -230,7 +230,7 @@ def _kind(where: str, config: Any, architectures: Sequence[str]) -> str:
         if known & set(architectures):
             return kind
     raise ModelError(f"{where}: {', '.join(architectures) or 'no architecture'} in config.json is "
-                     f"no language model that is known; say kind: {', '.join(AUTO)}")  # fmt: skip
+                     f"not a known language model; set kind to one of {', '.join(AUTO)}")  # fmt: skip
 
 
 # -- probing --------------------------------------------------------------------------------------

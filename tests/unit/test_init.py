@@ -205,7 +205,7 @@ def test_a_model_that_is_none_is_one_sentence(start, model):
     refused(start(model="gguf:no-package"), "the package no-package is not installed", *there)
     headless = json.loads((model / "config.json").read_text()) | {"architectures": ["BertModel"]}
     (Path("config") / "config.json").write_text(json.dumps(headless))
-    refused(start(model="config"), "BertModel in config.json is not a language model", *there)
+    refused(start(model="config"), "BertModel in config.json is not a known language model", *there)
 
 
 def test_braces_in_a_path_are_refused_before_snakemake_takes_them_for_wildcards(start, model):

@@ -378,7 +378,7 @@ def test_a_held_model_needs_its_tokenizer(loaded):
     with pytest.raises(ModelError, match="needs its fast tokenizer"):
         kgprobe.load(loaded.model)
     assert kgprobe.load(tiny("llama").model, loaded.tokenizer).spec.dtype == "float64"
-    with pytest.raises(ModelError, match="a dict is no model"):
+    with pytest.raises(ModelError, match="a dict is not a model"):
         kgprobe.load({})
 
 

@@ -147,7 +147,7 @@ def _concepts(
         for task, name, end in zip(("DM", "RG"), ("domain", "range"), ends, strict=True):
             if not end and not (partly and row[name] is None):
                 text = f"properties, {row['property']} ({row['label']}): its {name} {row[name]} is "
-                text += "no class of the ontology; pull the class, or take the property out"
+                text += "not a class of the ontology; pull the class, or take the property out"
                 problems.add(task, text)
         chosen.append(Property(row["property"], own_name, texts[own_key], *ends, tuple(up)))
     steps = [(task, "classes", len(kinds)) for task in ("TP", "SCO")]

@@ -133,7 +133,7 @@ def test_large_tasks_are_cut_and_bad_golds_refused(monkeypatch):
     broken = MEMORIZING.with_columns(answers=pl.lit([999], dtype=pl.List(pl.Int32)))
     with pytest.raises(ValueError, match="gold 999 is not among its 44 candidates"):
         choices.memorizing(broken, CANDIDATES, PROMPTS, seed=0)
-    with pytest.raises(ValueError, match="no candidate is left beside the gold 'a'"):
+    with pytest.raises(ValueError, match="no candidate is left besides the gold 'a'"):
         choices.options("i", "a", (), ["a", "B"], "b", seed=0, size=20)
 
 

@@ -175,7 +175,7 @@ def test_a_relation_without_an_example_is_named(caplog):
     with caplog.at_level("WARNING"):
         (items, *_), told = asked_in("few", loaded, made, demonstrations=2)
     assert told["without_example"] == 1
-    assert "relation P3 has no row that may stand before 1 of its items" in caplog.text
+    assert "relation P3 has no valid demonstration for 1 of its items" in caplog.text
     assert {item.relation for item in items} == {"P1", "P2"}
 
 

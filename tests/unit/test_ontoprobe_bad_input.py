@@ -185,8 +185,8 @@ def test_a_split_without_rows_and_a_row_of_two_parts_are_told_per_task(tmp_path,
         soft.train(saved(tmp_path), both, frames.candidates(), TWO_PAIRS, PLAN, folder)
     assert str(told.value).splitlines()[1:] == [
         "RG: no dev rows; the split is larger than the data",
-        "TP: 1 rows of the test part of TP stand in train or dev as well, first TP-9 ('niger 0'); "
-        "take them out of one part",
+        "TP: 1 rows of the test split of TP are also in train or dev, first TP-9 ('niger 0'); "
+        "remove them from one split",
     ]
 
 
@@ -195,10 +195,10 @@ def test_prompt_files_of_another_model_are_told_before_the_model_is_loaded(tmp_p
     soft.train(spec, frames.items(), frames.candidates(), TWO_PAIRS, PLAN, folder)
     forbid(monkeypatch)
     other = saved(tmp_path, "distilbert")
-    with pytest.raises(trained.PromptError, match="train the prompt anew") as told:
+    with pytest.raises(trained.PromptError, match="train the prompt again") as told:
         soft.rank(other, frames.items(), frames.candidates(), folder, TWO_PAIRS)
     assert len(str(told.value).splitlines()) == len(frames.TASKS)
-    with pytest.raises(ValueError, match=r"rdfs2: .*train the prompt anew"):
+    with pytest.raises(ValueError, match=r"rdfs2: .*train the prompt again"):
         reason.reason(
             other, frames.reasoning(), frames.candidates(), folder, TWO_PAIRS, PLAN,
             ("soft+manual",),

@@ -340,7 +340,7 @@ def test_a_prompt_file_serves_its_own_model_only(tmp_path):
         other = tiny("bert")
         other.record.update(weights="w1", tokenizer="t1", revision="")
         other.record[name] = value
-        with pytest.raises(soft.PromptError, match=f"whose {name} is .*train the prompt anew"):
+        with pytest.raises(soft.PromptError, match=f"whose {name} is .*train the prompt again"):
             soft.load(paths[0], other)
     wide = tiny("albert")
     wide.record.update(loaded.record)

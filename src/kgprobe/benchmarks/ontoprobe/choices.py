@@ -63,7 +63,7 @@ def options(
     pool = {c.casefold(): c for c in reversed(candidates) if c.casefold() not in barred}
     drawn = sorted(pool.values(), key=lambda c: (hash_key(seed, "choice", item, c), c))[: size - 1]
     if not drawn:
-        raise ValueError(f"item {item}: no candidate is left beside the gold {gold!r}")
+        raise ValueError(f"item {item}: no candidate is left besides the gold {gold!r}")
     shuffled = sorted([gold, *drawn], key=lambda c: (hash_key(seed, "order", item, c), c))
     return shuffled, shuffled.index(gold)
 

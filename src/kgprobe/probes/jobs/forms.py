@@ -333,8 +333,8 @@ def _draw_examples(
     lacking = rows.filter(pl.col("item").is_in([item for item, few in drawn.items() if not few]))
     for relation, count in sorted(lacking.group_by("relation").len().rows()):
         log.warning(
-            "form %s: relation %s has no row that may stand before %d of its items: they are left "
-            "out; rows for training with other subjects and answers are wanted",
+            "form %s: relation %s has no valid demonstration for %d of its items, which are left "
+            "out; add training rows with other subjects and answers",
             form.name, relation, count,
         )  # fmt: skip
     return drawn

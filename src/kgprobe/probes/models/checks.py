@@ -230,8 +230,8 @@ def _padding(loaded: Loaded) -> str:
     pair = objection(lambda: _worst(_logits(loaded, [rows[0], other])[:1], alone[:1]), most)
     if pair:
         raise ModelError(
-            f"{loaded.spec.model}: what {name} says of a row depends on the rows beside it or on "
-            f"chance ({pair})"
+            f"{loaded.spec.model}: the scores of {name} for a row depend on the other rows of the "
+            f"batch or on chance ({pair})"
         )
     return f"padding changes what {name} says ({reason})"
 

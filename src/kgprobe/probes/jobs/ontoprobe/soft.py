@@ -149,8 +149,8 @@ def check_parts(items: pl.DataFrame, task: str) -> None:
     if both.height:
         item, subject = both.select("item", "subject").row(0)
         raise ValueError(
-            f"{both.height} rows of the test part of {task} stand in train or dev as well, first "
-            f"{item} ({subject!r}); take them out of one part"
+            f"{both.height} rows of the test split of {task} are also in train or dev, first "
+            f"{item} ({subject!r}); remove them from one split"
         )
 
 

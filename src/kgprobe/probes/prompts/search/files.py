@@ -139,5 +139,5 @@ def load(path: str | Path, loaded: Loaded) -> PromptFile:
     """Load a prompt; raise PromptFileError unless model, tokenizer and BOS policy match."""
     prompt = read(path)
     if other := differing(prompt.made_for, identity(loaded), COMPARED):
-        raise PromptFileError(f"{path}: found for {other}; search the prompt anew for this model")
+        raise PromptFileError(f"{path}: found for {other}; search the prompt again for this model")
     return prompt

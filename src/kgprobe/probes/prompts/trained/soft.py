@@ -283,5 +283,5 @@ def load(path: str | Path, loaded: Loaded) -> SoftPrompt:
     made_for = prompt.record.get("made_for", {})
     names = ("hidden_size", "tokenizer", "weights", "revision")
     if other := differing(made_for, loaded.identity, names):
-        raise PromptError(f"{path}: made for {other}; train the prompt anew for this model")
+        raise PromptError(f"{path}: made for {other}; train the prompt again for this model")
     return prompt

@@ -229,8 +229,11 @@ def _kind(where: str, config: Any, architectures: Sequence[str]) -> str:
     for kind, known in (("masked", masked), ("causal", causal)):
         if known & set(architectures):
             return kind
-    raise ModelError(f"{where}: {', '.join(architectures) or 'no architecture'} in config.json is "
-                     f"not a known language model; set kind to one of {', '.join(AUTO)}")  # fmt: skip
+    names = ", ".join(architectures) or "no architecture"
+    raise ModelError(
+        f"{where}: {names} in config.json is not a known language model; set kind to one of "
+        f"{', '.join(AUTO)}"
+    )
 
 
 # -- probing --------------------------------------------------------------------------------------

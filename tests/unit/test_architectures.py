@@ -1,7 +1,7 @@
-"""Every architecture against literal loops: one sentence, the model's own pass, no padding.
+"""Every architecture against literal loops: one sentence per forward pass, no padding.
 
-What an architecture cannot do is done the slow way, or refused by its name: the tables below say
-which, and fail when that changes.
+What an architecture does not support falls back to a slower path or raises an error: the tables
+below list these cases, and a test fails when one of them changes.
 """
 
 import numpy as np
@@ -32,7 +32,7 @@ REFUSED = {
     "prophetnet": "decoder of .* when others follow it|(and|its) .* decoder .* off by nan",
     "xlnet": "says something else of a token when others follow it .* no causal model",
 }
-#: Read in batches of equal lengths only: what stands in the padding reaches the other tokens.
+#: Batched with equal lengths only: padding changes the outputs of the other tokens.
 UNPADDED = {
     "convbert",  # convolutions
     "fnet",  # Fourier transforms over all positions
@@ -40,11 +40,11 @@ UNPADDED = {
     "mobilebert",  # an embedding is made of those beside it
     "yoso",  # convolutions
 }
-#: Masked models whose last layer works at scored positions alone.
+#: Masked models whose last layer is computed only at scored positions.
 ONE_PLACE = {
     "bert", "big_bird", "camembert", "electra", "layoutlm", "roberta", "xlm-roberta",
 }  # fmt: skip
-#: Causal models whose common prefixes are fed once.
+#: Causal models that encode common prefixes once.
 SHARED = {
     "biogpt", "cohere", "ctrl", "gemma", "glm", "gpt2", "gpt_bigcode", "gpt_neox", "granite",
     "llama", "mixtral", "olmo", "olmo2", "opt", "phi", "qwen2", "qwen2_moe", "qwen3", "smollm3",
@@ -67,7 +67,7 @@ MORE = pytest.mark.nightly(
 
 @pytest.fixture(params=[True, pytest.param(False, marks=MORE)], ids=["float64", "float32"])
 def double(request):
-    """Whether models are in float64: then all through, also where their code asks for float32."""
+    """Return whether models run in float64, including where their code casts to float32."""
     if request.param:
         request.getfixturevalue("float64_throughout")
     return request.param
@@ -88,7 +88,7 @@ def sentences():
 
 
 def log_softmax(loaded, ids, **more):
-    """Of every position of one row, through the whole model."""
+    """Return log-probabilities at every position of one row, from a pass of the whole model."""
     options = {} if loaded.spec.kind == "masked" else {"use_cache": False}
     with torch.inference_mode():
         logits = loaded.model(
@@ -98,7 +98,7 @@ def log_softmax(loaded, ids, **more):
 
 
 def literal_masked(loaded):
-    """Each token masked together with the later ones of its word."""
+    """Score each token with it and the later tokens of its word masked."""
     tok = loaded.tokenizer
     for f in sentences():
         enc = tok(f.text, return_special_tokens_mask=True)
@@ -123,7 +123,7 @@ def literal_causal(loaded):
 
 
 def literal_seq2seq(loaded):
-    """The answer forced after its sentinel; without sentinels the sentence, a mask in its place."""
+    """Score the answer decoded after its sentinel; without sentinels, the whole sentence."""
     tok = loaded.tokenizer
     slot, start = slot_of(loaded), loaded.model.config.decoder_start_token_id
     for f in sentences():
@@ -180,7 +180,7 @@ def test_every_token_scores_as_in_the_literal_loop(kind, name, double):
 
 
 @pytest.mark.parametrize("name", ["bart", "mbart", "pegasus"])
-def test_without_sentinels_the_decoder_is_forced_through_the_sentence(name, double):
+def test_without_sentinels_the_decoder_scores_the_whole_sentence(name, double):
     loaded = without_sentinels(tiny(name, "seq2seq", double))
     found, _ = scored(loaded)
     np.testing.assert_allclose(found, list(literal_seq2seq(loaded)), rtol=0, atol=NEAR[double])
@@ -188,7 +188,7 @@ def test_without_sentinels_the_decoder_is_forced_through_the_sentence(name, doub
 
 
 @pytest.mark.parametrize(("kind", "name"), ALL)
-def test_a_row_as_long_as_the_window_can_be_read(kind, name):
+def test_row_as_long_as_the_window_is_scored(kind, name):
     loaded = tiny(name, kind, double=False)
     limit = window(loaded.model.config)
     if name not in REFUSED and limit < 1000:
@@ -204,7 +204,7 @@ LABELS = ["A", "Niger", "Nigeria", "capital of Italy"]
 
 
 def literal_cloze(loaded, question, label, masks):
-    """Log-probabilities of a candidate's tokens in the mask slot, each by the whole model."""
+    """Return the log-probabilities of a candidate's tokens in the mask slot, by the whole model."""
     tok = loaded.tokenizer
     tokens = tok(label, add_special_tokens=False)["input_ids"]
     if loaded.spec.kind == "masked":
@@ -225,7 +225,7 @@ def literal_cloze(loaded, question, label, masks):
 
 
 @pytest.mark.parametrize(("kind", "name"), [(k, n) for k, n in ALL if k != "causal"])
-def test_candidates_rank_and_train_as_in_the_literal_loop(kind, name, float64_throughout):
+def test_candidate_scores_and_gradients_equal_a_literal_loop(kind, name, float64_throughout):
     loaded = tiny(name, kind)
 
     def ranked():
@@ -261,7 +261,7 @@ FILL_ITEMS = [
 
 
 @pytest.mark.parametrize(("kind", "name"), ALL)
-def test_slots_are_filled_as_in_the_literal_loop(kind, name, float64_throughout):
+def test_slot_filling_equals_a_literal_loop(kind, name, float64_throughout):
     loaded = tiny(name, kind)
     tok = loaded.tokenizer
 
@@ -299,12 +299,12 @@ def test_slots_are_filled_as_in_the_literal_loop(kind, name, float64_throughout)
     assert place == len(found["token"]) >= 4
 
 
-#: Models whose prompts cannot be searched: there is more to them than a body and a linear layer.
+#: Models without prompt search: they are more than a body and a linear head.
 NOT_CUT = {"esm", "flaubert", "mobilebert", "recurrent_gemma", "xlm"}
 
 
 @pytest.mark.parametrize(("kind", "name"), ALL)
-def test_prompts_are_read_as_in_the_literal_loop_or_refused(kind, name, float64_throughout):
+def test_prompt_scores_equal_a_literal_loop_or_raise(kind, name, float64_throughout):
     loaded = tiny(name, kind)
     if name in REFUSED:
         refused(name, lambda: Predictor(loaded))
@@ -332,7 +332,7 @@ def test_prompts_are_read_as_in_the_literal_loop_or_refused(kind, name, float64_
 @pytest.mark.parametrize(
     "name", ["cohere", "gemma2", "granite", "llama", "mamba", "recurrent_gemma"]
 )
-def test_soft_prompts_of_causal_models_know_scales_and_caps(name, float64_throughout):
+def test_causal_soft_prompts_apply_logit_scales_and_caps(name, float64_throughout):
     loaded = tiny(name, "causal")
     rows = [[1, 20, 30, 40, 50], [1, 33, 44]]
     candidates = [[7], [7, 8], [9, 8, 6]]
@@ -353,8 +353,8 @@ def test_soft_prompts_of_causal_models_know_scales_and_caps(name, float64_throug
     ("kind", "name"),
     [("masked", "bert"), ("causal", "biogpt"), ("causal", "gemma3_text"), ("seq2seq", "m2m_100")],
 )
-def test_a_vector_that_is_a_row_of_the_embedding_reads_like_its_word(kind, name):
-    """Gemma's and BART's embeddings multiply their rows."""
+def test_inserted_embedding_row_equals_its_token(kind, name):
+    """Gemma and BART scale their embedding rows."""
     loaded = tiny(name, kind)
     table = loaded.model.get_input_embeddings().weight
     more = {"decoder_input_ids": torch.tensor([[0, 9]])} if kind == "seq2seq" else {}
@@ -365,7 +365,7 @@ def test_a_vector_that_is_a_row_of_the_embedding_reads_like_its_word(kind, name)
 
 
 def literal_sequences(loaded, rows):
-    """log p beside every token but the first, sequence by sequence."""
+    """Return log p of every token but the first, one sequence at a time."""
     for row in rows:
         logp = log_softmax(loaded, row) if len(row) else None
         yield from [0.0] * min(len(row), 1)
@@ -373,7 +373,7 @@ def literal_sequences(loaded, rows):
 
 
 @pytest.mark.parametrize("name", ["llama", "mamba"])
-def test_several_empty_sequences_do_not_keep_others_from_being_scored(name):
+def test_empty_sequences_do_not_affect_other_scores(name):
     loaded = tiny(name, "causal", double=False)
     rows = [[], [], [7], [], [], [9, 8, 7, 20], [9, 8, 6, 30], [9, 8, 5], [31]]
     for some in (rows, rows[:5]):
@@ -386,8 +386,8 @@ def test_several_empty_sequences_do_not_keep_others_from_being_scored(name):
 
 
 @pytest.mark.parametrize("name", ["gemma3_text", "mistral", "phi3"])
-def test_what_is_written_behind_prompts_longer_than_the_window(name, float64_throughout):
-    """Beside a longer prompt a shorter one is padded, and the window counts places."""
+def test_generation_after_prompts_longer_than_the_window(name, float64_throughout):
+    """The shorter prompt is padded beside the longer one, and the window counts positions."""
     loaded = tiny(name, "causal")
     subjects = ["Niger", "Burkina Faso and Nigeria, where the capital of Italy stands"]
     items = [FillItem(s, 0, "[X] lies in [Y].", s, golds=("São Tomé",)) for s in subjects]
@@ -405,7 +405,7 @@ def test_what_is_written_behind_prompts_longer_than_the_window(name, float64_thr
 
 
 @pytest.mark.parametrize("positions", [1, 64, 1 << 12])
-def test_rows_that_longrope_gives_other_positions_share_no_batch(positions, float64_throughout):
+def test_rows_with_different_longrope_factors_are_not_batched(positions, float64_throughout):
     loaded = tiny("phi3", "causal")
     scaled = {
         "rope_type": "longrope", "rope_theta": 10000.0, "original_max_position_embeddings": 16,
@@ -434,7 +434,7 @@ def test_rows_that_longrope_gives_other_positions_share_no_batch(positions, floa
 
 
 @pytest.mark.parametrize("name", ["gemma3_text", "mistral", "phi3", "recurrent_gemma"])
-def test_sentences_longer_than_the_window_are_found_in_every_call(name, float64_throughout):
+def test_sentences_longer_than_the_window_are_detected_in_every_call(name, float64_throughout):
     loaded = tiny(name, "causal")
     engine = Causal(loaded)
     start = np.arange(20, 38)

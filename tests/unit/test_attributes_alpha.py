@@ -1,4 +1,4 @@
-"""Alpha of triples: masks, texts, candidates; golds; pooling over prompts; what always holds."""
+"""Alpha of triples: masks, texts, candidates; golds; pooling over prompts; invariants."""
 
 import itertools
 import json
@@ -34,7 +34,7 @@ def fills(*rows):
 
 
 def texts(fills, golds):
-    """What is right after all rules of matching."""
+    """Return alpha of texts by exact match after all normalization rules."""
     return aa.of_texts(fills, golds).filter(kind="exact")
 
 
@@ -44,7 +44,7 @@ def value(found, **where):
     return rows["alpha"][0]
 
 
-def test_masks_exact_and_share_of_tokens_with_ties_as_expectation():
+def test_mask_alpha_exact_and_token_fraction_with_expected_ties():
     found = aa.of_masks(
         fills(("a", 0, 2, -1, 1, "x y", -0.5), ("a", 0, 1, -1, 1, "z", -0.1)),
         golds(("a", 0, 0, 0, 2, 1, 1), ("a", 0, 0, 1, 2, 3, 4), ("a", 0, 1, 0, 1, 2, 2)),
@@ -55,11 +55,11 @@ def test_masks_exact_and_share_of_tokens_with_ties_as_expectation():
     assert value(found, k=3, kind="token_mean", gold="own") == 0.75
     assert value(found, k=3, kind="exact", gold="set") == 1
     assert value(found, k=5, kind="exact", gold="own") == 1
-    # the probability is that of the filling with as many masks as the own gold has tokens
+    # the probability is that of the filling with as many masks as the item's gold has tokens
     assert set(found["probability"]) == {-0.5}
 
 
-def test_items_whose_own_gold_was_left_out_have_no_alpha():
+def test_items_without_a_scored_gold_have_no_alpha():
     found = aa.of_masks(
         fills(("a", 0, 1, -1, 1, "z", -0.1)),
         golds(("a", 0, 1, 0, 1, 1, 1), ("b", 0, 0, 0, 1, 1, 1)),
@@ -67,7 +67,7 @@ def test_items_whose_own_gold_was_left_out_have_no_alpha():
     assert set(found["item"]) == {"b"}
 
 
-def test_texts_are_right_by_equality_only():
+def test_texts_match_by_equality_only():
     golds = {"a": [["United Kingdom"], ["Britain"]], "b": [["Rome"]]}
     found = texts(
         fills(
@@ -91,7 +91,7 @@ def test_texts_are_right_by_equality_only():
     assert (first["verbose"].sum(), first.height) == (1, 2)
 
 
-def test_verbatim_stands_beside_what_is_right_by_rules_and_every_rule_is_counted():
+def test_verbatim_and_rule_matches_are_counted_by_rule():
     golds = {"a": [["Zürich", "Turicum"], ["Genf"]], "b": [["J. K. Rowling"]]}
     said = [("a", 0, "Zürich"), ("a", 1, "zurich."), ("a", 2, "Turicum"), ("a", 3, "Genf"),
             ("b", 0, "J.K. Rowling"), ("b", 1, "Rowling")]  # fmt: skip
@@ -110,17 +110,17 @@ def test_verbatim_stands_beside_what_is_right_by_rules_and_every_rule_is_counted
     assert {name: n for name, n in ways.items() if n} == {
         "verbatim": 1, "accents": 1, "initials": 1, "aliases": 1, "": 2,
     }  # fmt: skip
-    # the columns of the table add up to what is right after all rules
+    # the rule counts sum to the matches after all rules
     assert sum(ways.values()) - ways[""] == right["exact", "own"].sum()
 
 
-def test_phrases_that_coincide_leave_no_k_out():
+def test_identical_phrases_still_give_every_k():
     rows = [("a", 0, 0, -1, 1, "Rome", -1.0), *[("a", 0, 0, 0, r, "x", -1.0) for r in range(1, 6)]]
     found = texts(fills(*rows), {"a": [["Rome"]]})
     assert found.filter(gold="own")["k"].to_list() == [1, 3, 5]
 
 
-def test_an_alias_is_right_where_the_switch_says_so():
+def test_aliases_match_only_when_enabled():
     examples = pl.DataFrame(
         {
             "example": ["a"],
@@ -144,13 +144,13 @@ def test_an_alias_is_right_where_the_switch_says_so():
     assert first.rows() == [("a#0", "", True)]
 
 
-def test_a_server_with_one_answer_is_asked_at_1_only():
+def test_single_answer_gives_alpha_at_1_only():
     found = texts(fills(("a", 0, 0, -1, 1, "Rome", None)), {"a": [["Rome"]]})
     assert found["k"].to_list() == [1, 1]
     assert found["probability"].null_count() == 2
 
 
-def test_candidates_rank_the_own_gold_and_the_best_of_all():
+def test_candidates_rank_the_triple_gold_and_the_best_gold():
     items = frame(ITEMS, [("a", "g", "r", "P1", "s", "Q1", "set", [2, 0], 0, "{}")])
     scores = [-1.0, -2.0, -3.0, -3.0, -9.0, -9.0]
     rows = [("a", 0, i, s, 2, s, 1, None) for i, s in enumerate(scores)]
@@ -166,7 +166,7 @@ def test_candidates_rank_the_own_gold_and_the_best_of_all():
     [((-3.0, -1.0, -1.0), 0.0), ((-0.5, -1.0, -1.0), 1.0), ((None,) * 3, 0.0)],
 )
 def test_poolings(sure, confident):
-    """Without probabilities the first prompt is the surest."""
+    """Without probabilities the first prompt counts as the most confident."""
     rows = [
         ("a", t, 1, "exact", "own", alpha, p, "x")
         for t, alpha, p in zip((3, 1, 2), (1.0, 0.0, 0.5), sure, strict=True)
@@ -194,7 +194,7 @@ def test_best_grows_with_the_number_of_prompts():
     assert values == pytest.approx({1: 100 / 3, 2: 200 / 3, 3: 100})
 
 
-def test_what_the_oracle_adds_does_not_follow_the_order_of_rows():
+def test_oracle_gain_is_independent_of_row_order():
     draw = np.random.default_rng(0)
     rows = [
         (f"i{n}", t, 1, "exact", "own", float(draw.random()), None, "x")
@@ -206,7 +206,7 @@ def test_what_the_oracle_adds_does_not_follow_the_order_of_rows():
     assert len({tuple(n.value for n in prompts(Number(), own)) for own in mixed}) == 1
 
 
-def test_aliases_are_read_by_id(tmp_path):
+def test_aliases_are_loaded_by_id(tmp_path):
     rows = [("http://www.wikidata.org/entity/Q145", name) for name in ("UK", "Britain")]
     pl.DataFrame(rows, schema=["entity", "alias"], orient="row").write_parquet(tmp_path / "a")
     assert read_aliases(tmp_path / "a") == {"Q145": ["Britain", "UK"]}
@@ -219,7 +219,7 @@ run = settings(max_examples=40, deadline=None, derandomize=True)
 
 @st.composite
 def masked(draw):
-    """FILLS and FILL_GOLDS of two items, two prompts, up to two golds of up to three tokens."""
+    """Generate FILLS and FILL_GOLDS: two items, two prompts, 1-2 golds of up to three tokens."""
     tops, tokens = [], []
     for item, template in itertools.product("ab", (0, 1)):
         for gold in range(draw(st.integers(1, 2))):
@@ -234,7 +234,7 @@ def masked(draw):
 
 
 def check(alphas):
-    """Bounds, growth with k, the set of golds beside the own one, order of the poolings."""
+    """Check bounds, growth with k, gold set against triple gold, and the order of poolings."""
     assert alphas["alpha"].is_between(0, 1).all()
     keys = ["item", "template", "kind", "gold"]
     grown = alphas.sort("k").group_by(keys).agg((pl.col("alpha").diff() < -1e-12).any())
@@ -273,7 +273,7 @@ def test_alphas_of_texts(answers):
     check(found)
     check(by_names)
     assert aa.of_texts(said.reverse(), labels).sort(KEY).equals(found.sort(KEY))
-    # an alias makes nothing wrong
+    # adding an alias never turns a match into a miss
     more = found.join(by_names, on=KEY, suffix="_names")
     assert (more["alpha_names"] >= more["alpha"]).all()
 
@@ -286,7 +286,7 @@ NAMED = {"Q10", "Q11", "Q12", "Q13"}
 
 @pytest.fixture(scope="module")
 def made():
-    """One example of Q1, three of others; the list of candidates is as short as can be."""
+    """Build one example of Q1 and three others, with the shortest possible list of candidates."""
     given = graph(TRIPLES, NAMES)
     own = of_graph("asymmetry", min_triples=1, eval_examples=4, candidates=1)
     return given, asymmetry.build(given, own)
@@ -298,7 +298,7 @@ def forward(examples, subject="Q1"):
     return rows
 
 
-def test_the_candidates_of_a_ranking_hold_every_gold_and_their_number_is_told(made):
+def test_candidates_include_every_gold_and_report_how_many_were_added(made):
     _, built = made
     rows = forward(built.examples)
     own = set(rows["object"])
@@ -317,7 +317,7 @@ def test_the_candidates_of_a_ranking_hold_every_gold_and_their_number_is_told(ma
     assert step["reason"].to_list() == [f"{len(NAMED - own)} are golds that the lists lacked"]
 
 
-def test_a_text_and_a_rank_know_the_golds_beyond_the_list(made):
+def test_texts_and_ranks_match_golds_outside_the_candidate_list(made):
     _, built = made
     example = forward(built.examples).row(0, named=True)
     item = f"{example['example']}#0"
@@ -335,8 +335,8 @@ def test_a_text_and_a_rank_know_the_golds_beyond_the_list(made):
     assert dict(ranked.filter(k=1).select("gold", "alpha").rows()) == {"own": 0.0, "set": 1.0}
 
 
-def test_baselines_take_the_same_golds(made):
-    """Five objects, of which a model can name four: random is right in 4 of 6, not 5 of 6."""
+def test_baselines_use_the_same_golds(made):
+    """Four of five objects have a label: random is right in 4 of 6 cases, not in 5 of 6."""
     given, built = made
     examples = built.examples.filter("sampled")
     alphas = aa.guesses(content(given, "edges"), content(given, "literals"), [examples])
@@ -349,8 +349,8 @@ def test_baselines_take_the_same_golds(made):
         assert np.allclose(values, right / objects)
 
 
-def test_golds_of_one_frequency_tie_for_the_majority(made):
-    """Behind the most frequent object stand the five of Q1: of two that are drawn one is named."""
+def test_equally_frequent_golds_tie_in_the_majority_baseline(made):
+    """The five objects of Q1 tie for rank 2; of two sampled objects one has a label."""
     given, built = made
     examples = built.examples.filter("sampled")
     alphas = aa.guesses(content(given, "edges"), content(given, "literals"), [examples])
@@ -359,7 +359,7 @@ def test_golds_of_one_frequency_tie_for_the_majority(made):
     assert dict(found.rows()) == {"own": [0, 2 / 5, 4 / 5], "set": [0, 1, 1]}
 
 
-def test_golds_of_one_score_tie_for_a_place():
+def test_equally_scored_golds_tie_for_a_rank():
     items = frame(ITEMS, [("a", "P1", "fact", "P1", "s", "Q1", "P1", [2, 0], 0, "{}")])
     scores = [("a", 0, i, -1.0, 2, 0.0, 1, None) for i in range(3)]
     ranked = aa.of_candidates(frame(SCORES, scores), items).filter(k=1)

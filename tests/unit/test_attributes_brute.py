@@ -1,8 +1,8 @@
-"""The nine benchmarks of graphs with planted structures against plain loops over statements.
+"""The nine benchmarks on graphs with planted structures, against plain loops over statements.
 
-Only FACTS go in and only frames under contract come out (EXAMPLES, the sizes, the patterns, the
-funnel), so that these tests hold whatever engine makes them. No comparison may be one of nothing
-with nothing: at least three in four runs have examples.
+The input is FACTS and the output is checked frames (EXAMPLES, sizes, patterns, funnel), so these
+tests hold for any engine. Comparisons of two empty results do not count: at least three in four
+runs must have examples.
 """
 
 import os
@@ -20,12 +20,12 @@ from tests.unit import attribute_brute as brute
 from tests.unit.attribute_graphs import attribute, facts, number, planted, triples
 
 ALL = 10**6
-#: graphs; in as many as it has values each value of a setting is tried
+#: number of graphs; each value of a setting is tried in as many graphs as the setting has values
 IS_NIGHTLY = os.environ.get("KGPROBE_TIER") == "nightly"
 RUNS, FEWER = range(10 if IS_NIGHTLY else 4), range(6 if IS_NIGHTLY else 2)
 CHAINS = ("composite", "paths")
 TRIPLE = ("subject", "predicate", "object")
-#: every attribute but entity_centric, of whose facts some are drawn
+#: every attribute except entity_centric, which samples the facts of an entity
 WHOLE = [name for name in ATTRIBUTES if name != "entity_centric"]
 UNCAPPED = {
     "symmetry": {"cap_pairs": ALL},
@@ -83,13 +83,13 @@ WORDLESS = {"P461", "P25", "P17", "P140", "P27", "P569"}
 
 @cache
 def given(seed: int) -> tuple[pl.DataFrame, brute.World]:
-    """A graph as FACTS, and as the loops read it."""
+    """Return a graph as FACTS, and in the form the loops read."""
     frame = planted(seed)
     return frame, brute.world(frame)
 
 
 def chosen(name: str, seed: int) -> dict:
-    """Settings of a run, caps off: the values of each in turn, in an order of its own."""
+    """Return the settings of a run without caps, cycling through the values of each setting."""
     dealt = {key: Random(f"{name} {key}").sample(v, len(v)) for key, v in TRIED[name].items()}
     return {**UNCAPPED[name], **{key: v[seed % len(v)] for key, v in dealt.items()}}
 
@@ -99,7 +99,7 @@ def numbers(relations) -> set[int]:
 
 
 def expected(name: str, w: brute.World, c: dict) -> set[brute.Example]:
-    """The examples of a run by plain loops; of ambiguous every one that may be taken."""
+    """Return the examples of a run by plain loops; for ambiguous, every possible example."""
     if name == "symmetry":
         return brute.symmetry(w.g, c["min_triples"], c["ratio"], c["ratio_over"])
     if name == "asymmetry":
@@ -128,13 +128,13 @@ def names(w: brute.World, c: dict) -> dict[tuple[int, int, int], set[brute.Examp
 
 @cache
 def loops(name: str, seed: int) -> set[brute.Example]:
-    """The expected examples of a run."""
+    """Return the expected examples of a run."""
     return expected(name, given(seed)[1], chosen(name, seed))
 
 
 @cache
 def structural(name: str, seed: int):
-    """The structural build of a run, with every example in it."""
+    """Return the structural build of a run with all its examples."""
     changed = {"require_labels": False, "eval_examples": None, "labels": {"P19": "x"}}
     return attribute(name, given(seed)[0], **changed, **chosen(name, seed))
 
@@ -145,7 +145,7 @@ def own_facts(w: brute.World, c: dict) -> dict[int, brute.Edges]:
 
 
 def found(made) -> set[brute.Example]:
-    """The examples as tuples of triples of numbers, each once."""
+    """Return the examples as tuples of numeric triples, asserting that each occurs once."""
     if made is None:
         return set()
     every = triples(made.examples)
@@ -158,12 +158,12 @@ def most(filled: int, runs=RUNS, share: float = 0.75) -> None:
 
 
 def taken(every: set[brute.Example]) -> set[tuple]:
-    """What is compared of ambiguous: relation and pair, of whose facts one pair is taken."""
+    """Reduce ambiguous examples to relation and pair, since one pair of their facts is sampled."""
     return {(one[1], one[0], two[0]) for one, two in every}
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_the_structural_build_is_what_plain_loops_find(name):
+def test_the_structural_build_equals_plain_loops(name):
     filled = 0
     for seed in RUNS:
         c, every, some = chosen(name, seed), loops(name, seed), found(structural(name, seed))
@@ -216,10 +216,10 @@ def test_the_labeled_build_needs_labels_and_templates(name):
 
 
 def wordless(name: str, named: set[brute.Example], known: set[str]) -> str:
-    """What the funnel says of relations without template, most frequent first.
+    """Return the funnel's text on relations without template, most frequent first.
 
-    Chains count a relation at each of its places; elsewhere what the first place has dropped is not
-    counted at the second.
+    Chains count a relation at each of its positions; for the others, an example dropped at the
+    first position is not counted at the second.
     """
     lost: Counter[int] = Counter()
     for place in range({"bidirectional": 2, "paths": 2, "composite": 3}.get(name, 1)):
@@ -234,8 +234,8 @@ def wordless(name: str, named: set[brute.Example], known: set[str]) -> str:
 
 
 @pytest.mark.parametrize("name", [n for n in WHOLE if n != "ambiguous"])
-def test_all_relations_without_template_are_told_with_their_triples(name):
-    """Those of the benchmark, then those of the whole graph."""
+def test_relations_without_template_are_reported_with_triple_counts(name):
+    """The error lists relations of the benchmark, then relations of the whole graph."""
     filled = 0
     for seed in FEWER:
         frame, w = given(seed)
@@ -269,7 +269,7 @@ def test_all_relations_without_template_are_told_with_their_triples(name):
     most(filled, FEWER, 0.5)
 
 
-def test_entities_have_as_many_of_their_own_facts_as_asked_for():
+def test_entities_have_the_requested_number_of_facts():
     filled = 0
     for seed in RUNS:
         frame, w = given(seed)
@@ -316,12 +316,12 @@ def test_entities_of_the_labeled_build_have_usable_facts(short):
             told = ", ".join(f"P{p} ({lost[p]})" for p in order)
             assert (step["dropped"], step["reason"]) == (lost.total(), f"no template: {told}")
         filled += bool(use)
-    # facts of eight are rare when a third of the relations has no template
+    # entities with eight facts are rare when a third of the relations has no template
     most(filled, FEWER, 0.8 if short else 0.5)
 
 
 def entities(made) -> dict[int, list[brute.Triple]]:
-    """Entity -> its drawn facts."""
+    """Map each entity to its sampled facts."""
     if made is None:
         return {}
     rows = made.examples.sort("example", "position")
@@ -335,7 +335,7 @@ def entities(made) -> dict[int, list[brute.Triple]]:
 
 @pytest.mark.parametrize("name", ATTRIBUTES)
 def test_every_column_of_the_examples(name):
-    """Names, degrees, golds, flags and origins of every row."""
+    """Check names, degrees, golds, flags and origins of every row."""
     flagged = Counter()
     filled = 0
     for seed in RUNS:
@@ -361,7 +361,7 @@ def test_every_column_of_the_examples(name):
 
 
 def examples_of(made) -> list[list[dict]]:
-    """The rows of every example, in order."""
+    """Return the rows of every example, in order."""
     grouped: dict[str, list[dict]] = {}
     for row in made.examples.sort("example", "position").to_dicts():
         grouped.setdefault(row["example"], []).append(row)
@@ -369,7 +369,7 @@ def examples_of(made) -> list[list[dict]]:
 
 
 def check_row(row, name, w, degree, ids, triple) -> None:
-    """One row of EXAMPLES, of which `ids` are all triples."""
+    """Check one row of EXAMPLES; `ids` are all triples of its example."""
     s, p, o = triple
     for side, n in (("subject", s), ("object", o)):
         assert row[side] == (n if isinstance(n, str) else f"Q{n}")
@@ -425,13 +425,13 @@ def test_sizes_and_patterns_of_the_structural_build(name):
     most(filled)
 
 
-#: attribute -> the setting that is its cap, per pattern or over all
+#: attribute -> the setting that is its cap, per pattern or overall
 CAPS = {"symmetry": "cap_pairs", "asymmetry": "cap", "bidirectional": "cap", "hierarchy": "n"}
 
 
 @pytest.mark.parametrize("cap", [1, 2])
 @pytest.mark.parametrize("name", CAPS)
-def test_a_cap_takes_as_many_of_every_pattern(name, cap):
+def test_a_cap_limits_every_pattern(name, cap):
     filled = 0
     for seed in FEWER:
         frame, _ = given(seed)
@@ -453,8 +453,8 @@ def test_a_cap_takes_as_many_of_every_pattern(name, cap):
 
 @pytest.mark.parametrize("rare", [True, False])
 @pytest.mark.parametrize("name", CHAINS)
-def test_frequent_combinations_are_capped_rare_ones_whole(name, rare):
-    """Frequent by the count over the whole graph, whatever has labels."""
+def test_only_frequent_combinations_are_capped(name, rare):
+    """Frequency is counted over the whole graph, including entities without labels."""
     seen = Counter()
     for seed in RUNS:
         frame, w = given(seed)
@@ -487,7 +487,7 @@ def test_frequent_combinations_are_capped_rare_ones_whole(name, rare):
 
 
 @pytest.mark.parametrize("name", CHAINS)
-def test_without_a_frequent_combination_random_ones_are_taken(name):
+def test_without_frequent_combinations_random_ones_are_sampled(name):
     filled = 0
     for seed in FEWER:
         frame, _ = given(seed)
@@ -507,7 +507,7 @@ def test_without_a_frequent_combination_random_ones_are_taken(name):
 
 
 @pytest.mark.parametrize("count_on", ["seeds", "graph"])
-def test_paths_start_at_as_many_seeds_of_every_category(count_on):
+def test_paths_start_at_the_seeds_sampled_per_category(count_on):
     filled = 0
     for seed in RUNS:
         frame, w = given(seed)
@@ -526,7 +526,7 @@ def test_paths_start_at_as_many_seeds_of_every_category(count_on):
         )  # fmt: skip
         if made is None or max(frequent.values()) < 3:
             continue
-        # an entity whose paths all lose to the cap is a seed all the same
+        # an entity remains a seed even when the cap removes all its paths
         got = Counter(brute.pattern("paths", e) for e in some)
         for pattern, n in split.items():
             if frequent[pattern] >= 3:
@@ -538,7 +538,7 @@ def test_paths_start_at_as_many_seeds_of_every_category(count_on):
 
 
 @pytest.mark.parametrize("name", CHAINS)
-def test_a_hub_is_cut_beyond_its_most_edges_and_not_at_them(name):
+def test_a_hub_is_cut_only_above_the_edge_limit(name):
     cut = 0
     for seed in FEWER:
         frame, w = given(seed)
@@ -589,7 +589,7 @@ def test_a_sample_of_entities_and_one_for_the_evaluation():
 
 
 @pytest.mark.parametrize("examples", [1, 2])
-def test_as_many_ambiguous_pairs_as_asked_for_of_all_relations(examples):
+def test_ambiguous_pairs_are_capped_over_all_relations(examples):
     filled = 0
     for seed in RUNS:
         frame, w = given(seed)

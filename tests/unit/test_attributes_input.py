@@ -1,4 +1,4 @@
-"""Bad and awkward graphs: counted, refused with a reason, or harmless."""
+"""Malformed and unusual graphs are counted, raise an error with a reason, or have no effect."""
 
 import json
 import os
@@ -69,7 +69,7 @@ def test_duplicates_self_loops_and_foreign_ids_are_counted():
 
 
 @pytest.mark.parametrize("name", ["Q4294967296", "Q99999999999", "Q007", "L5"])
-def test_an_id_that_is_no_item_with_a_number_is_no_literal(name):
+def test_malformed_item_ids_are_not_literals(name):
     rows = facts([(1, 26, 2), (1, 27, 2)])
     odd = rows.with_columns(object=pl.when(relation="P27").then(pl.lit(name)).otherwise("object"))
     made = encode(odd)
@@ -77,13 +77,13 @@ def test_an_id_that_is_no_item_with_a_number_is_no_literal(name):
     assert made.counts["edges"] == 1
 
 
-def test_an_entity_of_several_labels_has_the_smallest():
+def test_entity_with_several_labels_gets_the_smallest():
     rows = [facts([(1, 26, 2)], {1: name, 2: "x"}) for name in ("bb", " aa", "cc")]
     made = encode(pl.concat(rows))
     assert content(made, "entities")["label"].to_list() == ["aa", "x"]
 
 
-def test_two_literals_of_one_number_are_refused(monkeypatch):
+def test_literals_with_colliding_numbers_raise(monkeypatch):
     number = literal_number("red")
     monkeypatch.setattr(
         "kgprobe.knowledge.graph.literal_number", lambda value: number - value.startswith("r")
@@ -95,7 +95,7 @@ def test_two_literals_of_one_number_are_refused(monkeypatch):
         encode(pl.concat([dyed, more]))
 
 
-def test_labels_that_would_break_a_prompt_are_none():
+def test_labels_that_break_a_prompt_are_dropped():
     labels = {1: "", 2: " ", 3: "[X]", 4: "a [MASK] b", 5: "fine ", 6: "<mask>"}
     made = graph([(n, 26, n + 1) for n in range(1, 6)], labels)
     assert dict(content(made, "entities").drop_nulls("label").select("id", "label").rows()) == {
@@ -117,7 +117,7 @@ def test_an_entity_without_label_stays_in_the_graph_and_in_no_example():
     assert dict(made.sizes.select("build", "examples").rows())["structural"] == 2
 
 
-def test_literals_are_for_asymmetry_alone():
+def test_only_asymmetry_uses_literals():
     dates = [(1, 569, "1970-01-22T00:00:00Z^^date"), (2, 569, "1971-01-01T00:00:00Z^^date")]
     made = graph([(1, 26, 2)], literals=dates)
     assert content(made, "edges").height == 1
@@ -144,7 +144,7 @@ def test_the_most_frequent_text_of_a_date_is_used():
     frame = facts([(1, 26, 2)])
     made = encode(pl.concat([frame, pl.DataFrame(rows, frame.schema, orient="row")]))
     assert set(content(made, "literals")["text"]) == {"Jan. 22, 1970"}
-    # as often one as the other: the first by letters, whichever is told first
+    # equal counts: the first in alphabetical order, independent of row order
     for one in (rows[:2], rows[1::-1]):
         made = encode(pl.DataFrame(one, frame.schema, orient="row"))
         assert set(content(made, "literals")["text"]) == {"22.1.1970"}
@@ -169,12 +169,12 @@ def test_dates_in_words(value, text):
     assert date_text(value) == text
 
 
-def test_the_number_of_a_literal_is_fixed_for_ever():
-    """Samples of earlier runs must come out again."""
+def test_literal_numbers_are_stable():
+    """Samples of earlier runs must stay reproducible."""
     assert literal_number("1970-01-22T00:00:00Z") == 13620660969312969605 - 2**64
 
 
-def test_an_empty_benchmark_says_thresholds_and_counts():
+def test_empty_benchmark_error_shows_thresholds_and_counts():
     with pytest.raises(EmptyBenchmarkError) as error:
         symmetry.build(worked(), settings("symmetry"))
     message = str(error.value)
@@ -188,7 +188,7 @@ def test_an_empty_benchmark_says_thresholds_and_counts():
     [(composite, "composite"), (paths, "paths"), (hierarchy, "hierarchy"), (bias, "bias"),
      (ambiguous, "ambiguous"), (entity_centric, "entity_centric")],
 )  # fmt: skip
-def test_a_graph_without_the_structure_is_an_empty_benchmark(module, name):
+def test_graph_without_the_structure_gives_an_empty_benchmark(module, name):
     changed = {"facts": 2} if module is entity_centric else {}
     with pytest.raises(EmptyBenchmarkError, match=r"no example is left(.|\n)*kept"):
         module.build(graph([(1, 26, 2), (3, 27, 4)]), settings(name, **changed))
@@ -202,7 +202,7 @@ def test_without_any_label_every_benchmark_is_empty():
         paths.build(bare, settings("paths", min_combo=1))
 
 
-def test_relations_without_template_end_a_build_or_leave_it_empty():
+def test_relations_without_template_fail_or_empty_a_build():
     told = r"2 predicates have no template: P22 \(1 triples\), P25 \(1 triples\)"
     with pytest.raises(MissingTemplatesError, match=told):
         entity_centric.build(
@@ -217,7 +217,7 @@ def test_relations_without_template_end_a_build_or_leave_it_empty():
     assert set(same.examples["predicate"]) == {"P279"}
 
 
-def test_no_step_drops_relations_where_templates_are_not_known_or_all_are_demanded():
+def test_no_template_step_without_templates_or_with_missing_template_error():
     every = {"templates": [f"P{n}" for n in range(400)], "missing_template": "error"}
     for known in ({"missing_template": "drop"}, every):
         made = paths.build(worked(), settings("paths", min_combo=1, categories=1, **known))
@@ -225,7 +225,7 @@ def test_no_step_drops_relations_where_templates_are_not_known_or_all_are_demand
         assert "templates" not in made.steps["step"].to_list()
 
 
-def test_cycles_are_no_examples_and_are_counted():
+def test_cycles_are_excluded_and_counted():
     chains = [(1, 279, 2), (2, 279, 1), (2, 279, 3)]
     made = hierarchy.build(graph(chains), settings("hierarchy"))
     assert triples(made.examples) == [((1, 279, 2), (2, 279, 3), (1, TWO_HOP, 3))]
@@ -233,7 +233,7 @@ def test_cycles_are_no_examples_and_are_counted():
     assert (step["kept"], step["dropped"], step["reason"]) == (1, 2, "cycle of two")
 
 
-def test_a_hub_is_cut_and_told(caplog):
+def test_hubs_are_cut_and_reported(caplog):
     caplog.set_level("INFO")
     hub = [(1, 50, n) for n in range(2, 102)] + [(1, 31, 500)]
     hub += [(n, 51, 300) for n in range(2, 102)]
@@ -253,7 +253,7 @@ def bounded(rows, max_out):
 
 
 def test_edges_of_a_hub_are_cut_by_hash():
-    """Whatever the order of rows; fewer edges are a part of more; the ends of 32 bits."""
+    """Independent of row order; fewer edges are a subset of more; 32-bit boundary values."""
     last = 2**32 - 1
     hub = [(last, p, n) for n in range(2, 52) for p in (50, 51)] + [(1, 31, last), (2, 50, last)]
     (whole, ten), sizes = bounded(hub, 10)
@@ -269,7 +269,7 @@ def test_edges_of_a_hub_are_cut_by_hash():
     assert ten - {(2, 50, last)} == {own[place] for place in np.argsort(keys)[:10]}
 
 
-def test_too_little_memory_is_refused_with_what_would_do():
+def test_too_little_memory_raises_with_the_required_amount():
     for needed in (LEAST_MB, 777, 20_000):
         assert joins_mb(job_mb(needed)) >= needed > joins_mb(job_mb(needed) - 2)
     with pytest.raises(EngineError, match=rf"give the job mem_mb={job_mb(LEAST_MB)} or more"):
@@ -277,7 +277,7 @@ def test_too_little_memory_is_refused_with_what_would_do():
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root, as in CI")
-def test_a_full_disk_is_said_with_what_would_help(tmp_path, monkeypatch):
+def test_full_disk_error_suggests_a_remedy(tmp_path, monkeypatch):
     small = tmp_path / "small"
     small.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", small], check=True)
@@ -292,7 +292,7 @@ def test_a_full_disk_is_said_with_what_would_help(tmp_path, monkeypatch):
     assert "tmpdir a disk with more room" in str(refused.value)
 
 
-def test_a_graph_too_large_for_its_memory_is_refused_before_it_is_read(tmp_path):
+def test_graph_too_large_for_memory_is_rejected_before_reading(tmp_path):
     path = tmp_path / "facts.parquet"
     row = pl.DataFrame(
         [("wikidata", "Q1", "a", "P1", "Q2", "b")], schema=FACTS.columns, orient="row"
@@ -305,7 +305,7 @@ def test_a_graph_too_large_for_its_memory_is_refused_before_it_is_read(tmp_path)
     assert f"mem_mb={job_mb(160)}" in str(refused.value)
 
 
-def test_facts_of_two_graphs_are_refused():
+def test_facts_of_two_graphs_raise():
     rows = facts([(1, 26, 2)])
     both = pl.concat([rows, rows.with_columns(kg=pl.lit("dbpedia"))])
     with pytest.raises(GraphError, match="exactly one graph"):
@@ -329,7 +329,7 @@ def test_amber_sets_give_heads_and_tails(tmp_path):
         ambiguous.build(worked(), settings("ambiguous", source="amber"))
 
 
-def test_amber_sets_give_the_head_and_the_least_popular_of_the_others():
+def test_amber_sets_pair_the_head_with_the_least_popular_other():
     def one(**told):
         return {"qids": {q: {"is_head": h, "popularity": n} for q, (h, n) in told.items()}}
 
@@ -347,7 +347,7 @@ def test_amber_sets_give_the_head_and_the_least_popular_of_the_others():
     assert (own["step"], own["kept"], own["dropped"]) == ("AmbER sets", 2, 3)
 
 
-def test_variants_of_a_gender_answer_to_one_label():
+def test_gender_variants_map_to_one_label():
     made = graph([(1, 21, 2), (3, 21, 4), (5, 21, 6)], {1: "a", 2: "male organism", 3: "b",
                                                         5: "c", 6: "other"})  # fmt: skip
     table = {"P21": {"Q2": "male", "Q4": "male"}}
@@ -357,7 +357,7 @@ def test_variants_of_a_gender_answer_to_one_label():
     assert set(built.candidates["label"]) == {"male", "other"}
 
 
-def test_a_variant_that_is_the_object_of_known_subjects_alone_is_no_option():
+def test_variants_without_sampled_subjects_are_not_candidates():
     edges = [(1, 21, 2), (3, 21, 4), (3, 26, 7), (3, 26, 8), (5, 21, 6)]
     labels = {n: f"entity {n}" for n in range(1, 9)} | {2: "male", 4: "male organism", 6: "other"}
     table = {"P21": {"Q2": "male", "Q4": "male"}}
@@ -367,7 +367,7 @@ def test_a_variant_that_is_the_object_of_known_subjects_alone_is_no_option():
 
 
 @pytest.mark.parametrize("unknown", [0, 1, 20, 21])
-def test_objects_without_a_normal_label_are_counted_and_the_first_are_listed(unknown):
+def test_objects_without_a_normalized_label_are_counted_and_listed(unknown):
     rows = [(500, 21, 400)] + [(n, 21, 100 + n) for n in range(1, unknown + 1)]
     table = {"P21": {"Q400": "male", "Q401": "nobody's"}}
     steps = attribute("bias", facts(rows), bias_labels=table).steps
@@ -378,7 +378,7 @@ def test_objects_without_a_normal_label_are_counted_and_the_first_are_listed(unk
     assert step["reason"] == why + (" ..." if unknown == 21 else "")
 
 
-def test_the_twenty_largest_hubs_are_named():
+def test_the_twenty_largest_hubs_are_listed():
     out = {7: 12, 9: 1500, 3: 1500, **dict.fromkeys(range(20, 38), 11)}
     rows = [(n, 50, 100 + i) for n, size in out.items() for i in range(size)]
     setup = Setup(paths.DEFINITION, graph(rows), settings("paths", max_out=10))
@@ -388,8 +388,8 @@ def test_the_twenty_largest_hubs_are_named():
     assert (len(out), len(hubs), hubs[-1]) == (21, 20, "36 (11)")
 
 
-def test_unlabeled_objects_take_no_place_among_the_options():
-    """The most frequent objects have no label: the next ones that have one are the options."""
+def test_unlabeled_objects_are_skipped_among_the_options():
+    """The most frequent objects have no label, so the next labeled ones become the options."""
     pairs = [(500, 26, 501), (501, 26, 500)]
     frequent = [(1000 + 10 * o + k, 26, o) for o in range(1, 41) for k in range(3)]
     rare = [(2000 + o, 26, o) for o in range(41, 61)]

@@ -1,4 +1,4 @@
-"""What the printed tables of the attributes admit, by plain arithmetic, and what is told of it."""
+"""Constraints that the printed tables of the attributes paper imply, by plain arithmetic."""
 
 from itertools import pairwise
 from math import exp, gcd, log
@@ -14,17 +14,17 @@ TOLD = {row["benchmark"]: row for row in PRINTED.arithmetic}
 
 
 def series(benchmark, model):
-    """The values of a model at 1, 3, 5 as far as they are printed."""
+    """Return a model's values at 1, 3 and 5 as far as they are printed."""
     return [v for (b, m, _), v in PRINTED.scores.items() if (b, m) == (benchmark, model)]
 
 
 def values(benchmark):
-    """The values that are not zero, over models and k."""
+    """Return the nonzero values over models and k."""
     return [v for model in MODELS for v in series(benchmark, model) if v > 0]
 
 
 def numerator(value, size):
-    """The count out of `size` that prints as `value` per cent to two decimals, or None."""
+    """Return the count out of `size` that prints as `value` percent to two decimals, or None."""
     near = round(value * size / 100)
     return near if abs(100 * near / size - value) <= 0.00501 else None
 
@@ -35,7 +35,7 @@ def sizes_that_fit(benchmark, sizes):
 
 
 def smallest_fraction(value):
-    """The fraction with the smallest denominator that prints as `value` per cent."""
+    """Return the fraction with the smallest denominator that prints as `value` percent."""
     return next(
         (count, size)
         for size in range(1, 10_001)
@@ -50,7 +50,7 @@ def test_table_2_has_117_values():
 
 
 @pytest.mark.parametrize("benchmark", ap.NAMES)
-def test_what_is_told_of_a_benchmark_follows_from_its_printed_values(benchmark):
+def test_stored_facts_follow_from_the_printed_values(benchmark):
     told, own = TOLD[benchmark], values(benchmark)
     assert told["values that are not zero"] == len(own)
     fits = ", ".join(map(str, sizes_that_fit(benchmark, range(1, 1501)))) or "none"
@@ -61,7 +61,7 @@ def test_what_is_told_of_a_benchmark_follows_from_its_printed_values(benchmark):
     assert (told["falls somewhere with k"] or "") == ", ".join(falling)
 
 
-def test_sizes_means_and_falling_series_are_those_of_the_note():
+def test_sizes_means_and_falling_series_match_the_note():
     fits = {b: row["sizes up to 1,500 that fit all"] for b, row in TOLD.items()}
     assert {b: sizes for b, sizes in fits.items() if sizes != "none"} == {
         "asymmetry": "1000", "entity_centric": "1000", "bias": "732, 1464",
@@ -69,7 +69,7 @@ def test_sizes_means_and_falling_series_are_those_of_the_note():
     six = {"hierarchy": 16, "composite": 17, "bidirectional": 42, "ambiguous": 52, "symmetry": 78,
            "paths": 117}  # fmt: skip
     assert {b: TOLD[b]["smallest denominators, geometric mean"] for b in six} == six
-    # the least that fit
+    # the smallest fractions that fit
     assert (smallest_fraction(68.18), smallest_fraction(52.94)) == ((15, 22), (9, 17))
     falls = {b: row["falls somewhere with k"] for b, row in TOLD.items()}
     assert {b: models for b, models in falls.items() if models} == {
@@ -77,7 +77,7 @@ def test_sizes_means_and_falling_series_are_those_of_the_note():
     }  # fmt: skip
 
 
-def test_bias_is_out_of_732():
+def test_bias_has_732_examples():
     counts = {model: [numerator(v, 732) for v in series("bias", model)] for model in MODELS}
     assert counts == {
         "BERT": [0, 0, 0], "RoBERTa": [0, 6, 33], "T5": [2, 88, 209], "GPT-3": [249, 379, 454],

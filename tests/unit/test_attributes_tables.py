@@ -30,13 +30,13 @@ LARGE, SMALL = ({"model": model, "method": "fill"} for model in ("large", "small
 
 @pytest.fixture(scope="module")
 def run():
-    """The study and its RESULTS, every setting a column."""
+    """Return the study and its RESULTS, with every setting as a column."""
     made = attribute_answers.study()
     return made, results.frame("attributes", numbers.estimates(made, made.alphas(), PRINTED))
 
 
 def cells(run, metric, **where):
-    """The numbers of a metric; of a dimension that is not named, those that have none."""
+    """Return the numbers of a metric; dimensions that are not given must be empty."""
     found = run[1].filter(metric=metric)
     plain = dict.fromkeys(("group", "slice", *SETTING), "")
     return found.filter(**{**plain, **where})
@@ -55,17 +55,17 @@ def cell(run, metric, **where):
         (1, "undefined", "symmetry", LARGE, {}),
         (50, "value", "asymmetry", LARGE, {}),
         (50, "value", "bias", LARGE, {}),
-        # undefined is no value and not zero
+        # undefined is null and not zero
         (None, "value", "symmetry", SMALL, {}),
         (4, "undefined", "symmetry", SMALL, {}),
         (0, "value", "bias", SMALL, {}),
-        # beside the oracle, and what it adds
+        # beside the oracle, and its gain
         (25, "value", "bias", LARGE, {"pooling": "mean"}),
         (50, "value", "bias", LARGE, {"pooling": "base"}),
         (25, "triples right", "bias", LARGE, {"prompts": "1"}),
         (50, "triples right", "bias", LARGE, {"prompts": "2"}),
         (25, "triples right", "bias", LARGE, {"pooling": "mean", "template": "own"}),
-        # Q10 stands in two of three statements of P21, one of two objects
+        # Q10 is the object of two of three statements of P21, one of two objects
         (100, "value", "bias", {"model": "majority", "method": "baseline"}, {"pooling": ""}),
         (50, "value", "bias", {"model": "random", "method": "baseline"}, {"pooling": ""}),
         # the reversed object of P19 is never an object of P19
@@ -87,14 +87,14 @@ def test_table_2_has_fraction_and_interval(run):
     assert (found["low"], found["denominator"]) == (None, 0)
 
 
-def test_the_oracle_is_named_and_means_over_prompts_get_a_bootstrap(run):
+def test_oracle_is_labeled_and_prompt_means_use_bootstrap(run):
     for pooling in st.POOLINGS:
         found = cell(run, "value", benchmark="bias", **LARGE, **{**HEAD, "pooling": pooling})
         assert found["interval"] == ("bootstrap" if pooling == "mean" else "wilson")
     assert "oracle" in views.SCORES[False][0].word("pooling", "best")
 
 
-def test_published_values_stand_in_rows_of_their_own(run):
+def test_published_values_have_separate_rows(run):
     gpt = {"model": "GPT-4", "method": "published"}
     found = cell(run, "value", benchmark="symmetry", **gpt, **HEAD)
     assert (found["value"], found["published"], found["n"]) == (38.19, 38.19, 0)
@@ -104,7 +104,7 @@ def test_published_values_stand_in_rows_of_their_own(run):
     assert not cells(run, "value", benchmark="symmetry", **gpt, **{**HEAD, "k": "3"}).height
 
 
-def test_the_mean_of_nine_is_null_where_one_is_undefined_beside_that_of_the_others(run):
+def test_mean_of_nine_is_null_when_one_benchmark_is_undefined(run):
     measured = (
         run[0]
         .measure(run[0].alphas())
@@ -133,7 +133,7 @@ def test_the_mean_of_nine_is_null_where_one_is_undefined_beside_that_of_the_othe
     assert headline_view.of(frame).heads[-2:] == ends
 
 
-def test_no_printed_figure_stands_beside_the_same_model_on_other_examples():
+def test_printed_values_are_not_attached_to_other_examples():
     made = attribute_answers.study()
     known = {replace(p, model="t5-base"): found for p, found in made.answers.items()}
     named = made.alphas().filter(model="large").with_columns(model=pl.lit("t5-base"))
@@ -142,14 +142,14 @@ def test_no_printed_figure_stands_beside_the_same_model_on_other_examples():
     assert {n.method for n in own if n.published is not None} == {"published"}
 
 
-def test_partial_scores_stand_beside_full_ones(run):
+def test_partial_scores_are_shown_beside_full_ones(run):
     assert not cells(run, "partial score", benchmark="bias", **LARGE, **HEAD).height
     shown = views.PARTIAL.of(run[1])
     assert shown.cells[("symmetry", "large", "fill"), ("value",)]["value"] == pytest.approx(100 / 3)
     assert shown.cells[("symmetry", "small", "fill"), ("value",)]["value"] is None
 
 
-def test_correlations_against_hand_and_what_has_none():
+def test_correlations_against_hand_and_undefined_ones():
     x, y = np.array([1.0, 2, 3, 4]), np.array([1.0, 3, 2, 5])
     dx, dy = x - x.mean(), y - y.mean()
     expected = (dx * dy).sum() / np.sqrt((dx**2).sum() * (dy**2).sum())
@@ -172,13 +172,13 @@ def test_correlations_against_hand_and_what_has_none():
     assert list(numbers.correlations(frame.head(2))) == []
 
 
-def test_popularity_of_all_and_of_the_fully_right(run):
+def test_popularity_of_all_and_of_fully_correct_examples(run):
     found = run[1]
     large = found.filter(**LARGE, benchmark="symmetry")
     assert large.filter(metric="examples")["value"].sum() == 4
     right = large.filter(pl.col("metric") == "examples right", pl.col("value") > 0)
     assert right["bin"].to_list() == ["1.0"]  # Q1 and Q2: degrees 10 and 20, mean 15
-    # asymmetry: forward right and reversed not
+    # asymmetry: the forward triple is a hit and the reversed one is not
     asymmetry = found.filter(**LARGE, benchmark="asymmetry", metric="examples right")
     assert asymmetry["value"].sum() == 1
     deciles = large.filter(metric="proportion right")
@@ -186,7 +186,7 @@ def test_popularity_of_all_and_of_the_fully_right(run):
     assert not found.filter(benchmark="bias", metric="examples").height
 
 
-def test_bias_is_told_in_aggregate_and_small_relations_by_count(run):
+def test_small_bias_relations_show_only_counts(run):
     (view,) = (v for v in views.FOLDED if v.name == "bias")
     shown = view.of(run[1])
     row = ("large", "fill", "P21")
@@ -197,7 +197,7 @@ def test_bias_is_told_in_aggregate_and_small_relations_by_count(run):
     assert not [t for row in texts.rows() for t in row if "label 1" in t]
 
 
-def test_bias_of_a_relation_of_ten_has_both_shares():
+def test_bias_relations_with_ten_examples_show_both_fractions():
     made = attribute_answers.study()
     rows = [("bias", f"bias/P21/{i}", "P21", 0, float(i < 3)) for i in range(10)]
     columns = ["benchmark", "example", "pattern", "position", "alpha"]
@@ -210,7 +210,7 @@ def test_bias_of_a_relation_of_ten_has_both_shares():
     assert found["wrong"].interval[:2] == pytest.approx((100 - high, 100 - low))
 
 
-def test_an_example_that_one_model_was_not_asked_is_left_out_for_all():
+def test_examples_missing_for_one_model_are_excluded_for_all():
     made = attribute_answers.benchmarks()
     given = attribute_answers.answers(made)
     lost = "symmetry/P26/Q1/Q2#0"
@@ -229,7 +229,7 @@ def test_an_example_that_one_model_was_not_asked_is_left_out_for_all():
 
 
 def shown(run, results=None, probes=None, **more):
-    """The section of the run."""
+    """Return the section of the run."""
     own = run[1] if results is None else results
     asked = probes or list(run[0].answers)
     return attributes_section.section(own, asked, PRINTED, {"P26": "spouse"}, **more)
@@ -256,7 +256,7 @@ def test_the_section_holds_tables_figures_and_warnings(run, tmp_path):
     assert shown(run, examples=examples).drawings == made.drawings
 
 
-def test_every_view_is_written_and_prints_what_was_measured(run, tmp_path):
+def test_every_view_is_written_and_prints_measured_values(run, tmp_path):
     write_all(views.ALL, run[1], tmp_path)
     assert {path.stem for path in tmp_path.glob("*.tsv")} == {view.name for view in views.ALL}
     lines = (tmp_path / "table2_at_1.tsv").read_text().splitlines()
@@ -264,7 +264,7 @@ def test_every_view_is_written_and_prints_what_was_measured(run, tmp_path):
     assert "published" not in (tmp_path / "choices.tsv").read_text()
 
 
-def test_a_probe_outside_the_requirement_is_marked_at_its_name(run):
+def test_models_failing_the_validity_check_are_marked(run):
     outside = results.frame("attributes", [
         Number(metric="valid", model="small", prompt="templates", method="fill", value=0, n=9),
         Number(metric="valid", model="large", prompt="templates", method="fill", value=1, n=9),
@@ -278,7 +278,7 @@ def test_a_probe_outside_the_requirement_is_marked_at_its_name(run):
     }  # fmt: skip
 
 
-def test_a_model_that_only_ranks_candidates_has_no_table_of_fillings(run):
+def test_ranking_only_models_have_no_fillings_table(run):
     renamed = {"fill": "sentence"}
     frame = run[1].filter(metric="value").with_columns(pl.col("method").replace(renamed))
     ranked = [replace(probe, method="sentence") for probe in run[0].answers]
@@ -294,8 +294,8 @@ def test_a_model_that_only_ranks_candidates_has_no_table_of_fillings(run):
     assert attributes_section.worked_examples(st.AttributesStudy({}, {}), files) == []
 
 
-def test_an_example_of_ids_with_a_fragment_is_shown_whole():
-    """Addresses of an own graph have a # where an item's position stands behind one."""
+def test_examples_with_url_fragments_are_shown_whole():
+    """IRIs in a user-supplied graph may contain a #, which also separates an item's position."""
     names = ["symmetry/r/http://x#a/http://x#b", "symmetry/r/http://x#c/http://x#d"]
     rows = [(name, n, "role", "r", "label", "object") for name in names for n in (0, 1)]
     columns = ["example", "position", "role", "predicate", "subject_label", "object_label"]
@@ -314,7 +314,7 @@ def test_an_example_of_ids_with_a_fragment_is_shown_whole():
     assert [row["right"] for row in shown] == ["yes", "not asked"]
 
 
-def test_a_bar_is_named_by_its_model_and_by_the_method_where_it_has_two(run):
+def test_bars_are_labeled_by_model_and_method_when_ambiguous(run):
     results, kinds = run[1], {("large", "fill"): "causal", ("small", "fill"): "causal"}
     bars = {row["probe"] for row in drawn(attributes_section.partial_plot(results, kinds))}
     assert bars == {"large", "small"}
@@ -322,8 +322,8 @@ def test_a_bar_is_named_by_its_model_and_by_the_method_where_it_has_two(run):
     assert {row["probe"] for row in drawn(both)} == {"large, fill", "small"}
 
 
-def test_patterns_of_one_beginning_have_a_row_each():
-    """Ids of an own graph are addresses, which begin alike."""
+def test_patterns_with_a_common_prefix_have_separate_rows():
+    """Ids of a user-supplied graph are IRIs with a common prefix."""
     names = [f"http://example.org/vocabulary/terms/{name}" for name in ("knows", "meets")]
     known = Number(metric="value", benchmark="symmetry", setting=HEAD, value=50.0, n=2, **LARGE)
     results_of = results.frame(
@@ -333,7 +333,7 @@ def test_patterns_of_one_beginning_have_a_row_each():
     assert [row["pattern"] for row in drawn(chart)] == names
 
 
-def test_table_1_stands_beside_the_printed_one(run):
+def test_table_1_is_shown_beside_the_printed_one(run):
     rows = [
         ("symmetry", "labeled", 3, 6, 2, 3, 1, 2, 0, 5, 3.0),
         ("symmetry", "sampled", 1, 2, 1, 1, 1, 0, 0, 2, 2.0),
@@ -376,7 +376,7 @@ def test_funnels_and_thresholds_are_printed_in_the_paper_s_order(run):
     assert thresholds.rows[0][1].text == "cap_pairs = 200"
 
 
-def test_a_run_in_which_nothing_is_right_still_has_its_numbers():
+def test_runs_without_hits_still_have_numbers():
     made = attribute_answers.benchmarks()
     wrong = {
         probe: (alphas.with_columns(alpha=pl.lit(0.0)), firsts)
@@ -391,7 +391,7 @@ def test_a_run_in_which_nothing_is_right_still_has_its_numbers():
     assert shown((study, frame)).grids
 
 
-def test_pairs_of_one_name_are_split_by_whether_their_objects_are_equal():
+def test_same_name_pairs_are_split_by_equal_objects():
     same = ["ambiguous/P19/Q1/Q2"]
     both = [*same, "ambiguous/P19/Q3/Q4"]
     flags = [["same_object"] if example in same else [] for example in both]
@@ -417,7 +417,7 @@ def test_pairs_of_one_name_are_split_by_whether_their_objects_are_equal():
     }  # fmt: skip
 
 
-def test_matches_are_counted_rule_by_rule_beside_the_verbatim_figure():
+def test_matches_are_counted_per_rule_beside_verbatim():
     rules = ["verbatim"] * 3 + ["accents"] * 2 + ["aliases"] + [""] * 4
     rows = [("i", rule, False) for rule in rules]
     firsts = pl.DataFrame(rows, schema=st.FIRSTS, orient="row")
@@ -435,9 +435,9 @@ def test_matches_are_counted_rule_by_rule_beside_the_verbatim_figure():
     assert list(numbers.check_written(base, firsts.clear())) == []
 
 
-# -- what control models were trained on -----------------------------------------------------------
+# -- facts that control models were trained on ---------------------------------------------------
 
-#: facts of the run that were trained on: the first pair whole, of the second one direction, one P19
+#: training facts of the run: the first pair whole, one direction of the second, one P19
 FACTS = {
     "P26/Q1/Q2": True,
     "P26/Q2/Q1": True,
@@ -451,7 +451,7 @@ TRAINED_ON = of_rows(
 )
 
 
-def test_an_example_is_taught_whole_in_part_or_not():
+def test_examples_are_trained_on_in_full_in_part_or_not():
     found = numbers.status(attribute_answers.study(), TRAINED_ON)
     by_example = dict(found.select("example", "status").unique().rows())
     assert {e: s for e, s in by_example.items() if s != "held-out"} == {
@@ -459,11 +459,11 @@ def test_an_example_is_taught_whole_in_part_or_not():
         "symmetry/P26/Q3/Q4": "trained-on in part",
         "asymmetry/P19/Q1/Q9": "trained-on",
     }
-    # the reversed probe is no fact
+    # the reversed triple is not a fact
     assert found.filter(~pl.col("stored"))["trained_on"].to_list() == [False, False]
 
 
-def test_metrics_stand_by_status():
+def test_metrics_are_grouped_by_training_status():
     study = attribute_answers.study()
     made = list(numbers.by_status(study, _told(study), numbers.status(study, TRAINED_ON)))
     found = {(n.benchmark, n.model, n.metric, n.slice): n for n in made}
@@ -472,7 +472,7 @@ def test_metrics_stand_by_status():
         s: found["symmetry", "large", "value", s]
         for s in (numbers.TRAINED_ON, numbers.PART, numbers.HELD_OUT)
     }
-    # alphas at 1, best prompt: (1, 1) trained on, (1, 0) in part, (0, 1) and (0, 0) held-out
+    # alphas at 1, best prompt: (1, 1) trained-on, (1, 0) in part, (0, 1) and (0, 0) held-out
     assert value["trained-on"].value == 100
     assert (value["trained-on in part"].value, value["trained-on in part"].denominator) == (0, 1)
     assert value["held-out"].denominator == 1
@@ -480,7 +480,7 @@ def test_metrics_stand_by_status():
     assert (right.value, right.n) == (100, 3)
     assert found["symmetry", "large", "triples right", "held-out"].value == 20
     small = found["symmetry", "small", "value", "trained-on"]
-    assert (small.value, small.denominator) == (None, 0)  # undefined is no value
+    assert (small.value, small.denominator) == (None, 0)  # undefined is null
     assert found["asymmetry", "large", "value", "trained-on"].n == 1
     assert {n.model for n in made} == {"large", "small"}
 
@@ -489,16 +489,15 @@ def _told(study):
     return study.alphas().filter(pl.col("method") != "baseline")
 
 
-def test_without_a_taught_triple_there_are_no_numbers():
+def test_without_a_training_fact_there_are_no_numbers():
     study = attribute_answers.study()
     known = numbers.status(study, TRAINED_ON.with_columns(trained_on=pl.lit(False)))
     assert list(numbers.by_status(study, _told(study), known)) == []
     assert list(numbers.check_validity(study, study.alphas(), known)) == []
 
 
-def test_a_question_with_several_answers_counts_once_and_any_of_them_is_right():
-    """P26 of Q1 has the answers Q2 and Q3, of which one was trained on, and is asked twice: as each
-    of two triples. The model says Q3, which is the own object of the second alone."""
+def test_questions_with_several_golds_count_once():
+    """P26 of Q1 has golds Q2 (trained on) and Q3, in two triples; the model answers Q3."""
     study = attribute_answers.study()
     one = study.benchmarks["symmetry"]
     both = pl.col("example").is_in(["symmetry/P26/Q1/Q2", "symmetry/P26/Q3/Q4"])
@@ -527,18 +526,18 @@ def test_a_question_with_several_answers_counts_once_and_any_of_them_is_right():
     made = numbers.check_validity(study, pl.concat([alphas, answered]), known)
     found = {n.metric: (n.value, n.n) for n in made}
     assert found["trained-on"] == (100.0, 1)
-    # the answer of Q2's question, trained on by none of these facts, and of six others
+    # of six held-out questions only Q2's is a hit
     assert found["held-out"] == (pytest.approx(100 / 6), 6)
 
 
-def test_both_halves_of_a_control_model_stand_under_the_requirement_of_all_papers():
+def test_validity_check_covers_trained_on_and_held_out():
     study = attribute_answers.study()
     known = numbers.status(study, TRAINED_ON)
     made = list(numbers.check_validity(study, study.alphas(), known))
-    # the model from elsewhere is no probe that could fail
+    # only control models are checked
     assert {(n.benchmark, n.model, n.method) for n in made} == {("", "small", "fill")}
     found = {n.metric: n for n in made}
-    # questions: of the two of P19 one is trained on, of eight of P26 three, of P21 none
+    # questions: trained on are one of two for P19, three of eight for P26, none for P21
     assert (found["trained-on"].value, found["trained-on"].n) == (0, 4)
     assert (found["held-out"].value, found["held-out"].n) == (0, 8)
     asked = known.filter("stored", ~pl.col("trained_on")).unique("fact")

@@ -1,4 +1,4 @@
-"""The fast trigger search against the literal loop, and what must not change its result."""
+"""The fast trigger search against a literal loop, and factors that must not change its result."""
 
 import itertools
 import json
@@ -33,7 +33,7 @@ LABELS = {"yes": [60, 75], "no": [88], "so": [101]}
 CLASSES = [(f, sorted(LABELS)[i % 3]) for i, (f, _) in enumerate(TRAIN)]
 
 
-#: fewer in the gate: not every search comes back to what it looked up
+#: fewer in the gate: not every search revisits cached scores
 STEPS = 50 if os.environ.get("KGPROBE_TIER") == "nightly" else 30
 
 
@@ -48,7 +48,7 @@ def template_for(name, m):
 
 
 class Watched:
-    """Candidates and scores that the fast search has seen."""
+    """Records the candidates and scores that the fast search computes."""
 
     def __init__(self, monkeypatch):
         self.candidates, self.sums = [], []
@@ -69,9 +69,9 @@ class Watched:
 
 
 def comparisons(visits, start, accept):
-    """How many pairs of a trigger and an example have to be compared, and how many are known.
+    """Return how many trigger-example pairs are needed, and how many are cached.
 
-    A pair is known once it was compared, as long as its trigger is the current one or a swap away.
+    A pair stays cached while its trigger is the current one or one swap away from it.
     """
     current, known, found = tuple(start), set(), {"compared": 0, "looked_up": 0}
     for place, tokens, *_, after, second in visits:
@@ -153,7 +153,7 @@ def written(prompt, path):
 
 
 @pytest.mark.parametrize("name", ["bert", "llama"])
-def test_order_batches_and_threads_leave_the_same_file(tmp_path, name):
+def test_file_is_independent_of_order_batches_and_threads(tmp_path, name):
     bos = "forced" if name == "llama" else ""
     loaded = tiny(name, bos=bos, double=False)
     template, own = template_for(name, 3), quick(fill_all=name == "bert")
@@ -167,7 +167,7 @@ def test_order_batches_and_threads_leave_the_same_file(tmp_path, name):
     assert torch.get_num_threads() == 2
     torch.set_num_threads(threads)
     assert written(again, tmp_path / "c") == plain
-    # other batches move the last bits of float32, which the file leaves out but for rounding
+    # other batches change the last bits of float32, which the file rounds off
     first, double = search(loaded, template, TRAIN, DEV, own), tiny(name, bos)
     exact = written(search(double, template, TRAIN, DEV, own), tmp_path / "d")
     for positions in (20, 4096):
@@ -181,7 +181,7 @@ def test_order_batches_and_threads_leave_the_same_file(tmp_path, name):
 
 
 @pytest.mark.parametrize("stops", [(1, 9), (5, 13, 2)])
-def test_a_stopped_search_goes_on_to_the_same_file(tmp_path, monkeypatch, stops):
+def test_interrupted_search_resumes_to_the_same_file(tmp_path, monkeypatch, stops):
     loaded, template = tiny("bert", double=False), template_for("bert", 3)
     plain = written(search(loaded, template, TRAIN, DEV, quick()), tmp_path / "a")
     state, iterate = tmp_path / "state.json", autoprompt.Search._iterate
@@ -198,12 +198,12 @@ def test_a_stopped_search_goes_on_to_the_same_file(tmp_path, monkeypatch, stops)
             search(loaded, template, TRAIN, DEV, quick(), state)
     monkeypatch.setattr(autoprompt.Search, "_iterate", iterate)
     assert written(search(loaded, template, TRAIN, DEV, quick(), state), tmp_path / "b") == plain
-    # a finished one is not searched again
+    # a finished search is not repeated
     monkeypatch.setattr(autoprompt.Search, "_iterate", None)
     assert written(search(loaded, template, TRAIN, DEV, quick(), state), tmp_path / "b") == plain
 
 
-def test_a_state_of_another_search_is_refused(tmp_path):
+def test_state_of_another_search_raises(tmp_path):
     loaded, template, state = tiny("bert", double=False), template_for("bert", 1), tmp_path / "s"
     own = quick(iterations=2, restarts=1)
     search(loaded, template, TRAIN, DEV, own, state)
@@ -220,15 +220,13 @@ def test_a_state_of_another_search_is_refused(tmp_path):
         search(loaded, template, TRAIN, DEV, own, state)
 
 
-def test_numbers_that_are_not_finite_are_tried_in_float32_and_stop_the_search(
-    tmp_path, monkeypatch
-):
+def test_non_finite_scores_are_retried_in_float32_then_raise(tmp_path, monkeypatch):
     loaded, template, state = tiny("bert", double=False), template_for("bert", 2), tmp_path / "s"
     plain = search(loaded, template, TRAIN, DEV, quick())
     gradient = Scorer.gradient
 
     def spoilt(when):
-        """Gradients whose log-probabilities are NaN in the calls that `when` says."""
+        """Patch gradients to NaN log-probabilities in the calls selected by `when`."""
         calls = itertools.count()
 
         def taken(own, *given):
@@ -253,7 +251,7 @@ def test_numbers_that_are_not_finite_are_tried_in_float32_and_stop_the_search(
     assert search(loaded, template, TRAIN, DEV, quick(), state).trace == plain.trace
 
 
-def test_places_left_without_a_token_are_an_error_or_allowed():
+def test_unfilled_trigger_positions_raise_or_are_allowed():
     loaded, template = tiny("bert", double=False), template_for("bert", 5)
     with pytest.raises(SearchError, match=r"[34] initial tokens are left .* after 2 iterations"):
         search(loaded, template, TRAIN, DEV, quick(iterations=2))
@@ -271,14 +269,14 @@ def test_places_left_without_a_token_are_an_error_or_allowed():
 
 @pytest.mark.parametrize("name", ["bert", "roberta", "gpt2", "llama"])
 @pytest.mark.parametrize("habits", ["default", "released"])
-def test_an_initial_trigger_is_encoded_as_the_manual_prompt_of_the_same_words(name, habits):
+def test_initial_trigger_is_encoded_like_the_manual_prompt(name, habits):
     bos = "forced" if name in ("gpt2", "llama") else ""
     loaded, kind = tiny(name, bos=bos), CONFIGS[name][0]
     end = " ." if kind == "masked" else ""
     for words in ("The capital of {sub} is", "{sub} is the capital of"):
         manual = Template.parse(f"{words} [P]{end}", kind)
         front, back = words.split("{sub}")
-        # the released habit is a blank before byte-level text
+        # the released code puts a space before byte-level text
         blank = " " if front and habits == "released" and name != "bert" else ""
         sizes = [len(loaded.tokenizer.tokenize(part)) for part in (blank + front.strip(), back)]
         triggers = [f"[T]x{n} " if n else "" for n in sizes]
@@ -291,8 +289,8 @@ def test_an_initial_trigger_is_encoded_as_the_manual_prompt_of_the_same_words(na
         assert [row.tolist() for row in found] == [row.tolist() for row in expected], words
 
 
-def test_an_unchanged_trigger_is_scored_once_on_an_example(monkeypatch):
-    """What goes through the model: no pair twice while its trigger is a swap away, or none."""
+def test_triggers_are_scored_once_per_example(monkeypatch):
+    """Watch the model's inputs: no pair twice while its trigger is within one swap, or at all."""
     loaded, template = tiny("bert", double=False), template_for("bert", 3)
     fed, values = [], Scorer.values
 
@@ -307,7 +305,7 @@ def test_an_unchanged_trigger_is_scored_once_on_an_example(monkeypatch):
     found = search(loaded, template, TRAIN, DEV, own)
     (restart,) = found.restarts
     assert restart["compared"] == sum(map(len, fed))
-    # the examples are the same in every iteration: only what was never asked is fed
+    # the examples are the same in every iteration: only uncached pairs are fed
     accepted = [row[5] for row in found.trace]
     for number in range(1, 50):
         first = max((i + 1 for i in range(number) if accepted[i]), default=0)
@@ -316,7 +314,7 @@ def test_an_unchanged_trigger_is_scored_once_on_an_example(monkeypatch):
     assert restart["looked_up"] > 50 * 4, "the current trigger alone is known in every iteration"
 
 
-def test_what_is_remembered_of_triggers_has_an_end(monkeypatch):
+def test_trigger_cache_is_bounded(monkeypatch):
     monkeypatch.setattr(TriggerScores, "ROOM", 12)
     known, some = TriggerScores(4), np.array([1, 3])
     for token in range(5):
@@ -330,19 +328,19 @@ def test_what_is_remembered_of_triggers_has_an_end(monkeypatch):
     assert np.isnan(again.of((3, 7), some)).all()
 
 
-def test_in_released_mode_the_initial_trigger_does_not_compete():
+def test_released_mode_ignores_the_initial_trigger_score():
     loaded, template = tiny("bert", double=False), template_for("bert", 2)
     own = settings(mode="released", batches="fresh", fill_all=False, iterations=3)
     found = search(loaded, template, TRAIN, DEV, own)
     assert found.restarts[0]["accepted"] > 0
     assert found.restarts[0]["iteration"] >= 0
-    # unless nothing was accepted: then it is what there is
+    # unless nothing was accepted: then the initial trigger is the result
     kept = search(loaded, template, TRAIN, DEV, replace(own, iterations=1, metric="accuracy"))
     assert kept.restarts[0]["accepted"] == 0
     assert kept.trigger == [initial_token(loaded)] * 2
 
 
-def test_examples_without_a_gold_of_one_token_are_counted_or_refused():
+def test_examples_without_a_single_token_gold_are_counted_or_raise():
     loaded, template = tiny("bert", double=False), template_for("bert", 1)
     odd = [({"sub": "Rome"}, "Burkina Faso"), ({"sub": "Niger"}, "%")]
     found = search(loaded, template, TRAIN + odd, DEV + odd[:1], quick(iterations=2))
@@ -357,7 +355,7 @@ def test_examples_without_a_gold_of_one_token_are_counted_or_refused():
             search(loaded, template, CLASSES, DEV, quick(), labels={**LABELS, **twice})
 
 
-def test_a_token_that_is_spelled_like_a_dropped_gold_is_no_candidate():
+def test_tokens_spelled_like_a_dropped_gold_are_not_candidates():
     loaded, template = tiny("bert", double=False), template_for("bert", 1)
     odd = [({"sub": "Rome"}, "CAPITAL")]
     own = Search(loaded, template, TRAIN + odd, DEV, quick(), None, None, "", None)
@@ -366,7 +364,7 @@ def test_a_token_that_is_spelled_like_a_dropped_gold_is_no_candidate():
     assert own.kept[ids].tolist() == [False, False, True]
 
 
-def test_a_causal_gold_is_kept_by_its_first_token_where_that_is_its_own():
+def test_causal_golds_with_a_unique_first_token_are_kept():
     loaded = tiny("gpt2", bos="forced", double=False)
     words = ["Italya", "Italyb", "Burkina Faso", "is"]
     examples = [({"sub": w}, w) for w in words]

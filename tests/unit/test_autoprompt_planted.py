@@ -1,4 +1,4 @@
-"""Planted truth: a model is trained on sentences; the search finds a way to ask for their facts."""
+"""Planted facts: after training on sentences, the search finds prompts that elicit their facts."""
 
 import itertools
 from dataclasses import replace
@@ -38,7 +38,7 @@ TRAINING_FACTS = [
 @pytest.fixture(scope="module")
 def trained_on(tmp_path_factory):
     folder = tmp_path_factory.mktemp("planted")
-    # sentences of one shape: the model learns where its answers stand as well
+    # sentences of one format: the model also learns the position of the answer
     recipe = replace(RECIPES["masked"], rows=32, width=64, positions=32)
     labels = [*NAMES, *itertools.chain(*WORDS.values())]
     texts = {relation: [text] for relation, text in TRAINED_ON.items()}
@@ -52,7 +52,7 @@ def facts(relation):
 
 
 def hits(loaded, text, trigger, test):
-    """Number of test facts whose object is the best token of the whole vocabulary."""
+    """Return the number of test facts whose object is the top token of the whole vocabulary."""
     own = settings_for("default", "facts", "masked")
     known = problem(loaded, Template.parse(text, "masked"), test, test, own)
     everything = np.arange(len(known.dev))
@@ -60,7 +60,7 @@ def hits(loaded, text, trigger, test):
 
 
 @pytest.mark.nightly(gate="unit/test_autoprompt.py::test_the_same_search_as_a_literal_loop")
-def test_a_search_from_masks_reaches_the_taught_sentence(trained_on):
+def test_search_from_masks_matches_the_training_sentence(trained_on):
     train, dev, test = facts("capital")
     text = "{sub} [T]x4 [P] ."
     own = settings_for("default", "facts", "masked", iterations=40, restarts=2)

@@ -61,11 +61,11 @@ def memorizing(**own):
     return choices.memorizing(MEMORIZING, CANDIDATES, PROMPTS, **{"seed": 0, **own})
 
 
-def test_questions_hold_the_gold_once_among_distinct_options():
+def test_gold_occurs_once_among_distinct_options():
     found = memorizing()
     schema.check(found, schema.CHOICES)
     rows = {row["item"]: row for row in found.rows(named=True)}
-    assert set(rows) == {"TP-20", "SCO-20", "SPO-21", "DM-20", "RG-20"}  # test rows alone
+    assert set(rows) == {"TP-20", "SCO-20", "SPO-21", "DM-20", "RG-20"}  # only test rows
     finest = {"TP-20": "writer", "SCO-20": "person", "SPO-21": "creator", "DM-20": "work",
               "RG-20": "person"}  # fmt: skip
     for item, row in rows.items():
@@ -83,7 +83,7 @@ def test_questions_hold_the_gold_once_among_distinct_options():
     assert rows["DM-20"]["stem"] == "One has to be a particular [MASK] if one has composer ."
 
 
-def test_no_option_differs_from_another_in_case_alone():
+def test_options_differ_in_more_than_case():
     labels = ["Lake", "lake", "ship", "Ship", "LAKE", "Vessel"]
     for gold, others, expected in (
         ("Lake", (), {"Lake", "ship", "Vessel"}),
@@ -95,14 +95,14 @@ def test_no_option_differs_from_another_in_case_alone():
         assert found[place] == gold
 
 
-def test_what_is_asked_is_no_option_however_candidates_write_it():
+def test_query_is_never_an_option_in_any_spelling():
     labels = ["non profit organisation", "club", "ship"]
     query = "Non-profit organisation"
     found, _ = choices.options("i", "club", (), labels, query, seed=0, size=20)
     assert set(found) == {"club", "ship"}
 
 
-def test_other_golds_may_be_negatives_only_in_the_released_way():
+def test_other_golds_are_negatives_only_in_released_mode():
     others = 0
     for seed in range(60):
         rows = {r["item"]: r for r in memorizing(seed=seed, negatives="released").rows(named=True)}
@@ -127,7 +127,7 @@ def test_options_are_seeded_and_stable_under_additions():
     assert len(places) > 8  # the gold's letter is not fixed
 
 
-def test_large_tasks_are_cut_and_bad_golds_refused(monkeypatch):
+def test_large_tasks_are_truncated_and_bad_golds_raise(monkeypatch):
     monkeypatch.setitem(choices.MOST, "TP", 0)
     assert "TP" not in set(memorizing()["task"])
     broken = MEMORIZING.with_columns(answers=pl.lit([999], dtype=pl.List(pl.Int32)))
@@ -137,7 +137,7 @@ def test_large_tasks_are_cut_and_bad_golds_refused(monkeypatch):
         choices.options("i", "a", (), ["a", "B"], "b", seed=0, size=20)
 
 
-def test_a_graph_that_allows_types_alone_has_questions_on_them_and_no_rules(tmp_path):
+def test_types_only_graph_has_type_questions_and_no_rules(tmp_path):
     frames = {"questions": (schema.ITEMS, MEMORIZING.filter(relation="TP")),
               "reasoning": (schema.ITEMS, MEMORIZING.clear()),
               "candidates": (schema.CANDIDATES, CANDIDATES),
@@ -217,7 +217,7 @@ def test_reasoning_asks_with_and_without_the_first_premise():
     assert stems["rdfs7-21"] == ""
 
 
-def test_the_released_template_keeps_its_slips():
+def test_released_template_keeps_its_typos():
     found = choices.reasoning(RULES, memorizing(), MEMORIZING, phrasing="released")
     texts = {row["item"]: row["question"] for row in found.rows(named=True)}
     assert texts["rdfs2-20"] == "X's composer is Y . Therefore, What is the type of X?"

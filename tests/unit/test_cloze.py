@@ -1,4 +1,4 @@
-"""Cloze ranking against literal loops: one candidate, one pass, no batching, no padding."""
+"""Cloze ranking against literal loops: one candidate per pass, no batching, no padding."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ LABELS = ["Paris", "Rome", "capital of France", "Niger", "Nigeria", "a country",
 QUESTIONS = [
     ClozePrompt("i1", 0, "The capital of France is ", " .", "set", (0,)),
     ClozePrompt("i1", 1, "It has capital ", " .", "set", (0, 2)),
-    # a private character, as icons of a font are: a text like any other
+    # a private-use character, as in icon fonts: a text like any other
     ClozePrompt("i2", 0, "Niger and \uf0b7 lie in Africa and ", " is one of them.", "set", (3, 4)),
     ClozePrompt("i3", 0, "", " is a country.", "set", (8,)),
     ClozePrompt("i4", 0, "The capital of France is ", " .", "set", (1,)),
@@ -27,7 +27,7 @@ MASKED = ["bert", "roberta", "albert", "distilbert", "electra"]
 
 
 def literal_masked(loaded, question, candidate, masks):
-    """Log-probability of every token: one forward pass of the whole model for one candidate."""
+    """Return the log-probability of every token: one pass of the whole model per candidate."""
     tok = loaded.tokenizer
     tokens = tok(candidate, add_special_tokens=False)["input_ids"]
     sentence = tok(question.before + "<mask>" + question.after)["input_ids"]
@@ -41,7 +41,7 @@ def literal_masked(loaded, question, candidate, masks):
 
 
 def literal_span(loaded, question, candidate, masks):
-    """Forced decoding of one candidate after the sentinel that stands in the sentence."""
+    """Return forced decoding scores of one candidate after the sentinel in the sentence."""
     tok = loaded.tokenizer
     tokens = tok(candidate, add_special_tokens=False)["input_ids"]
     whole = tok(question.before + "x" + question.after)["input_ids"]
@@ -78,7 +78,7 @@ def all_scores(loaded, asked=QUESTIONS, labels=LABELS, **options):
 def test_scores_equal_a_literal_loop(name, double):
     loaded = tiny(name, double=double)
     if not double:
-        # weights of the usual size: larger ones make more of float32's noise
+        # weights of the usual size: larger ones amplify float32 noise
         for weight in loaded.model.parameters():
             weight.div_(3.0) if weight.dim() > 1 else None
     literal = literal_span if name == "t5" else literal_masked
@@ -92,7 +92,7 @@ def test_scores_equal_a_literal_loop(name, double):
 
 
 @pytest.mark.parametrize("name", ["bert", "t5"])
-def test_ranks_and_top_are_those_of_the_scores(name):
+def test_ranks_and_top_follow_from_the_scores(name):
     loaded = tiny(name, double=False)
     values = all_scores(loaded)
     found = cloze.rank(loaded, QUESTIONS, {"set": LABELS}, top=3)
@@ -123,7 +123,7 @@ def test_ranks_and_top_are_those_of_the_scores(name):
     assert place == len(top["place"])
 
 
-def test_equal_first_tokens_of_equal_length_tie_under_first():
+def test_equal_first_tokens_tie_under_first_pooling():
     loaded = tiny("roberta", double=False)
     labels = ["Niger+", "Niger-", "Niger", "x"]
     ids = candidate_ids(loaded, labels, "none", "").ids
@@ -136,7 +136,7 @@ def test_equal_first_tokens_of_equal_length_tie_under_first():
     assert ranks["best"][first][0] == ranks["best"][first][1]
 
 
-def test_same_tokens_in_another_order_tie_under_single_mean():
+def test_reordered_tokens_tie_under_single_mean_pooling():
     loaded = tiny("bert", double=False)
     ids = candidate_ids(loaded, LABELS, "none", "").ids
     pair = [LABELS.index("a country"), LABELS.index("country a")]
@@ -156,7 +156,7 @@ def test_candidates_of_one_token_have_one_score():
 
 
 @pytest.mark.parametrize("positions", [1, 64, 1 << 30])
-def test_the_token_budget_changes_nothing(positions):
+def test_results_are_independent_of_the_token_budget(positions):
     loaded = tiny("bert")
     assert all_scores(loaded, budget=Budget(positions)) == pytest.approx(
         all_scores(loaded), abs=1e-9
@@ -164,7 +164,7 @@ def test_the_token_budget_changes_nothing(positions):
 
 
 @pytest.mark.parametrize("name", ["bert", "t5"])
-def test_out_of_memory_loses_nothing(name, monkeypatch):
+def test_results_are_complete_after_out_of_memory(name, monkeypatch):
     loaded = tiny(name)
     expected = all_scores(loaded)
     part = loaded.model.base_model if name == "bert" else loaded.model.get_decoder()
@@ -172,7 +172,7 @@ def test_out_of_memory_loses_nothing(name, monkeypatch):
 
     def scarce(*args, **options):
         calls.append(1)
-        # the first three of a decoder are its self-check
+        # the first three passes of a decoder are its self-check
         if len(calls) == 4:
             raise torch.OutOfMemoryError("injected")
         return plain(*args, **options)
@@ -194,7 +194,7 @@ def test_chunks_and_repeated_prompts(monkeypatch):
         assert chunk.scores == pytest.approx(expected[chunk.indices], abs=1e-9)
 
 
-def test_positions_fed_are_those_of_the_plan():
+def test_fed_positions_equal_the_planned_ones():
     loaded = tiny("bert")
     record: dict = {}
     all_scores(loaded, record=record)
@@ -205,7 +205,7 @@ def test_positions_fed_are_those_of_the_plan():
     assert bare == sum(len(r.ids) + n - 1 for r in rows[:4] for n in lengths)
 
 
-def test_leading_space_is_the_candidates_under_auto():
+def test_leading_space_belongs_to_candidates_under_auto():
     loaded = tiny("roberta")
     tok = loaded.tokenizer
     asked = QUESTIONS[:1]
@@ -219,13 +219,13 @@ def test_leading_space_is_the_candidates_under_auto():
     row = tokenize_prompts(loaded, asked, "auto")[0]
     filled = [*row.ids[: row.position], *auto, *row.ids[row.position + 1 :]]
     assert filled == with_space
-    # a space that is a token of its own is the candidate's, too
+    # a space that is a separate token also belongs to the candidate
     alone = candidate_ids(loaded, ["zebra"], "auto", " ").ids[0].tolist()
     assert alone == tok(" zebra", add_special_tokens=False)["input_ids"]
     assert len(alone) == len(tok("zebra", add_special_tokens=False)["input_ids"]) + 1
 
 
-def test_unknown_tokens_are_named_and_empty_candidates_refused():
+def test_unknown_tokens_are_reported_and_empty_candidates_raise():
     loaded = tiny("bert")
     record: dict = {}
     all_scores(loaded, labels=["Paris", "Ж"], asked=QUESTIONS[:1], record=record)
@@ -247,12 +247,12 @@ def test_unknown_tokens_are_named_and_empty_candidates_refused():
         ),
     ],
 )
-def test_wrong_questions_are_refused(question, message):
+def test_wrong_questions_raise(question, message):
     with pytest.raises(ValueError, match=message):
         cloze.rank(tiny("bert"), [question], {"set": LABELS})
 
 
-def test_causal_models_are_refused():
+def test_causal_models_raise():
     with pytest.raises(ValueError, match="needs a masked or seq2seq model"):
         list(cloze.scores(tiny("gpt2"), QUESTIONS, {"set": LABELS}, rows=[]))
 

@@ -1,5 +1,4 @@
-"""What probabilities are worth of OntoProbe's and of the attributes' candidates: numbers beside
-loops written from their definitions, tables and plots."""
+"""Calibration of OntoProbe and attributes: numbers against loops, tables and plots."""
 
 import itertools
 import math
@@ -39,7 +38,7 @@ def hit(values: list[float], golds: set[int]) -> float:
 
 
 def literal(answers: Values, golds: Golds, half: Mapping[str, int]) -> dict[str, float]:
-    """Every number, in per cent but for Brier; `half`: of each item, 0 to choose on, 1 to judge."""
+    """Return all numbers, in percent except Brier; `half`: item -> selection (0) or test (1)."""
     pairs, brier, bins = {}, {}, {}
     for (item, t), values in answers.items():
         own, told = golds[item], softmax(values)
@@ -64,7 +63,7 @@ def literal(answers: Values, golds: Golds, half: Mapping[str, int]) -> dict[str,
     paying = [one for one in limits if net(sides[0], one) >= best - 1e-9]
     limit = min(paying) if paying else math.inf
     said = [(item, h) for sure, h, (item, _) in sides[1] if sure >= limit]
-    # an item weighs the same, however many templates it has; here all of a call have as many
+    # items weigh the same for any number of templates; here every item has equally many
     found = {
         "K": 100 * sum(sum(p) / len(p) for p in pairs.values()) / len(pairs),
         "Brier": sum(sum(b) / len(b) for b in brier.values()) / len(brier),
@@ -92,7 +91,7 @@ def ontoprobe(tmp_path):
     return onto_numbers(places, path, beside), answers
 
 
-def test_ontoprobes_probabilities_by_task_and_with_several_golds(tmp_path):
+def test_ontoprobe_probabilities_by_task_and_with_several_golds(tmp_path):
     found, answers = ontoprobe(tmp_path)
     for task in TASKS:
         golds = {f"{task}-{r}": {r % 4} | (set() if r % 3 else {(r + 1) % 4}) for r in range(12)}
@@ -128,7 +127,7 @@ def test_ontoprobes_table_and_plot(tmp_path):
     assert [panel["title"] for panel in plot.chart["concat"]] == list(TASKS)
 
 
-def test_the_attributes_probabilities_their_table_and_plot(tmp_path):
+def test_attributes_probabilities_table_and_plot(tmp_path):
     study, files, rows = ranked_study(tmp_path)
     found = ranked_numbers(study, files, tmp_path)
     items = study.benchmarks["symmetry"].items.sort("item")
@@ -153,7 +152,7 @@ def test_the_attributes_probabilities_their_table_and_plot(tmp_path):
     assert len([row for row in rows_of(plot.chart) if "n" in row]) > 1
 
 
-def test_no_plot_of_models_that_are_not_asked(tmp_path):
+def test_no_plot_for_models_outside_the_experiment(tmp_path):
     found, _ = ontoprobe(tmp_path)
     made = section.section(found, [], {}, "paper", modes.Switches())
     assert not [one for one in made.drawings if "reliability" in one.name]

@@ -1,4 +1,4 @@
-"""Control models: the same bytes every time, folders that load, facts that are learned."""
+"""Control models: byte-identical training, loadable folders, learned facts."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +26,7 @@ def train(kind: str, folder: Path, **changes) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("kind", ["masked", "causal", "seq2seq"])
-def test_two_trainings_give_the_same_bytes(tmp_path, kind):
+def test_training_is_byte_reproducible(tmp_path, kind):
     threads = torch.get_num_threads()
     for name in ("a", "b"):
         record = train(kind, tmp_path / name, steps=4, recall=0.0)
@@ -42,7 +42,7 @@ def test_two_trainings_give_the_same_bytes(tmp_path, kind):
     ]
 )
 @pytest.mark.parametrize("kind", ["masked", "causal", "seq2seq"])
-def test_taught_facts_are_ranked_first(tmp_path, kind):
+def test_training_facts_are_ranked_first(tmp_path, kind):
     record = train(kind, tmp_path / f"control-{kind}", steps=1500)
     assert record["recall"] == {"all": {"facts": 10, "recall": 1.0}}
     assert record["steps"] < 1500
@@ -54,7 +54,7 @@ def test_taught_facts_are_ranked_first(tmp_path, kind):
     assert best.tolist() == list(range(10))
 
 
-def test_what_cannot_be_taught(tmp_path):
+def test_untrainable_facts_raise(tmp_path):
     with pytest.raises(ValueError, match="unknown kind 'api' of control model; valid: masked"):
         train_control("api", TRAINING_FACTS, [], {"P36": TEXTS}, 0, tmp_path / "x")
     with pytest.raises(ValueError, match="no facts to train on"):

@@ -1,4 +1,4 @@
-"""Recall of control models: measured fast and literally, demanded of every kind of fact."""
+"""Recall of control models, fast and literal, which every kind of fact must reach."""
 
 import json
 from dataclasses import replace
@@ -15,7 +15,7 @@ from tools.controls.train import RecallError, Recipe, build_model, train_control
 from tools.controls.training_facts import TrainingFact
 
 KINDS = ["masked", "causal", "seq2seq"]
-#: Ten facts of two relations; two people of one name; names of several words and of one beginning.
+#: Ten facts of two relations; two people share a name; some names share a prefix.
 TRAINING_FACTS = [
     TrainingFact("P36", "Peru", "Lima"),
     TrainingFact("P36", "New Zealand", "Wellington"),
@@ -51,7 +51,7 @@ def train(kind, folder, **changes):
 
 
 def half_trained(kind):
-    """An untrained model with larger weights: some facts are right by luck, most are wrong."""
+    """Build an untrained model with larger weights: a few facts are right by chance."""
     texts = [text for each in TEXTS.values() for text in each]
     tokenizer = train_tokenizer(kind, LABELS, texts, 320, 64)
     torch.manual_seed(3)
@@ -107,7 +107,7 @@ SCORES = {"causal": causal_score, "masked": masked_score, "seq2seq": seq2seq_sco
 
 
 def literal(kind, model, tokenizer):
-    """(fact, number of the template) -> is its object ranked first, one sentence at a time."""
+    """Return (fact, template index) -> whether its object ranks first, one sentence at a time."""
     found = {}
     for fact in TRAINING_FACTS:
         also = [x.object for x in TRAINING_FACTS if x[:2] == fact[:2]]
@@ -129,19 +129,19 @@ def literal(kind, model, tokenizer):
 
 @pytest.mark.parametrize("kind", KINDS)
 @torch.no_grad()
-def test_recall_is_the_literal_rank_among_the_relation_s_objects(kind):
+def test_recall_equals_literal_ranks_among_the_objects_of_the_relation(kind):
     model, tokenizer = half_trained(kind)
     recall_test = RecallTest(TRAINING_FACTS, TEXTS, KIND, OBJECTS)
     expected = literal(kind, model, tokenizer)
     assert len(recall_test.items) == len(expected) == 25
     right = recall_test.right(kind, model, tokenizer, range(25))
     assert {tuple(a): bool(r) for a, r in zip(recall_test.items, right, strict=True)} == expected
-    assert 2 <= right.sum() <= 23  # both cases are there
+    assert 2 <= right.sum() <= 23  # both cases occur
     some = [20, 3, 7]
     assert recall_test.right(kind, model, tokenizer, some).tolist() == right[some].tolist()
 
 
-def test_a_lesson_is_recalled_when_it_is_right_in_every_template():
+def test_facts_are_recalled_when_right_in_every_template():
     recall_test = RecallTest(TRAINING_FACTS, TEXTS, KIND, OBJECTS)
     right = np.ones(25, dtype=bool)
     assert {told["recall"] for told in recall_test.recall(right).values()} == {1.0}
@@ -153,7 +153,7 @@ def test_a_lesson_is_recalled_when_it_is_right_in_every_template():
     assert found["jobs"] == {"facts": 5, "recall": 1.0}
 
 
-def test_objects_of_the_same_subject_label_are_no_rivals_of_each_other():
+def test_objects_of_one_subject_label_do_not_compete():
     recall_test = RecallTest(TRAINING_FACTS, TEXTS, KIND, OBJECTS)
     rivals = recall_test._rivals[TRAINING_FACTS[5]]
     assert rivals == ["chemist", "computer", "computer scientist", "film director", "writer"]
@@ -164,7 +164,7 @@ def test_objects_of_the_same_subject_label_are_no_rivals_of_each_other():
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """Kind -> its record and folder, trained once."""
+    """Return a function from kind to record and folder, training each kind once."""
 
     @cache
     def made(kind):
@@ -184,7 +184,7 @@ def test_training_goes_on_until_all_kinds_are_recalled_and_says_so(kind, trained
     assert record["recall_tests"] >= 1
 
 
-def test_the_most_steps_allowed_change_nothing(trained, tmp_path):
+def test_result_is_independent_of_the_step_limit(trained, tmp_path):
     record, folder = trained("causal")
     more = train("causal", tmp_path / "more", steps=6 * TINY.steps)
     assert record["steps"] == more["steps"] < TINY.steps
@@ -192,7 +192,7 @@ def test_the_most_steps_allowed_change_nothing(trained, tmp_path):
     assert weights[0] == weights[1]
 
 
-def test_too_few_steps_are_an_error_that_names_kinds_and_recall(tmp_path):
+def test_too_few_steps_raise_with_kinds_and_recall(tmp_path):
     message = r"control model causal: after 5 steps recall is below 0.99 for .*jobs 0\.\d+ of 5"
     with pytest.raises(RecallError, match=message):
         train("causal", tmp_path / "a", steps=5)

@@ -51,7 +51,7 @@ def digest(made):
     return hashlib.sha256(made.backend_tokenizer.to_str().encode()).hexdigest()
 
 
-def test_a_vocabulary_is_the_same_in_every_process():
+def test_vocabulary_is_identical_across_processes():
     command = [sys.executable, "-c", PRINT]
     runs = {
         subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(2)
@@ -61,12 +61,12 @@ def test_a_vocabulary_is_the_same_in_every_process():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_order_and_number_of_labels_are_irrelevant(kind):
+def test_vocabulary_is_independent_of_label_order_and_counts(kind):
     assert digest(tokenizer(kind)) == digest(tokenizer(kind, LABELS[::-1] * 3))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_labels_come_back_and_nothing_is_unknown(kind):
+def test_labels_round_trip_without_unknown_tokens(kind):
     made = tokenizer(kind)
     for label in LABELS:
         for template in TEXTS:
@@ -75,7 +75,7 @@ def test_labels_come_back_and_nothing_is_unknown(kind):
             assert made.unk_token_id is None or made.unk_token_id not in ids
             back = made.decode(ids, skip_special_tokens=True)
             assert back.replace(" ", "") == text.replace(" ", "")
-            if kind != "masked":  # WordPiece forgets the spaces around punctuation
+            if kind != "masked":  # WordPiece drops the spaces around punctuation
                 assert back.strip() == text
 
 
@@ -88,11 +88,11 @@ def test_offsets_and_word_ids_cover_the_text(kind):
     assert "".join(parts).replace(" ", "") == text.replace(" ", "")
     words = [w for w in coded.word_ids() if w is not None]
     assert words == sorted(words)
-    # the full stop of the template is a token of its own where an answer ends in one, too
+    # the template's period is a separate token even after an answer that ends with one
     assert parts[-1 if kind == "causal" else -2] == "."
 
 
-def test_special_tokens_stand_where_the_kind_wants_them():
+def test_special_tokens_follow_the_kind():
     masked, causal, seq2seq = (tokenizer(k) for k in ("masked", "causal", "seq2seq"))
     ids = masked("Peru")["input_ids"]
     assert (ids[0], ids[-1]) == (masked.cls_token_id, masked.sep_token_id)
@@ -104,7 +104,7 @@ def test_special_tokens_stand_where_the_kind_wants_them():
         assert made.padding_side == "right"
 
 
-def test_a_slot_in_the_text_and_a_slot_in_the_tokens_are_the_same():
+def test_slots_in_text_and_in_tokens_are_identical():
     made = tokenizer("seq2seq")
     slot = made.convert_tokens_to_ids(SENTINELS[0])
     for whole in sentences("seq2seq", made):
@@ -115,7 +115,7 @@ def test_a_slot_in_the_text_and_a_slot_in_the_tokens_are_the_same():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_ranges_hold_the_tokens_of_the_labels(kind):
+def test_ranges_cover_the_tokens_of_the_labels(kind):
     made = tokenizer(kind)
     for number, found in enumerate(sentences(kind, made)):
         fact = TRAINING_FACTS[number // 2]
@@ -125,7 +125,7 @@ def test_ranges_hold_the_tokens_of_the_labels(kind):
         assert found.group == ("P36", number % 2)
 
 
-def test_masked_rows_hide_the_object_to_its_end_also_in_slots_of_other_sizes():
+def test_masked_rows_mask_the_object_to_its_end_in_slots_of_any_size():
     made, rng = tokenizer("masked"), np.random.default_rng(0)
     found = sentences("masked", made)
     siblings, mask = Siblings(found), made.mask_token_id
@@ -137,12 +137,12 @@ def test_masked_rows_hide_the_object_to_its_end_also_in_slots_of_other_sizes():
         start, rest = one.answer.start, len(one.ids) - one.answer.stop
         slot = slice(start, len(ids) - rest)
         if (ids[slot] == mask).all() and len(ids) != len(one.ids):
-            resized += 1  # the object's tokens as far as they fit
+            resized += 1  # the object's tokens, truncated to the slot
             asked = targets[slot][hidden[slot]]
             assert asked.tolist() == one.ids[one.answer][: len(asked)].tolist()
             assert len(asked) == min(slot.stop - start, one.answer.stop - start)
         elif len(ids) != len(one.ids) or (targets[hidden] != one.ids[hidden]).any():
-            restored += 1  # a wrong object with a word to be put right
+            restored += 1  # a wrong object in which one word has to be restored
         else:
             shown = (~hidden[one.answer]).sum()
             to_end += hidden[one.answer][shown:].all() and hidden[one.answer].any()
@@ -153,7 +153,7 @@ def test_masked_rows_hide_the_object_to_its_end_also_in_slots_of_other_sizes():
     assert idle / 2000 < 0.1
 
 
-def test_words_are_hidden_from_a_piece_to_their_end():
+def test_words_are_masked_from_a_piece_to_their_end():
     made, rng = tokenizer("masked", []), np.random.default_rng(1)
     siblings, mask = Siblings(found := sentences("masked", made)), made.mask_token_id
     partly = 0
@@ -169,7 +169,7 @@ def test_words_are_hidden_from_a_piece_to_their_end():
     assert partly > 10
 
 
-def test_seq2seq_rows_are_infilling():
+def test_seq2seq_rows_are_infilling_examples():
     made, rng = tokenizer("seq2seq"), np.random.default_rng(0)
     first, second = made.convert_tokens_to_ids(list(SENTINELS[:2]))
     objects = 0
@@ -183,7 +183,7 @@ def test_seq2seq_rows_are_infilling():
     assert 0.5 < objects / 400 < 0.7
 
 
-def test_every_sentence_comes_once_an_epoch():
+def test_every_sentence_occurs_once_per_epoch():
     found = sentences("causal") * 8
     feed = batches(found, 10, np.random.default_rng(0))
     for _ in range(2):
@@ -193,7 +193,7 @@ def test_every_sentence_comes_once_an_epoch():
         assert sorted(seen) == list(range(len(found)))
 
 
-def test_sentences_without_template_or_place_are_refused():
+def test_missing_templates_and_too_long_sentences_raise():
     with pytest.raises(ValueError, match="no template for relation P50"):
         encode(tokenizer("causal"), [TrainingFact("P50", "a", "b")], {"P36": TEXTS})
     short = train_tokenizer("causal", LABELS, TEXTS, 400, 4)
@@ -202,6 +202,6 @@ def test_sentences_without_template_or_place_are_refused():
 
 
 @pytest.mark.parametrize("kind", ["gpt", ""])
-def test_an_unknown_kind_is_named(kind):
+def test_unknown_kind_raises(kind):
     with pytest.raises(ValueError, match="valid: masked, causal, seq2seq"):
         train_tokenizer(kind, LABELS, TEXTS, 100, 16)

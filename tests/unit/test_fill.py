@@ -1,4 +1,4 @@
-"""Fillings against literal loops: one row, one pass, no padding, no cache, no batches."""
+"""Fillings against literal loops: one row per pass, no padding, no cache, no batches."""
 
 import itertools
 
@@ -36,7 +36,7 @@ def text_of(loaded, ids):
 
 
 def best(row, k):
-    """(log p, id) of the k best, ties to the lower id."""
+    """Return (log p, id) of the k best tokens, with ties to the lower id."""
     found = torch.log_softmax(row, 0).tolist()
     return sorted(((p, i) for i, p in enumerate(found)), key=lambda x: (-x[0], x[1]))[:k]
 
@@ -53,19 +53,19 @@ def sentence(item, middle):
 
 
 def gold_tokens(loaded, item, gold):
-    """Tokens of the gold as it stands in the sentence."""
+    """Return the gold's tokens as they occur in the sentence."""
     text = sentence(item, "\0" + gold + "\0")
     start = text.index("\0")
     gold = gold if start else gold[0].upper() + gold[1:]
     text = text[:start] + gold + text[start + len(gold) + 2 :]
     coded = loaded.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
     pairs = zip(coded["input_ids"], coded["offset_mapping"], strict=True)
-    before = len(text[:start].rstrip())  # a space in front is the gold's
+    before = len(text[:start].rstrip())  # a leading space belongs to the gold
     return [i for i, (a, b) in pairs if a < start + len(gold) and b > before]
 
 
 def rows_of(columns, **wanted):
-    """Rows of a table that have the wanted values, as dictionaries."""
+    """Return the rows of a table with the given values, as dictionaries."""
     keep = np.ones(len(columns["item"]), dtype=bool)
     for name, value in wanted.items():
         keep &= columns[name] == value
@@ -73,7 +73,7 @@ def rows_of(columns, **wanted):
 
 
 def masked_row(loaded, item, n):
-    """The sentence with n masks; the space before them belongs to what they stand for."""
+    """Return the sentence with n masks; the space before them belongs to their answer."""
     tok = loaded.tokenizer
     before, after = sentence(item, "\0").split("\0")
     left = tok(before.rstrip(), add_special_tokens=False)["input_ids"]
@@ -84,7 +84,7 @@ def masked_row(loaded, item, n):
 
 
 @pytest.mark.parametrize("name", MASKED)
-def test_masked_lists_and_ranks_equal_one_pass_per_row(name):
+def test_masked_tops_and_ranks_equal_one_pass_per_row(name):
     loaded = tiny(name)
     asked = [*ASKED, INSIDE]
     found = predict.predict(loaded, asked, k=3)
@@ -126,7 +126,7 @@ def whole(found, item, n):
     return [(r["text"], pytest.approx(r["logprob"])) for r in lines]
 
 
-def test_parallel_products_are_the_best_of_all_products():
+def test_parallel_decoding_finds_the_best_products():
     loaded = tiny("bert")
     item = ASKED[0]
     found = predict.predict(loaded, [FillItem("x", 0, item.text, item.subject, masks=(3,))], k=4)
@@ -155,7 +155,7 @@ def literal_mask_beam(loaded, item, n, width, k):
 
 
 @pytest.mark.parametrize("name", ["bert", "roberta"])
-def test_a_beam_over_masks_equals_the_loop(name):
+def test_mask_beam_equals_a_literal_loop(name):
     loaded = tiny(name)
     asked = [FillItem("x", i, b.text, b.subject, masks=(2, 3)) for i, b in enumerate(ASKED)]
     found = predict.predict(loaded, asked, 2, FillSettings(strategy="beam", beams=4))
@@ -191,7 +191,7 @@ def span_row(loaded, context, ids):
 
 
 def literal_beam(row, beams, k, limit, ends, text):
-    """The beam of decoding.beam, one row at a time."""
+    """Run the beam of decoding.beam one row at a time."""
     alive, ended = [(0.0, ())], {}
 
     def keep(total, ids):
@@ -227,7 +227,7 @@ def literal_beam(row, beams, k, limit, ends, text):
 
 
 def literal_text(loaded):
-    """(number of tokens up to the first beyond the answer, the answer) of token ids."""
+    """Return functions of token ids: count up to the first after the answer, and answer text."""
     special = set(loaded.tokenizer.all_special_ids)
 
     def said(ids):
@@ -247,7 +247,7 @@ def literal_text(loaded):
 
 
 @pytest.mark.parametrize("name", [*CAUSAL, "t5"])
-def test_phrases_next_tokens_and_gold_ranks_equal_the_loop(name):
+def test_phrases_next_tokens_and_gold_ranks_equal_a_literal_loop(name):
     loaded = tiny(name, bos="forced")
     asked = [*ASKED, INSIDE] if name == "t5" else ASKED
     found = predict.predict(loaded, asked, k=3, settings=FillSettings(beams=4, most_tokens=5))
@@ -281,7 +281,7 @@ def test_phrases_next_tokens_and_gold_ranks_equal_the_loop(name):
 
 
 @pytest.mark.parametrize("name", ["gpt2", "t5"])
-def test_a_given_number_of_tokens_is_written_without_stops(name):
+def test_fixed_length_generation_ignores_stops(name):
     loaded = tiny(name, bos="forced")
     asked = [FillItem(b.item, b.template, b.text, b.subject, masks=(1, 3)) for b in ASKED[:3]]
     settings = FillSettings(length="gold", beams=3)
@@ -308,7 +308,7 @@ def test_a_given_number_of_tokens_is_written_without_stops(name):
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])
-def test_batches_and_order_change_nothing(name):
+def test_results_are_independent_of_batches_and_order(name):
     loaded = tiny(name, bos="forced" if name == "gpt2" else "")
     tables = []
     for positions, asked in ((1, ASKED), (64, ASKED), (1 << 20, ASKED[::-1])):
@@ -323,7 +323,7 @@ def test_batches_and_order_change_nothing(name):
             assert {**one, "logprob": 0} == {**two, "logprob": 0}
 
 
-def test_equal_prompts_are_asked_once_and_out_of_memory_loses_nothing(monkeypatch):
+def test_equal_prompts_run_once_and_survive_out_of_memory(monkeypatch):
     loaded = tiny("gpt2", bos="forced")
     expected = predict.predict(loaded, ASKED, 3)
     assert expected.record["prompts"] == 4
@@ -346,7 +346,7 @@ def test_equal_prompts_are_asked_once_and_out_of_memory_loses_nothing(monkeypatc
             assert (column == expected.top[name]).all()
 
 
-def test_what_cannot_be_asked_is_left_out_and_counted():
+def test_unsupported_items_are_skipped_and_counted():
     loaded = tiny("gpt2", bos="none")
     asked = [
         ASKED[0],
@@ -378,14 +378,14 @@ def test_what_cannot_be_asked_is_left_out_and_counted():
 @pytest.mark.parametrize(("k", "length", "kept"), [
     (0, "free", {"i1", "near"}),
     (1, "free", {"i1", "near"}),
-    (1, "gold", {"i1"}),  # written are as many tokens as the longest gold of all has
+    (1, "gold", {"i1"}),  # as many tokens are generated as the longest of all golds has
 ])  # fmt: skip
-def test_a_gold_longer_than_what_is_written_must_fit_into_the_window(k, length, kept):
+def test_golds_longer_than_the_generation_must_fit_the_window(k, length, kept):
     loaded = tiny("gpt2")
     near = FillItem("near", 0, "[X] in [Y]", "a " * 400, ("Rome",))
     long = FillItem("long", 0, near.text, near.subject, ("lie in Africa",))
     before = loaded.tokenizer(sentence(near, "").strip())["input_ids"]
-    # a token more than this and it has no position
+    # one token more would have no position
     loaded.limit = len(before) + len(gold_tokens(loaded, near, "Rome"))
     loaded.model.transformer.wpe = torch.nn.Embedding.from_pretrained(
         loaded.model.transformer.wpe.weight[: loaded.limit]
@@ -405,6 +405,6 @@ def test_a_gold_longer_than_what_is_written_must_fit_into_the_window(k, length, 
         ("bert", {"length": "short"}, "length 'short'; valid: '', 'gold', 'free'"),
     ],
 )
-def test_settings_that_a_kind_does_not_have_are_refused(name, settings, message):
+def test_settings_of_another_kind_raise(name, settings, message):
     with pytest.raises(ValueError, match=message):
         predict.predict(tiny(name), ASKED, 1, FillSettings(**settings))

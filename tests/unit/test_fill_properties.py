@@ -1,4 +1,4 @@
-"""Random templates, subjects and golds: fillings equal a literal loop, whatever the text."""
+"""Random templates, subjects and golds: fillings equal a literal loop for any text."""
 
 import pytest
 import torch
@@ -37,7 +37,7 @@ INSIDE = st.sampled_from(["[Y] is in [X] .", "In [X] the [Y] lies", "[X]'s [Y] i
 
 
 def check(loaded, item, row):
-    """Ranks and log-probabilities of the gold's tokens, with others in the same batch."""
+    """Check ranks and log-probabilities of the gold's tokens, with others in the same batch."""
     gold = gold_tokens(loaded, item, item.golds[0])
     assume(0 < len(gold) <= 40)
     others = [FillItem("o", n, "It is [Y]", "", ("Paris" * n,)) for n in range(1, 4)]
@@ -72,7 +72,7 @@ def test_masked_golds(template, subject, gold, name):
 
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(TEMPLATES, TEXTS, GOLDS, st.sampled_from(["gpt2", "llama", "t5"]))
-def test_written_golds(template, subject, gold, name):
+def test_generated_golds(template, subject, gold, name):
     loaded = tiny(name, bos="" if name == "t5" else "forced")
     item = FillItem("i", 0, template, subject, (gold,))
     text = sentence(item, "\0")

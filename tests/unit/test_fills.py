@@ -1,4 +1,4 @@
-"""Frames in, frames of fillings out."""
+"""Conversion of benchmark frames to fillings frames."""
 
 import polars as pl
 import pytest
@@ -28,7 +28,7 @@ PROMPTS = pl.DataFrame(
 )  # fmt: skip
 
 
-def test_items_become_blanks_with_their_answers_in_order():
+def test_items_become_fill_items_with_answers_in_order():
     found = fill_items_of(tables(ITEMS, CANDIDATES, PROMPTS), ITEMS)
     assert found[0] == FillItem(
         "a", 0, "The capital of [X] is [Y] .", "France", ("Burkina Faso", "Paris")
@@ -39,7 +39,7 @@ def test_items_become_blanks_with_their_answers_in_order():
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])
-def test_frames_obey_their_contracts_and_are_the_same_twice(name, tmp_path):
+def test_frames_match_their_schemas_and_are_reproducible(name, tmp_path):
     loaded = tiny(name, bos="forced" if name == "gpt2" else "", double=False)
     files = []
     for run, items in enumerate((ITEMS, ITEMS.reverse())):

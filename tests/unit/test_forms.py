@@ -1,4 +1,4 @@
-"""Forms of asking: what stands around a template, what is scored, which examples may stand."""
+"""Prompt forms: text around a template, scored tokens, allowed demonstrations."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -44,7 +44,7 @@ def asked_in(form, loaded, made, training=None, **more):
     return tables_in(loaded, *frames, Form(form, 0, 0, **more), training)
 
 
-def test_a_question_asks_for_the_answer_where_it_stands():
+def test_questions_replace_the_answer_slot():
     assert question("[Y] is the capital of [X] .") == "What is the capital of [X]?"
     assert question("[X] plays [Y] music.") == "[X] plays what music?"
     assert stop("[X] was born in [Y] .") == " ."
@@ -56,9 +56,9 @@ def test_a_question_asks_for_the_answer_where_it_stands():
 
 
 @pytest.mark.parametrize("model", ["gpt2", "bert", "t5"])
-def test_what_stands_in_front_is_read_and_not_scored(model):
-    """Sum and count are those of the sentence's own tokens, by a literal pass over all of it."""
-    # without a token in front of everything the first of a raw sentence is not scored
+def test_prefix_is_context_and_not_scored(model):
+    """Sum and count cover only the sentence's tokens, by a literal pass over the whole text."""
+    # without a prefix token, the first token of a raw sentence is not scored
     loaded = tiny(model, bos="forced" if model == "gpt2" else "")
     item = score.Item("i", "P", "Italy", "set", "Rome is a country [Y].\n")
     template = {"P": [(0, "The capital of [X] is [Y].")]}
@@ -86,7 +86,7 @@ def test_what_stands_in_front_is_read_and_not_scored(model):
         assert found.columns["sum"][place] == pytest.approx(slow, abs=1e-4)
 
 
-def test_an_example_names_neither_the_subject_nor_a_gold():
+def test_demonstrations_contain_neither_subject_nor_gold():
     def row(item, subject, answer, *more):
         return Demonstration(
             item, subject, answer, frozenset(n.casefold() for n in (answer, *more))
@@ -109,11 +109,11 @@ def test_an_example_names_neither_the_subject_nor_a_gold():
     # a relation whose rows have no other answer may show it
     same = [asked, row("2", "Italy", "France"), row("8", "Malta", "Portugal")]
     assert {one.item for one in demonstrations(asked, same, 9, 0)} == {"2", "8"}
-    # it has another answer, which no row may show
+    # it has another answer, but only in a row that may not be shown
     assert demonstrations(asked, [*same, row("4", "Spain", "Morocco")], 9, 0) == []
 
 
-def test_shuffled_examples_have_each_other_s_answers():
+def test_shuffled_demonstrations_swap_answers():
     def rows(answers):
         return [Demonstration(str(n), f"s{n}", a, frozenset([a])) for n, a in enumerate(answers)]
 
@@ -126,12 +126,12 @@ def test_shuffled_examples_have_each_other_s_answers():
     assert shuffled([]) == []
 
 
-def test_examples_come_from_rows_for_training_and_are_counted():
+def test_demonstrations_prefer_training_rows_and_are_counted():
     made, loaded = benchmark(GOLDS), tiny("gpt2")
     (items, _, templates), told = asked_in("few", loaded, made, demonstrations=3)
     assert told["items"] == 13 == len(items)
     assert told["demonstrations"] == 3
-    # items of P2: three have one row with another answer, one has three
+    # items of P2: three have only one row with another answer, one has three
     assert told["fewer_examples"] == 3
     labels = dict(made["candidates"].select(pl.format("{} {}", "set", "index"), "label").rows())
     golds = {i: labels[f"{r} {a[0]}"] for i, r, a in made["items"].select(
@@ -156,7 +156,7 @@ def test_examples_come_from_rows_for_training_and_are_counted():
     assert shown == {"S0", "S1"}
 
 
-def test_an_item_longer_than_the_window_is_counted_and_told(caplog):
+def test_items_longer_than_the_window_are_counted_and_reported(caplog):
     made, loaded = benchmark(GOLDS), tiny("gpt2")
     long = pl.when(pl.col("row") == 0).then(pl.lit("very long " * 200)).otherwise("subject")
     made["items"] = made["items"].with_columns(subject=long)
@@ -170,7 +170,7 @@ def test_an_item_longer_than_the_window_is_counted_and_told(caplog):
         asked_in("question", loaded, made)
 
 
-def test_a_relation_without_an_example_is_named(caplog):
+def test_relations_without_a_demonstration_are_reported(caplog):
     made, loaded = benchmark({**GOLDS, "P3": (["a", "one"], ["a"])}), tiny("gpt2")
     with caplog.at_level("WARNING"):
         (items, *_), told = asked_in("few", loaded, made, demonstrations=2)
@@ -179,7 +179,7 @@ def test_a_relation_without_an_example_is_named(caplog):
     assert {item.relation for item in items} == {"P1", "P2"}
 
 
-def test_a_chat_template_stands_around_the_question_and_its_bos_once():
+def test_chat_template_wraps_the_question_with_one_bos():
     loaded = tiny("gpt2", bos="forced")
     with pytest.raises(ValueError, match="has no chat template: take it out"):
         forms.chat(loaded)
@@ -201,7 +201,7 @@ def tiny_chat(bos):
 
 
 def scored(made, folder: Path) -> tuple[dict[Probe, Path], dict[Probe, Path]]:
-    """The SCORES of a tiny model under every form but chat, and raw, as files with their record."""
+    """Return SCORES of a tiny model under raw and every form but chat, as files with records."""
     loaded, found = tiny("gpt2"), {}
     for name in ("templates", "question", "few", "few_shuffled"):
         form = None
@@ -222,7 +222,7 @@ def scored(made, folder: Path) -> tuple[dict[Probe, Path], dict[Probe, Path]]:
     return {p: path for p, path in found.items() if p not in raw}, raw
 
 
-def test_forms_stand_side_by_side_with_paired_differences(tmp_path):
+def test_forms_are_compared_with_paired_differences(tmp_path):
     made = benchmark(GOLDS)
     write_benchmark(made, tmp_path)
     formed, raw = scored(made, tmp_path)
@@ -251,7 +251,7 @@ def test_forms_stand_side_by_side_with_paired_differences(tmp_path):
         list(tabled.estimates(formed, {}, {"b": tmp_path}, "sum", 0))
 
 
-def test_a_form_brings_its_raw_row_and_needs_a_method_that_has_forms():
+def test_forms_add_a_raw_row_and_need_a_supporting_method():
     row = {"paper": "attributes", "benchmark": "symmetry", "method": "sentence", "model": "m"}
     rows = [{**row, "prompt": name, "_line": "2"} for name in ("templates", *FORMS)]
     check_papers(rows, "table", {"symmetry": "attributes"})
@@ -266,7 +266,7 @@ def test_a_form_brings_its_raw_row_and_needs_a_method_that_has_forms():
         check_papers([{**asked, "prompt": "chat", "_line": "3"}], "s", {"onto_world": "ontoprobe"})
 
 
-#: what stands before the answer of "[X] is [Y]." about S0 (gold Rome; S1: Paris), in each form
+#: text before the answer of "[X] is [Y]." for S0 (gold Rome; S1: Paris), in each form
 BEFORE = {
     "question": "Question: S0 is what?\nAnswer:",
     "chat": "[INST] S0 is what?[/INST]\n",
@@ -276,8 +276,8 @@ BEFORE = {
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_what_is_written_in_a_form_is_what_follows_its_text(name):
-    """Best token and gold, by a literal pass over the literal text of the form."""
+def test_generation_in_a_form_equals_a_literal_pass(name):
+    """Top token and gold, by a literal pass over the literal text of the form."""
     made, loaded = benchmark({"P1": (["Rome", "Paris"], ["Rome", "Paris"])}), tiny("gpt2")
     loaded.tokenizer.chat_template = "[INST] {{ messages[0]['content'] }}[/INST]{{ '\n' }}"
     form = Form(name, 0, 0, name.startswith("few"))
@@ -308,7 +308,7 @@ def test_what_is_written_in_a_form_is_what_follows_its_text(name):
     assert read["logprob"].to_list() == pytest.approx(slow, abs=1e-4)
 
 
-def test_a_slot_inside_a_sentence_is_asked_as_a_question_and_braces_stay():
+def test_inner_slots_become_questions_and_braces_are_kept():
     made, loaded = benchmark({"P1": (["Rome", "Paris"], ["Rome", "Paris"])}), tiny("gpt2")
     inside = made["prompts"].filter(index=2)
     training = {"P1": [Demonstration("x", "{name} of [brackets]", "Oslo", frozenset(["oslo"]))]}
@@ -326,7 +326,7 @@ def test_a_slot_inside_a_sentence_is_asked_as_a_question_and_braces_stay():
         fill_items_in(loaded, made["items"], made["candidates"], inside.clear(), form)
 
 
-def test_items_that_a_model_cannot_write_an_answer_to_are_counted():
+def test_items_unsupported_by_generation_are_counted():
     answers = (["Rome", "Paris"], ["Rome", "Paris"])
     made, loaded = benchmark({"P1": answers, "P2": answers}), tiny("gpt2")
     # the mask slot of P2 is inside the sentence
@@ -339,11 +339,11 @@ def test_items_that_a_model_cannot_write_an_answer_to_are_counted():
         assert (record["form"]["items"], record["form"]["unwritten"]) == (4, len(unwritten))
 
 
-def test_forms_of_written_answers_are_compared_on_what_both_wrote(tmp_path):
+def test_generated_forms_are_compared_on_common_items(tmp_path):
     golds = {"P1": (["Rome", "Paris"], ["Rome", "Paris", "Rome", "Rome"])}
     made = benchmark(golds)
     write_benchmark(made, tmp_path)
-    # (subject, template) -> what was written; of s3 the raw form has another template alone
+    # (subject, template) -> generated answer; for s3 the raw form has only another template
     said = {
         "templates": {("s0", 0): "Rome", ("s1", 0): "x", ("s2", 0): "Rome", ("s3", 1): "Rome"},
         "question": {("s0", 0): "x", ("s1", 0): "Paris", ("s2", 0): "Rome", ("s3", 0): "Rome"},
@@ -372,7 +372,7 @@ def test_forms_of_written_answers_are_compared_on_what_both_wrote(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["few", "few_shuffled"])
-def test_an_example_that_spells_a_special_token_is_refused_with_its_item(name):
+def test_demonstrations_with_a_special_token_raise_with_their_item(name):
     loaded, made = tiny("gpt2"), benchmark(GOLDS)
     shown = {"P1": [Demonstration("x", "Niger</s>", "Nigeria", frozenset({"nigeria"}))]}
     with pytest.raises(ValueError, match=r"^the examples before item P1.*spells '</s>', which"):

@@ -1,4 +1,4 @@
-"""In half precision logits come from hidden states and weights by products in float32."""
+"""In half precision, logits are float32 products of hidden states and weights."""
 
 from dataclasses import replace
 
@@ -29,14 +29,14 @@ ROWS = [np.array([1, 9, 30, 41, 57, 2]), np.array([1, 30, 9, 12, 44, 2])]
 def half(name, dtype=torch.bfloat16, kind=""):
     loaded = architecture(name, kind, double=False) if kind else tiny(name, double=False)
     loaded.model.to(dtype)
-    # logits above 16, where half precision ties
+    # logits above 16, where half precision produces ties
     with torch.no_grad():
         (loaded.model.get_output_embeddings()).weight.mul_(4)
     return loaded
 
 
 def literal(loaded, states):
-    """The product in float64, rounded to float32."""
+    """Return the product in float64, rounded to float32."""
     decoder = loaded.model.get_output_embeddings()
     found = states.double() @ decoder.weight.double().T
     return (found if decoder.bias is None else found + decoder.bias.double()).float()
@@ -49,7 +49,7 @@ def check(found, expected):
 
 
 @pytest.mark.parametrize("dtype", HALVES)
-def test_what_follows_a_prompt_of_a_causal_model(dtype):
+def test_logits_after_causal_prompts(dtype):
     loaded = half("gpt2", dtype)
     text = CausalText(loaded)
     stream = text.open(ROWS)
@@ -59,7 +59,7 @@ def test_what_follows_a_prompt_of_a_causal_model(dtype):
     check(stream.logits, literal(loaded, stream.last))
 
 
-def test_what_stands_at_a_mask_and_behind_a_sentinel():
+def test_logits_at_a_mask_and_after_a_sentinel():
     loaded, found = half("bert"), {}
     slots = MaskSlots(loaded)
     states = slots.run(torch.tensor(np.stack(ROWS)))[0][:, 3]
@@ -78,7 +78,7 @@ def test_what_stands_at_a_mask_and_behind_a_sentinel():
 
 
 @pytest.mark.parametrize("name", ["mobilebert", "esm", "xlm", "recurrent_gemma"])
-def test_heads_that_are_not_taken_apart(name):
+def test_heads_without_decomposition(name):
     kind = "causal" if name == "recurrent_gemma" else "masked"
     loaded = architecture(name, kind, double=False)
     loaded.model.bfloat16()
@@ -88,7 +88,7 @@ def test_heads_that_are_not_taken_apart(name):
     assert not torch.equal(found, found.bfloat16().float())
 
 
-def test_a_model_whose_head_is_unknown(monkeypatch):
+def test_unknown_heads(monkeypatch):
     loaded = half("gpt2")
     monkeypatch.setattr(parts, "_heads", lambda loaded: [])
     text = CausalText(loaded)
@@ -99,7 +99,7 @@ def test_a_model_whose_head_is_unknown(monkeypatch):
     check(text.open(ROWS[:1]).logits, expected[:, -1])
 
 
-def test_columns_of_added_rows_and_gradients():
+def test_inserted_vectors_and_gradients():
     loaded = half("bert")
     asked = [ClozePrompt("i", 0, "The capital is ", ".", "set", (0,))]
     labels = ["Paris", "Rome", "Niger", "Nigeria"]
@@ -125,7 +125,7 @@ def test_columns_of_added_rows_and_gradients():
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])
 def test_soft_prompts_are_trained_in_float32(name):
-    """A step of AdamW at a rate of 1e-4 is below the digits that half precision has of 1."""
+    """An AdamW step at a rate of 1e-4 is below the half-precision resolution near 1."""
     loaded = tiny(name, double=False)
     loaded.model.bfloat16()
     recipe = soft.SoftPromptRecipe(epochs=3, rate=1e-4, decay=0.0, batch=2)
@@ -161,10 +161,10 @@ def bits(loaded):
 
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
-def test_prefixes_are_shared_by_a_right_mask_alone(name, dtype, monkeypatch):
+def test_prefixes_are_shared_only_with_a_correct_mask(name, dtype, monkeypatch):
     loaded = tiny(name, double=False)
     for weight in loaded.model.parameters():
-        weight.div_(3.0) if weight.dim() > 1 else None  # a wrong mask moves little
+        weight.div_(3.0) if weight.dim() > 1 else None  # a wrong mask changes little
     loaded.model.to(dtype)
     before = bits(loaded)
     engine = Causal(loaded)
@@ -174,7 +174,7 @@ def test_prefixes_are_shared_by_a_right_mask_alone(name, dtype, monkeypatch):
 
     def seeing(trie, batch):
         layout = right(trie, batch)
-        layout.mask[:, -1] = True  # the last node sees those of other sentences
+        layout.mask[:, -1] = True  # the last node also attends to nodes of other sentences
         return layout
 
     monkeypatch.setattr(causal, "lay_out", seeing)
@@ -190,7 +190,7 @@ def test_prefixes_are_shared_by_a_right_mask_alone(name, dtype, monkeypatch):
         assert torch.equal(values, values_)
 
 
-def test_keys_and_values_are_shared_by_a_right_mask_alone(monkeypatch):
+def test_keys_and_values_are_shared_only_with_a_correct_mask(monkeypatch):
     loaded = tiny("gpt2", double=False)
     for weight in loaded.model.parameters():
         weight.div_(10.0) if weight.dim() > 1 else None
@@ -210,7 +210,7 @@ def test_keys_and_values_are_shared_by_a_right_mask_alone(monkeypatch):
     assert text.notes[-1].startswith("no prefix sharing: it is off by 0.0")
 
 
-def test_a_short_cut_that_cannot_be_tried_in_float32_is_not_taken(monkeypatch):
+def test_optimizations_untestable_in_float32_are_disabled(monkeypatch):
     loaded = tiny("gpt2", double=False)
     loaded.model.bfloat16()
 
@@ -231,10 +231,10 @@ def test_a_short_cut_that_cannot_be_tried_in_float32_is_not_taken(monkeypatch):
 
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize(("name", "scale"), [("gpt2", 1.02), ("bert", 0.97)])
-def test_a_head_that_is_off_by_less_than_half_precision_rounds_is_not_taken(
+def test_heads_off_by_less_than_half_precision_rounding_are_rejected(
     monkeypatch, name, scale, dtype
 ):
-    """The model multiplies its logits; what is lost by leaving that out is below half a nat."""
+    """The model scales its logits; omitting the scale costs less than half a nat."""
     loaded = tiny(name, double=False)
     loaded.model.to(dtype)
     assert Parts(loaded).head is not parts.WHOLE

@@ -23,7 +23,7 @@ WIDTH = 16
 
 
 def clouds(count: int, classes: int, seed: int = 0, apart: float = 2.0):
-    """Vectors around one center per class, their labels, and the centers."""
+    """Return vectors around one center per class, their labels, and the centers."""
     generator = np.random.default_rng(seed)
     centers = np.random.default_rng(99).normal(size=(classes, WIDTH)).astype(np.float32)
     numbers = np.arange(count) % classes
@@ -40,7 +40,7 @@ def probe_of(weight, bias) -> LabelClassifier:
 
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("classes", [2, 3])
-def test_planted_words_are_the_label_tokens(classes, bias):
+def test_planted_words_become_label_tokens(classes, bias):
     vectors, labels, centers = clouds(300, classes)
     rows = 0.3 * np.random.default_rng(1).normal(size=(60, WIDTH)).astype(np.float32)
     for number, center in enumerate(centers):
@@ -57,8 +57,8 @@ def test_planted_words_are_the_label_tokens(classes, bias):
 
 
 @pytest.mark.parametrize("name", ["bert", "roberta", "gpt2"])
-def test_planted_words_of_a_model_are_its_label_tokens(name):
-    """Output rows that point from one class's states to the other's are the words of the class."""
+def test_planted_words_of_a_model_become_label_tokens(name):
+    """Output rows that point from the other class's states to this class's states are its words."""
     loaded = tiny(name, double=False)
     causal = loaded.spec.kind == "causal"
     template = Template.parse("{s} [T] [T] [P]" if causal else "{s} [T] [T] [P].", loaded.spec.kind)
@@ -88,8 +88,8 @@ def test_planted_words_of_a_model_are_its_label_tokens(name):
     assert plain.ids == found.ids
 
 
-def test_the_training_is_the_released_loop():
-    """One pass in random order per epoch, everything drawn from one seed."""
+def test_training_equals_the_released_loop():
+    """One random-order pass per epoch, with all randomness from one seed."""
     vectors, labels, _ = clouds(75, 3)
     options = LabelSearchSettings(epochs=3, batch=16, seed=4)
     own = label_tokens.train_probe(vectors, labels, options)
@@ -111,7 +111,7 @@ def test_the_training_is_the_released_loop():
     np.testing.assert_array_equal(own.bias, layer.bias.detach().numpy())
 
 
-def test_the_search_leaves_the_random_state_alone():
+def test_search_preserves_the_random_state():
     vectors, labels, _ = clouds(40, 2)
     torch.manual_seed(0)
     first = torch.rand(1)
@@ -143,9 +143,10 @@ def test_scores_are_log_odds_of_the_softmax_across_classes():
 
 @settings(max_examples=60)
 @given(st.integers(2, 4), st.integers(1, 4), st.integers(0, 10_000))
-def test_no_token_serves_two_classes_and_the_higher_score_wins(classes, count, seed):
+def test_tokens_serve_one_class_with_the_higher_score(classes, count, seed):
     generator = np.random.default_rng(seed)
-    # two wide vectors, so that classes often want the same tokens, and scores on a grid: ties
+    # two-dimensional vectors, so that classes compete for tokens, and scores on a grid, so that
+    # they tie
     probe = probe_of(
         generator.integers(-2, 3, size=(classes, 2)), generator.integers(-1, 2, classes)
     )
@@ -160,7 +161,7 @@ def test_no_token_serves_two_classes_and_the_higher_score_wins(classes, count, s
     assert found == {f"c{c}": tuple(own) for c, own in lists.items()}
 
 
-def test_filtered_tokens_are_no_label():
+def test_filtered_tokens_are_not_label_tokens():
     generator = np.random.default_rng(3)
     rows = generator.normal(size=(40, WIDTH)).astype(np.float32)
     probe = probe_of(generator.normal(size=(2, WIDTH)), [0.0, 0.0])
@@ -174,7 +175,7 @@ def test_filtered_tokens_are_no_label():
         label_tokens.ranking(probe, rows, 3, np.arange(40) < 5)
 
 
-def test_a_probe_at_chance_stops_the_search_unless_told_to_keep():
+def test_search_stops_at_a_chance_level_probe_unless_configured():
     generator = np.random.default_rng(0)
     noise = generator.normal(size=(60, WIDTH)).astype(np.float32)
     labels = ["yes", "no"] * 30
@@ -192,7 +193,7 @@ def test_a_probe_at_chance_stops_the_search_unless_told_to_keep():
         found.first(6)
 
 
-def test_bad_input_is_named():
+def test_bad_input_raises():
     vectors, labels, _ = clouds(10, 2)
     with pytest.raises(LabelSearchError, match="two classes"):
         label_tokens.train_probe(vectors, ["same"] * 10)

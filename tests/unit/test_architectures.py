@@ -41,7 +41,7 @@ UNPADDED = {
     "yoso",  # convolutions
 }
 #: Masked models whose last layer is computed only at scored positions.
-ONE_PLACE = {
+SCORED_POSITIONS_ONLY = {
     "bert", "big_bird", "camembert", "electra", "layoutlm", "roberta", "xlm-roberta",
 }  # fmt: skip
 #: Causal models that encode common prefixes once.
@@ -172,10 +172,10 @@ def test_every_token_scores_as_in_the_literal_loop(kind, name, double):
     why = [n for n in record["notes"] if n.startswith("batches of equal lengths only: padding")]
     assert bool(why) == (name in UNPADDED)
     if kind == "masked":
-        assert (record["last_layer"] == "scored") == (name in ONE_PLACE)
+        assert (record["last_layer"] == "scored") == (name in SCORED_POSITIONS_ONLY)
     if kind == "causal":
         assert (record["prefixes"] == "shared") == (name in SHARED)
-    if name in ONE_PLACE | SHARED:
+    if name in SCORED_POSITIONS_ONLY | SHARED:
         assert record["notes"] == []
 
 
@@ -300,7 +300,7 @@ def test_slot_filling_equals_a_literal_loop(kind, name, float64_throughout):
 
 
 #: Models without prompt search: they are more than a body and a linear head.
-NOT_CUT = {"esm", "flaubert", "mobilebert", "recurrent_gemma", "xlm"}
+NO_PROMPT_SEARCH = {"esm", "flaubert", "mobilebert", "recurrent_gemma", "xlm"}
 
 
 @pytest.mark.parametrize(("kind", "name"), ALL)
@@ -309,7 +309,7 @@ def test_prompt_scores_equal_a_literal_loop_or_raise(kind, name, float64_through
     if name in REFUSED:
         refused(name, lambda: Predictor(loaded))
         return
-    if name in NOT_CUT:
+    if name in NO_PROMPT_SEARCH:
         with pytest.raises(ModelError, match=f"^{name}: body and output embedding are not all of"):
             Predictor(loaded)
         return

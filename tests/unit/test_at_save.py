@@ -167,12 +167,12 @@ def test_retrained_steps_replace_their_rows(folder, tmp_path):
 
 
 def test_docstring_example_runs(tmp_path):
-    told = doctest.DocTestParser().get_doctest(
+    example = doctest.DocTestParser().get_doctest(
         ProbeAtSave.__doc__, {**vars(at_save), "folder": str(tmp_path)}, "ProbeAtSave", None, 0
     )
-    said: list[str] = []
-    assert doctest.DocTestRunner().run(told, out=said.append).failed == 0, "".join(said)
-    assert len(told.examples) > 9
+    output: list[str] = []
+    assert doctest.DocTestRunner().run(example, out=output.append).failed == 0, "".join(output)
+    assert len(example.examples) > 9
 
 
 def test_unsupported_input_raises_a_clear_error(folder, tmp_path):

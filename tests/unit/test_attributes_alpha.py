@@ -93,9 +93,9 @@ def test_texts_match_by_equality_only():
 
 def test_verbatim_and_rule_matches_are_counted_by_rule():
     golds = {"a": [["Zürich", "Turicum"], ["Genf"]], "b": [["J. K. Rowling"]]}
-    said = [("a", 0, "Zürich"), ("a", 1, "zurich."), ("a", 2, "Turicum"), ("a", 3, "Genf"),
+    answers = [("a", 0, "Zürich"), ("a", 1, "zurich."), ("a", 2, "Turicum"), ("a", 3, "Genf"),
             ("b", 0, "J.K. Rowling"), ("b", 1, "Rowling")]  # fmt: skip
-    fillings = fills(*[(item, t, 0, -1, 1, text, -1.0) for item, t, text in said])
+    fillings = fills(*[(item, t, 0, -1, 1, text, -1.0) for item, t, text in answers])
     found = aa.of_texts(fillings, golds).filter(k=1)
     right = {
         (kind, gold): found.filter(kind=kind, gold=gold).sort("item", "template")["alpha"]
@@ -133,10 +133,10 @@ def test_aliases_match_only_when_enabled():
     labels, names = aa.gold_names(examples), aa.gold_names(examples, aliases)
     assert labels == {"a#0": [["United Kingdom"], ["Eswatini"]]}
     assert names == {"a#0": [["United Kingdom", "UK", "Britain"], ["Eswatini", "Swaziland"]]}
-    said = fills(*[("a#0", 0, 0, -1, r, t, -r) for r, t in enumerate(["uk.", "no"], 1)])
-    found = texts(said, names)
+    answers = fills(*[("a#0", 0, 0, -1, r, t, -r) for r, t in enumerate(["uk.", "no"], 1)])
+    found = texts(answers, names)
     assert [value(found, k=1, gold=gold) for gold in ("own", "set")] == [1, 1]
-    assert texts(said, labels)["alpha"].sum() == 0
+    assert texts(answers, labels)["alpha"].sum() == 0
     second = fills(("a#0", 0, 0, -1, 1, "Swaziland", -1.0))
     assert value(texts(second, names), k=1, gold="own") == 0
     assert value(texts(second, names), k=1, gold="set") == 1
@@ -267,12 +267,12 @@ def test_alphas_of_texts(answers):
         for template, own in enumerate(answers)
         for rank, text in enumerate(own, 1)
     ]
-    said = fills(*rows)
+    fillings = fills(*rows)
     labels, names = {"a": [["Rome"], ["Paris"]]}, {"a": [["Rome", "UK"], ["Paris"]]}
-    found, by_names = aa.of_texts(said, labels), aa.of_texts(said, names)
+    found, by_names = aa.of_texts(fillings, labels), aa.of_texts(fillings, names)
     check(found)
     check(by_names)
-    assert aa.of_texts(said.reverse(), labels).sort(KEY).equals(found.sort(KEY))
+    assert aa.of_texts(fillings.reverse(), labels).sort(KEY).equals(found.sort(KEY))
     # adding an alias never turns a match into a miss
     more = found.join(by_names, on=KEY, suffix="_names")
     assert (more["alpha_names"] >= more["alpha"]).all()
@@ -281,7 +281,7 @@ def test_alphas_of_texts(answers):
 #: Q1 has five objects of P40, one of them without a label; Q30 is the most frequent object
 TRIPLES = [*[(1, 40, o) for o in (10, 11, 12, 13, 14)], *[(s, 40, 30) for s in (2, 3, 4, 5)]]
 NAMES = {n: f"name {n}" for n in (1, 2, 3, 4, 5, 10, 11, 12, 13, 30)}
-NAMED = {"Q10", "Q11", "Q12", "Q13"}
+LABELED = {"Q10", "Q11", "Q12", "Q13"}
 
 
 @pytest.fixture(scope="module")
@@ -302,28 +302,28 @@ def test_candidates_include_every_gold_and_report_how_many_were_added(made):
     _, built = made
     rows = forward(built.examples)
     own = set(rows["object"])
-    assert own < NAMED
+    assert own < LABELED
     options = built.candidates.filter(set="asymmetry/P40")
-    assert {*NAMED, "Q30"} == set(options["id"])
+    assert {*LABELED, "Q30"} == set(options["id"])
     ids = dict(options.select("index", "id").rows())
     for item, answers, meta in built.items.select("item", "answers", "meta").rows():
         if "/Q1/" not in item or not item.endswith("#0"):
             continue
-        assert {ids[answer] for answer in answers} == NAMED
+        assert {ids[answer] for answer in answers} == LABELED
         assert ids[answers[0]] in item
-        assert json.loads(meta)["golds_added"] == len(NAMED - own)
+        assert json.loads(meta)["golds_added"] == len(LABELED - own)
     step = built.steps.filter(step="candidates")
     assert step["kept"].to_list() == [built.candidates.height]
-    assert step["reason"].to_list() == [f"{len(NAMED - own)} are golds that the lists lacked"]
+    assert step["reason"].to_list() == [f"{len(LABELED - own)} are golds that the lists lacked"]
 
 
 def test_texts_and_ranks_match_golds_outside_the_candidate_list(made):
     _, built = made
     example = forward(built.examples).row(0, named=True)
     item = f"{example['example']}#0"
-    other = sorted(NAMED - {example["object"]})[-1]
-    said = fills((item, 0, 0, -1, 1, f"name {other[1:]}", -1.0))
-    found = aa.of_texts(said, aa.gold_names(built.examples.filter("sampled")))
+    other = sorted(LABELED - {example["object"]})[-1]
+    answers = fills((item, 0, 0, -1, 1, f"name {other[1:]}", -1.0))
+    found = aa.of_texts(answers, aa.gold_names(built.examples.filter("sampled")))
     right = dict(found.filter(k=1).select("gold", "alpha").rows())
     assert right == {"own": 0.0, "set": 1.0}
     options = built.candidates.filter(set="asymmetry/P40")
@@ -343,14 +343,14 @@ def test_baselines_use_the_same_golds(made):
     alphas = alphas.filter(k=1, position=0)
     alphas = alphas.filter(pl.col("example").str.contains("/Q1/"))
     objects = len({o for _, _, o in TRIPLES})
-    for gold, right in (("own", 1), ("set", len(NAMED))):
+    for gold, right in (("own", 1), ("set", len(LABELED))):
         values = alphas.filter(gold=gold, model=aa.RANDOM)["alpha"].to_list()
         assert values
         assert np.allclose(values, right / objects)
 
 
 def test_equally_frequent_golds_tie_in_the_majority_baseline(made):
-    """The five objects of Q1 tie for rank 2; of two sampled objects one has a label."""
+    """The five objects of Q1 tie for rank 2; at least one of any two drawn has a label."""
     given, built = made
     examples = built.examples.filter("sampled")
     alphas = aa.guesses(content(given, "edges"), content(given, "literals"), [examples])

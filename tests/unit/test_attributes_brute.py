@@ -26,7 +26,7 @@ RUNS, FEWER = range(10 if IS_NIGHTLY else 4), range(6 if IS_NIGHTLY else 2)
 CHAINS = ("composite", "paths")
 TRIPLE = ("subject", "predicate", "object")
 #: every attribute except entity_centric, which samples the facts of an entity
-WHOLE = [name for name in ATTRIBUTES if name != "entity_centric"]
+UNSAMPLED = [name for name in ATTRIBUTES if name != "entity_centric"]
 UNCAPPED = {
     "symmetry": {"cap_pairs": ALL},
     "asymmetry": {"cap": ALL},
@@ -38,20 +38,20 @@ UNCAPPED = {
     "bias": {},
     "ambiguous": {"examples": ALL},
 }
-LEAST = [1, 2, 3, 4, 5, 7, 8, 9]
-SHARES = [0.25, 0.5, 0.75, 1.0]
+THRESHOLDS = [1, 2, 3, 4, 5, 7, 8, 9]
+RATIOS = [0.25, 0.5, 0.75, 1.0]
 #: attribute -> settings and the values that are tried
 TRIED = {
     "symmetry": {
-        "min_triples": [1, 2, 3, 4, 5], "ratio": [0.25, *SHARES[:3]],
+        "min_triples": [1, 2, 3, 4, 5], "ratio": [0.25, *RATIOS[:3]],
         "ratio_over": ["triples", "triples", "pairs"],
     },
     "asymmetry": {
-        "min_triples": LEAST, "ratio": SHARES, "strict": [False, False, True],
+        "min_triples": THRESHOLDS, "ratio": RATIOS, "strict": [False, False, True],
         "literals": [True, False],
     },
     "bidirectional": {
-        "min_triples": [1, 2, 2, 3], "ratio": [0.25, *SHARES[:3]],
+        "min_triples": [1, 2, 2, 3], "ratio": [0.25, *RATIOS[:3]],
         "denominator": ["min", "max", "first", "second"],
     },
     "hierarchy": {"direct": ["keep", "drop"], "two_hop": ["own", "same"]},
@@ -78,11 +78,11 @@ TRIED = {
     },
 }  # fmt: skip
 #: relations without a template
-WORDLESS = {"P461", "P25", "P17", "P140", "P27", "P569"}
+WITHOUT_TEMPLATE = {"P461", "P25", "P17", "P140", "P27", "P569"}
 
 
 @cache
-def given(seed: int) -> tuple[pl.DataFrame, brute.World]:
+def make_graph(seed: int) -> tuple[pl.DataFrame, brute.World]:
     """Return a graph as FACTS, and in the form the loops read."""
     frame = planted(seed)
     return frame, brute.world(frame)
@@ -129,14 +129,14 @@ def names(w: brute.World, c: dict) -> dict[tuple[int, int, int], set[brute.Examp
 @cache
 def loops(name: str, seed: int) -> set[brute.Example]:
     """Return the expected examples of a run."""
-    return expected(name, given(seed)[1], chosen(name, seed))
+    return expected(name, make_graph(seed)[1], chosen(name, seed))
 
 
 @cache
 def structural(name: str, seed: int):
     """Return the structural build of a run with all its examples."""
     changed = {"require_labels": False, "eval_examples": None, "labels": {"P19": "x"}}
-    return attribute(name, given(seed)[0], **changed, **chosen(name, seed))
+    return attribute(name, make_graph(seed)[0], **changed, **chosen(name, seed))
 
 
 def own_facts(w: brute.World, c: dict) -> dict[int, brute.Edges]:
@@ -157,19 +157,19 @@ def most(filled: int, runs=RUNS, share: float = 0.75) -> None:
     assert filled >= share * len(runs), f"{filled} of {len(runs)} comparisons have examples"
 
 
-def taken(every: set[brute.Example]) -> set[tuple]:
+def relation_pairs(every: set[brute.Example]) -> set[tuple]:
     """Reduce ambiguous examples to relation and pair, since one pair of their facts is sampled."""
     return {(one[1], one[0], two[0]) for one, two in every}
 
 
-@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize("name", UNSAMPLED)
 def test_the_structural_build_equals_plain_loops(name):
     filled = 0
     for seed in RUNS:
         c, every, some = chosen(name, seed), loops(name, seed), found(structural(name, seed))
         if name == "ambiguous":
-            assert taken(some) == taken(every), (seed, c)
-            assert len(some) == len(taken(some))
+            assert relation_pairs(some) == relation_pairs(every), (seed, c)
+            assert len(some) == len(relation_pairs(some))
             assert some <= every, (seed, c)
             apart = sum(one[2] != two[2] for one, two in some)
             step = structural(name, seed).steps.filter(step="with different objects")
@@ -180,13 +180,13 @@ def test_the_structural_build_equals_plain_loops(name):
     most(filled)
 
 
-@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize("name", UNSAMPLED)
 def test_the_labeled_build_needs_labels_and_templates(name):
     filled = bitten = 0
     for seed in RUNS:
-        frame, w = given(seed)
+        frame, w = make_graph(seed)
         c = chosen(name, seed)
-        known = {f"P{p}" for _, p, _ in [*w.g, *w.literals]} - WORDLESS
+        known = {f"P{p}" for _, p, _ in [*w.g, *w.literals]} - WITHOUT_TEMPLATE
         known |= {brute.TWO_HOP}
         made = attribute(
             name, frame, **c, eval_examples=5, templates=sorted(known), missing_template="drop"
@@ -194,18 +194,18 @@ def test_the_labeled_build_needs_labels_and_templates(name):
         every = loops(name, seed)
         kept = {example for example in every if brute.usable(w, example, known)}
         if name == "ambiguous":
-            assert taken(found(made)) == taken(kept), (seed, c)
+            assert relation_pairs(found(made)) == relation_pairs(kept), (seed, c)
         else:
             assert found(made) == kept, (seed, c)
         if made is not None:
             counted = dict(made.sizes.select("build", "examples").rows())
-            whole = len(taken(every)) if name == "ambiguous" else len(every)
+            whole = len(relation_pairs(every)) if name == "ambiguous" else len(every)
             assert counted["structural"] == whole
             relations = {brute.TWO_HOP, *(f"P{p}" for _, p, _ in [*w.g, *w.literals])}
             named = {example for example in every if brute.usable(w, example, relations)}
             step = made.steps.filter(step="templates").row(0, named=True)
             assert (step["kept"], step["dropped"]) == (len(kept), len(named) - len(kept))
-            assert step["reason"] == wordless(name, named, known), (seed, c)
+            assert step["reason"] == missing_template_reason(name, named, known), (seed, c)
             left = Counter(brute.pattern(name, example) for example in found(made))
             patterns = {brute.pattern(name, example): 0 for example in every}
             assert dict(made.patterns.select("pattern", "examples").rows()) == patterns | left
@@ -215,7 +215,7 @@ def test_the_labeled_build_needs_labels_and_templates(name):
     assert bitten
 
 
-def wordless(name: str, named: set[brute.Example], known: set[str]) -> str:
+def missing_template_reason(name: str, named: set[brute.Example], known: set[str]) -> str:
     """Return the funnel's text on relations without template, most frequent first.
 
     Chains count a relation at each of its positions; for the others, an example dropped at the
@@ -233,12 +233,12 @@ def wordless(name: str, named: set[brute.Example], known: set[str]) -> str:
     return f"no template: {listed}" if listed else "no template"
 
 
-@pytest.mark.parametrize("name", [n for n in WHOLE if n != "ambiguous"])
+@pytest.mark.parametrize("name", [n for n in UNSAMPLED if n != "ambiguous"])
 def test_relations_without_template_are_reported_with_triple_counts(name):
     """The error lists relations of the benchmark, then relations of the whole graph."""
     filled = 0
     for seed in FEWER:
-        frame, w = given(seed)
+        frame, w = make_graph(seed)
         every = {f"P{p}" for _, p, _ in [*w.g, *w.literals]} | {brute.TWO_HOP}
         known = set(sorted(every)[seed % 2 :: 2])
         use = {e for e in loops(name, seed) if brute.usable(w, e, every)}
@@ -260,8 +260,8 @@ def test_relations_without_template_are_reported_with_triple_counts(name):
         with pytest.raises(MissingTemplatesError) as error:
             attribute(name, frame, **changed)
         first, _, last = str(error.value).split("\n")
-        told = ", ".join(f"{p} ({-n} triples)" for n, p in own)
-        assert first == f"{name}: {len(own)} predicates have no template: {told}"
+        listed = ", ".join(f"{p} ({-n} triples)" for n, p in own)
+        assert first == f"{name}: {len(own)} predicates have no template: {listed}"
         assert last.startswith(f"in the whole graph {len(rest)} relations")
         whole = sorted(rest, key=lambda p: (-rest[p], p))
         assert last.split(": ")[1] == ", ".join(f"{p} ({rest[p]})" for p in whole)
@@ -272,7 +272,7 @@ def test_relations_without_template_are_reported_with_triple_counts(name):
 def test_entities_have_the_requested_number_of_facts():
     filled = 0
     for seed in RUNS:
-        frame, w = given(seed)
+        frame, w = make_graph(seed)
         c = chosen("entity_centric", seed)
         made = attribute("entity_centric", frame, require_labels=False, **c)
         every = brute.entity_centric(w.g, own_facts(w, c), c["facts"], c["top"])
@@ -289,9 +289,9 @@ def test_entities_have_the_requested_number_of_facts():
 def test_entities_of_the_labeled_build_have_usable_facts(short):
     filled = 0
     for seed in FEWER:
-        frame, w = given(seed)
+        frame, w = make_graph(seed)
         c = {**chosen("entity_centric", seed), "allow_short": short}
-        known = {f"P{p}" for _, p, _ in w.g} - WORDLESS
+        known = {f"P{p}" for _, p, _ in w.g} - WITHOUT_TEMPLATE
         made = attribute(
             "entity_centric", frame, **c, templates=sorted(known), missing_template="drop"
         )
@@ -339,7 +339,7 @@ def test_every_column_of_the_examples(name):
     flagged = Counter()
     filled = 0
     for seed in RUNS:
-        _, w = given(seed)
+        _, w = make_graph(seed)
         degree = brute.degrees(w.g)
         made = structural(name, seed)
         if made is None:
@@ -399,14 +399,14 @@ def check_row(row, name, w, degree, ids, triple) -> None:
     assert row["golds"][0] == row["object"]
     assert set(row["golds"]) == {z if isinstance(z, str) else f"Q{z}" for z in every}
     assert len(row["golds"]) == len(every)
-    spoken = {z if isinstance(z, str) else f"Q{z}": z for z in every}
-    named = [spoken[gold] for gold in row["golds"]]
+    values_by_id = {z if isinstance(z, str) else f"Q{z}": z for z in every}
+    named = [values_by_id[gold] for gold in row["golds"]]
     labels = [w.texts[z] if isinstance(z, str) else w.names.get(z) for z in named]
     assert row["gold_labels"] == labels
     assert row["gold_labels"][0] == row["object_label"]
 
 
-@pytest.mark.parametrize("name", [n for n in WHOLE if n != "ambiguous"])
+@pytest.mark.parametrize("name", [n for n in UNSAMPLED if n != "ambiguous"])
 def test_sizes_and_patterns_of_the_structural_build(name):
     filled = 0
     for seed in RUNS:
@@ -434,7 +434,7 @@ CAPS = {"symmetry": "cap_pairs", "asymmetry": "cap", "bidirectional": "cap", "hi
 def test_a_cap_limits_every_pattern(name, cap):
     filled = 0
     for seed in FEWER:
-        frame, _ = given(seed)
+        frame, _ = make_graph(seed)
         c = {**chosen(name, seed), CAPS[name]: cap, "require_labels": False}
         made = attribute(name, frame, **c, eval_examples=4)
         every = loops(name, seed)
@@ -457,7 +457,7 @@ def test_only_frequent_combinations_are_capped(name, rare):
     """Frequency is counted over the whole graph, including entities without labels."""
     seen = Counter()
     for seed in RUNS:
-        frame, w = given(seed)
+        frame, w = make_graph(seed)
         draw = Random(seed)
         least, cap = draw.choice([2, 3]), draw.choice([1, 2, 3])
         c = {**chosen(name, seed), "min_combo": least, "cap": cap, "keep_rare": rare}
@@ -490,7 +490,7 @@ def test_only_frequent_combinations_are_capped(name, rare):
 def test_without_frequent_combinations_random_ones_are_sampled(name):
     filled = 0
     for seed in FEWER:
-        frame, _ = given(seed)
+        frame, _ = make_graph(seed)
         c = {**chosen(name, seed), "min_combo": ALL, "require_labels": False}
         few = {"fallback": 3} if name == "composite" else {"fallback_per_entity": 2}
         some = found(attribute(name, frame, **{**c, **few}, eval_examples=5))
@@ -510,7 +510,7 @@ def test_without_frequent_combinations_random_ones_are_sampled(name):
 def test_paths_start_at_the_seeds_sampled_per_category(count_on):
     filled = 0
     for seed in RUNS:
-        frame, w = given(seed)
+        frame, w = make_graph(seed)
         c = {**chosen("paths", seed), "categories": 1, "seeds": 2, "category_relations": ["P31"]}
         c |= {"count_on": count_on, "min_combo": 3, "cap": 1}
         made = attribute("paths", frame, **c, require_labels=False, eval_examples=5)
@@ -541,7 +541,7 @@ def test_paths_start_at_the_seeds_sampled_per_category(count_on):
 def test_a_hub_is_cut_only_above_the_edge_limit(name):
     cut = 0
     for seed in FEWER:
-        frame, w = given(seed)
+        frame, w = make_graph(seed)
         c = {**chosen(name, seed), "require_labels": False, "eval_examples": 5}
         c |= {"member": "a"} if name == "composite" else {}
         out = Counter(s for s, p, _ in w.g if p not in numbers(c["exclude"]))
@@ -552,17 +552,17 @@ def test_a_hub_is_cut_only_above_the_edge_limit(name):
             if whole:
                 assert found(made) == every
             if made is not None:
-                told = made.steps.filter(step="hub cap")
+                step = made.steps.filter(step="hub cap")
                 hubs = [e for e, n in out.items() if n > most_out]
-                assert told["dropped"].to_list() == ([] if whole else [len(hubs)])
-                cut += told.height
+                assert step["dropped"].to_list() == ([] if whole else [len(hubs)])
+                cut += step.height
     most(cut, FEWER)
 
 
 def test_a_sample_of_entities_and_one_for_the_evaluation():
     filled = 0
     for seed in FEWER:
-        frame, w = given(seed)
+        frame, w = make_graph(seed)
         c = {**chosen("entity_centric", seed), "top": 6, "facts": 2, "require_labels": False}
         every = brute.entity_centric(w.g, own_facts(w, c), 2, 6)
         made = attribute("entity_centric", frame, **{**c, "entities": 4, "eval_entities": 2})
@@ -592,13 +592,13 @@ def test_a_sample_of_entities_and_one_for_the_evaluation():
 def test_ambiguous_pairs_are_capped_over_all_relations(examples):
     filled = 0
     for seed in RUNS:
-        frame, w = given(seed)
+        frame, w = make_graph(seed)
         c = {**chosen("ambiguous", seed), "require_labels": False}
         every = names(w, c)
         made = attribute("ambiguous", frame, **{**c, "examples": examples})
         some = found(made)
         assert len(some) == min(examples, len(every))
-        assert taken(some) <= set(every)
+        assert relation_pairs(some) <= set(every)
         filled += len(every) > examples
     most(filled)
 

@@ -123,10 +123,10 @@ def test_only_asymmetry_uses_literals():
     assert content(made, "edges").height == 1
     assert content(made, "entities")["degree"].to_list() == [1, 1]
     examples = asymmetry.build(made, settings("asymmetry", min_triples=1)).examples
-    spoken = examples.filter((pl.col("predicate") == "P569") & (pl.col("role") == "forward"))
-    assert spoken["object_label"].to_list() == ["22 January 1970", "1971"]
-    assert set(spoken["object_kind"]) == {"literal"}
-    assert spoken["object_degree"].null_count() == 2
+    forward = examples.filter((pl.col("predicate") == "P569") & (pl.col("role") == "forward"))
+    assert forward["object_label"].to_list() == ["22 January 1970", "1971"]
+    assert set(forward["object_kind"]) == {"literal"}
+    assert forward["object_degree"].null_count() == 2
     turned = examples.filter((pl.col("predicate") == "P569") & (pl.col("role") == "reversed"))
     assert turned["subject_label"].to_list() == ["22 January 1970", "1971"]
     without = asymmetry.build(made, settings("asymmetry", min_triples=1, literals=False))
@@ -203,15 +203,15 @@ def test_without_any_label_every_benchmark_is_empty():
 
 
 def test_relations_without_template_fail_or_empty_a_build():
-    told = r"2 predicates have no template: P22 \(1 triples\), P25 \(1 triples\)"
-    with pytest.raises(MissingTemplatesError, match=told):
+    message = r"2 predicates have no template: P22 \(1 triples\), P25 \(1 triples\)"
+    with pytest.raises(MissingTemplatesError, match=message):
         entity_centric.build(
             worked(),
             settings("entity_centric", facts=3, missing_template="error", templates=["P19"]),
         )
     dropped = settings("hierarchy", templates=["P279"], missing_template="drop")
-    told = rf"templates: 0 kept, 1 dropped \(no template: {TWO_HOP} \(1\)\)"
-    with pytest.raises(EmptyBenchmarkError, match=told):
+    message = rf"templates: 0 kept, 1 dropped \(no template: {TWO_HOP} \(1\)\)"
+    with pytest.raises(EmptyBenchmarkError, match=message):
         hierarchy.build(worked(), dropped)
     same = hierarchy.build(worked(), settings("hierarchy", templates=["P279"], two_hop="same"))
     assert set(same.examples["predicate"]) == {"P279"}
@@ -300,8 +300,8 @@ def test_graph_too_large_for_memory_is_rejected_before_reading(tmp_path):
     row[np.zeros(3_000_000, int)].write_parquet(path)
     with DuckDB(150) as engine, pytest.raises(EngineError) as refused:
         knowledge.encode(engine, engine.files([path]))
-    told = "a graph of 3,000,000 statements needs 160 MB for its joins, and 150 are left for them"
-    assert str(refused.value).startswith(told)
+    text = "a graph of 3,000,000 statements needs 160 MB for its joins, and 150 are left for them"
+    assert str(refused.value).startswith(text)
     assert f"mem_mb={job_mb(160)}" in str(refused.value)
 
 
@@ -316,9 +316,9 @@ def test_facts_of_two_graphs_raise():
 
 def test_amber_sets_give_heads_and_tails(tmp_path):
     path = tmp_path / "amber_sets.jsonl"
-    told = {"is_head": True, "popularity": 3.0}, {"is_head": False, "popularity": 1.0}
+    entities = {"is_head": True, "popularity": 3.0}, {"is_head": False, "popularity": 1.0}
     sets = '{"name": "Cid", "qids": {"Q10": %s, "Q3": %s}}\n'
-    path.write_text(sets % tuple(json.dumps(t) for t in told) + '{"name": "x", "qids": {}}\n')
+    path.write_text(sets % tuple(json.dumps(t) for t in entities) + '{"name": "x", "qids": {}}\n')
     chosen = settings("ambiguous", source="amber", amber_sets=str(path))
     made = ambiguous.build(worked(), chosen)
     assert triples(made.examples) == [((10, 19, 11), (3, 19, 8))]
@@ -330,8 +330,8 @@ def test_amber_sets_give_heads_and_tails(tmp_path):
 
 
 def test_amber_sets_pair_the_head_with_the_least_popular_other():
-    def one(**told):
-        return {"qids": {q: {"is_head": h, "popularity": n} for q, (h, n) in told.items()}}
+    def one(**entities):
+        return {"qids": {q: {"is_head": h, "popularity": n} for q, (h, n) in entities.items()}}
 
     sets = [
         one(Q10=(True, 3.0), Q3=(False, 2.0), Q5=(False, 1.0), Q2=(False, 2.5), Q77=(False, 0.5)),

@@ -155,10 +155,10 @@ def test_entities_with_fewer_facts_when_allowed(labels):
     drawn = made.examples.group_by("example").len().rows()
     assert sorted(drawn) == [("entity_centric/Q1", 2), ("entity_centric/Q2", 1)]
     assert set(attribute("entity_centric", facts(rows), **changed).examples["subject"]) == {"Q1"}
-    told = dict(made.steps.select("step", "reason").rows())
-    assert told["entities with enough facts"] == "fewer than 1 facts"
+    reasons = dict(made.steps.select("step", "reason").rows())
+    assert reasons["entities with enough facts"] == "fewer than 1 facts"
     if labels:
-        assert told["entities with enough usable facts"] == "fewer than 1 usable facts"
+        assert reasons["entities with enough usable facts"] == "fewer than 1 usable facts"
 
 
 def test_pairs_with_one_name_need_different_degrees():

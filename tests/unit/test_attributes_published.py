@@ -10,7 +10,7 @@ from kgprobe.tables.attributes import published as ap
 
 PRINTED = ap.read(Path(__file__).parents[2] / "resources" / "published")
 MODELS = list(dict.fromkeys(model for _, model, _ in PRINTED.scores))
-TOLD = {row["benchmark"]: row for row in PRINTED.arithmetic}
+ARITHMETIC = {row["benchmark"]: row for row in PRINTED.arithmetic}
 
 
 def series(benchmark, model):
@@ -51,27 +51,27 @@ def test_table_2_has_117_values():
 
 @pytest.mark.parametrize("benchmark", ap.NAMES)
 def test_stored_facts_follow_from_the_printed_values(benchmark):
-    told, own = TOLD[benchmark], values(benchmark)
-    assert told["values that are not zero"] == len(own)
+    stored, own = ARITHMETIC[benchmark], values(benchmark)
+    assert stored["values that are not zero"] == len(own)
     fits = ", ".join(map(str, sizes_that_fit(benchmark, range(1, 1501)))) or "none"
-    assert told["sizes up to 1,500 that fit all"] == fits
+    assert stored["sizes up to 1,500 that fit all"] == fits
     mean = exp(sum(log(smallest_fraction(v)[1]) for v in own) / len(own))
-    assert told["smallest denominators, geometric mean"] == round(mean)
+    assert stored["smallest denominators, geometric mean"] == round(mean)
     falling = [m for m in MODELS if any(b < a for a, b in pairwise(series(benchmark, m)))]
-    assert (told["falls somewhere with k"] or "") == ", ".join(falling)
+    assert (stored["falls somewhere with k"] or "") == ", ".join(falling)
 
 
 def test_sizes_means_and_falling_series_match_the_note():
-    fits = {b: row["sizes up to 1,500 that fit all"] for b, row in TOLD.items()}
+    fits = {b: row["sizes up to 1,500 that fit all"] for b, row in ARITHMETIC.items()}
     assert {b: sizes for b, sizes in fits.items() if sizes != "none"} == {
         "asymmetry": "1000", "entity_centric": "1000", "bias": "732, 1464",
     }  # fmt: skip
     six = {"hierarchy": 16, "composite": 17, "bidirectional": 42, "ambiguous": 52, "symmetry": 78,
            "paths": 117}  # fmt: skip
-    assert {b: TOLD[b]["smallest denominators, geometric mean"] for b in six} == six
+    assert {b: ARITHMETIC[b]["smallest denominators, geometric mean"] for b in six} == six
     # the smallest fractions that fit
     assert (smallest_fraction(68.18), smallest_fraction(52.94)) == ((15, 22), (9, 17))
-    falls = {b: row["falls somewhere with k"] for b, row in TOLD.items()}
+    falls = {b: row["falls somewhere with k"] for b, row in ARITHMETIC.items()}
     assert {b: models for b, models in falls.items() if models} == {
         "symmetry": "T5", "bidirectional": "BERT, RoBERTa", "ambiguous": "BERT, RoBERTa",
     }  # fmt: skip
@@ -107,7 +107,7 @@ def test_oddities_of_table_1():
     assert float(sizes["asymmetry"]["triples_per_predicate"]) == pytest.approx(100, abs=0.1)
     assert sizes["ambiguous"]["triples"] == 2 * 375
     assert sizes["entity_centric"]["triples"] % 20
-    notes = {b: row["Table 1"] for b, row in TOLD.items() if row["Table 1"]}
+    notes = {b: row["Table 1"] for b, row in ARITHMETIC.items() if row["Table 1"]}
     odd = {"symmetry", "bidirectional", "composite", "hierarchy", "entity_centric"}
     assert set(notes) == odd
     for name, ratio in (("symmetry", "127.364"), ("bidirectional", "52.405")):

@@ -147,7 +147,7 @@ def quick(**own):
     return settings(**{"iterations": 12, "restarts": 2, "seed": 3, **own})
 
 
-def written(prompt, path):
+def save_as(prompt, path):
     files.save(prompt, path)
     return path.read_bytes()
 
@@ -157,19 +157,19 @@ def test_file_is_independent_of_order_batches_and_threads(tmp_path, name):
     bos = "forced" if name == "llama" else ""
     loaded = tiny(name, bos=bos, double=False)
     template, own = template_for(name, 3), quick(fill_all=name == "bert")
-    plain = written(search(loaded, template, TRAIN, DEV, own), tmp_path / "a")
+    plain = save_as(search(loaded, template, TRAIN, DEV, own), tmp_path / "a")
     assert json.loads(plain)["restarts"][0]["seed"] != json.loads(plain)["restarts"][1]["seed"]
     turned = search(loaded, template, TRAIN[::-1], DEV[::-1], own)
-    assert written(turned, tmp_path / "b") == plain
+    assert save_as(turned, tmp_path / "b") == plain
     threads = torch.get_num_threads()
     torch.set_num_threads(2)
     again = search(loaded, template, TRAIN, DEV, own)
     assert torch.get_num_threads() == 2
     torch.set_num_threads(threads)
-    assert written(again, tmp_path / "c") == plain
+    assert save_as(again, tmp_path / "c") == plain
     # other batches change the last bits of float32, which the file rounds off
     first, double = search(loaded, template, TRAIN, DEV, own), tiny(name, bos)
-    exact = written(search(double, template, TRAIN, DEV, own), tmp_path / "d")
+    exact = save_as(search(double, template, TRAIN, DEV, own), tmp_path / "d")
     for positions in (20, 4096):
         other = search(loaded, template, TRAIN, DEV, own, budget=Budget(positions))
         assert (other.trigger, len(other.trace)) == (first.trigger, len(first.trace))
@@ -177,13 +177,13 @@ def test_file_is_independent_of_order_batches_and_threads(tmp_path, name):
             assert (there[:3], there[5]) == (here[:3], here[5])
             assert there[4] == pytest.approx(here[4], abs=0.0011)
         other = search(double, template, TRAIN, DEV, own, budget=Budget(positions))
-        assert written(other, tmp_path / "e") == exact
+        assert save_as(other, tmp_path / "e") == exact
 
 
 @pytest.mark.parametrize("stops", [(1, 9), (5, 13, 2)])
 def test_interrupted_search_resumes_to_the_same_file(tmp_path, monkeypatch, stops):
     loaded, template = tiny("bert", double=False), template_for("bert", 3)
-    plain = written(search(loaded, template, TRAIN, DEV, quick()), tmp_path / "a")
+    plain = save_as(search(loaded, template, TRAIN, DEV, quick()), tmp_path / "a")
     state, iterate = tmp_path / "state.json", autoprompt.Search._iterate
     for stop in stops:
         count = itertools.count()
@@ -197,10 +197,10 @@ def test_interrupted_search_resumes_to_the_same_file(tmp_path, monkeypatch, stop
         with pytest.raises(KeyboardInterrupt):
             search(loaded, template, TRAIN, DEV, quick(), state)
     monkeypatch.setattr(autoprompt.Search, "_iterate", iterate)
-    assert written(search(loaded, template, TRAIN, DEV, quick(), state), tmp_path / "b") == plain
+    assert save_as(search(loaded, template, TRAIN, DEV, quick(), state), tmp_path / "b") == plain
     # a finished search is not repeated
     monkeypatch.setattr(autoprompt.Search, "_iterate", None)
-    assert written(search(loaded, template, TRAIN, DEV, quick(), state), tmp_path / "b") == plain
+    assert save_as(search(loaded, template, TRAIN, DEV, quick(), state), tmp_path / "b") == plain
 
 
 def test_state_of_another_search_raises(tmp_path):
@@ -225,11 +225,11 @@ def test_non_finite_scores_are_retried_in_float32_then_raise(tmp_path, monkeypat
     plain = search(loaded, template, TRAIN, DEV, quick())
     gradient = Scorer.gradient
 
-    def spoilt(when):
+    def nan_gradient(when):
         """Patch gradients to NaN log-probabilities in the calls selected by `when`."""
         calls = itertools.count()
 
-        def taken(own, *given):
+        def patched(own, *given):
             if when(next(calls)):
                 right = Scorer._of_class
                 own._of_class = lambda *rows: right(own, *rows) * torch.nan
@@ -238,13 +238,13 @@ def test_non_finite_scores_are_retried_in_float32_then_raise(tmp_path, monkeypat
             finally:
                 vars(own).pop("_of_class", None)
 
-        return taken
+        return patched
 
-    monkeypatch.setattr(Scorer, "gradient", spoilt(lambda call: call == 3))
+    monkeypatch.setattr(Scorer, "gradient", nan_gradient(lambda call: call == 3))
     assert search(loaded, template, TRAIN, DEV, quick()).trigger == plain.trigger
-    monkeypatch.setattr(Scorer, "gradient", spoilt(lambda call: call > 4))
-    told = r"in float32, too, bert: log-prob.* nan at train example \{'sub'.* token .*iteration 5,"
-    with pytest.raises(SearchError, match=told):
+    monkeypatch.setattr(Scorer, "gradient", nan_gradient(lambda call: call > 4))
+    text = r"in float32, too, bert: log-prob.* nan at train example \{'sub'.* token .*iteration 5,"
+    with pytest.raises(SearchError, match=text):
         search(loaded, template, TRAIN, DEV, quick(), state)
     monkeypatch.setattr(Scorer, "gradient", gradient)
     assert json.loads(state.read_text())["state"]["iteration"] == 5

@@ -66,7 +66,7 @@ def test_quantization_is_passed_to_bitsandbytes(base, monkeypatch, weights, argu
         passed.update(quantization_config=quantization_config, device_map=device_map)
         return own(place, **more)
 
-    monkeypatch.setattr(load.transformers, "BitsAndBytesConfig", lambda **told: told)
+    monkeypatch.setattr(load.transformers, "BitsAndBytesConfig", lambda **options: options)
     monkeypatch.setattr(AUTO["causal"], "from_pretrained", from_pretrained)
     loaded = load_model(spec(base, quantized=weights), device="cpu")
     expected = {name: value for name, value in arguments.items() if value}

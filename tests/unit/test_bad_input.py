@@ -22,7 +22,7 @@ from kgprobe.sources.sparql.relations import statements
 LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
 WD = "http://www.wikidata.org/entity/"
 #: one label as sources write it -> as every reader returns it
-WRITTEN = {
+LABEL_FORMS = {
     "Mali": "Mali",
     "Mali ": "Mali",
     "Mali\u00a0": "Mali",
@@ -253,7 +253,7 @@ def test_all_errors_of_a_table_are_in_one_message(tmp_path):
     path.write_text(head + "\n".join(rows) + "\n")
     with pytest.raises(GraphFileError) as caught:
         read("g", OwnGraph("table", (str(path),)), ("en",))
-    told = str(caught.value)
+    message = str(caught.value)
     for words in (
         f"{path}, line 4: 3 cells, expected 5",
         f"{path}, line 6: no subject; every row has all three ids",
@@ -265,7 +265,7 @@ def test_all_errors_of_a_table_are_in_one_message(tmp_path):
         "2 kinds of problems",
         "leave_out: [missing_label, two_labels]",
     ):
-        assert words in told
+        assert words in message
 
 
 def test_every_unreadable_file_is_reported(tmp_path):
@@ -362,7 +362,7 @@ def from_trex(text: str) -> str:
     return str(trex.labels(pl.DataFrame(schema=columns | numbers), documents)["label"][0])
 
 
-@pytest.mark.parametrize("text", WRITTEN, ids=ascii)
+@pytest.mark.parametrize("text", LABEL_FORMS, ids=ascii)
 def test_labels_are_identical_across_readers(text, tmp_path):
     found = {
         "csv": own_table(text, tmp_path, "csv"),
@@ -373,7 +373,7 @@ def test_labels_are_identical_across_readers(text, tmp_path):
         **{form: dumped(text, tmp_path, form) for form in ("json", "truthy", "ntriples")},
         "trex": from_trex(text),
     }
-    assert found == dict.fromkeys(found, WRITTEN[text])
+    assert found == dict.fromkeys(found, LABEL_FORMS[text])
 
 
 def test_whitespace_is_identical_in_both_implementations():

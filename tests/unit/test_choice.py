@@ -189,11 +189,11 @@ def test_a_special_token_without_a_role_ends_a_generated_answer():
 
 @pytest.mark.parametrize("name", ["llama", "bert", "t5"])
 def test_progress_reports_every_question_once_per_scoring_mode(name):
-    told = []
+    steps = []
     scorings = choose.SCORINGS
-    choose.choose(tiny(name), ASKED, scorings, progress=told.append)
-    assert sum(told) == len(ASKED) * len(scorings)
-    assert len([step for step in told if step]) > len(scorings)
+    choose.choose(tiny(name), ASKED, scorings, progress=steps.append)
+    assert sum(steps) == len(ASKED) * len(scorings)
+    assert len([step for step in steps if step]) > len(scorings)
 
 
 def test_a_chat_template_wraps_the_prompt():

@@ -107,9 +107,9 @@ def test_printed_numbers_of_claims_equal_their_comparisons(in_print):
         if name in NOT_MEANS or name in COUNTS:
             continue
         for side, mean, column in (("a", outcome.a, 0), ("b", outcome.b, 1)):
-            told = re.search(rf"\b{side}=([-\d., /]*\d)", BY_NAME[name].printed)
-            assert told, (name, BY_NAME[name].printed)
-            numbers = [float(n) for n in re.findall(r"-?\d+(?:\.\d+)?", told[1])]
+            matched = re.search(rf"\b{side}=([-\d., /]*\d)", BY_NAME[name].printed)
+            assert matched, (name, BY_NAME[name].printed)
+            numbers = [float(n) for n in re.findall(r"-?\d+(?:\.\d+)?", matched[1])]
             by_pair = {round(pair[column], 2) for pair in outcome.values}
             is_mean = mean == pytest.approx(np.mean(numbers), abs=0.06)
             assert is_mean or {round(n, 2) for n in numbers} <= by_pair, (name, side, mean, numbers)
@@ -567,9 +567,9 @@ def test_runs_with_the_printed_values_reproduce_every_claim(tables, models, in_p
         every[name] = {"source": "hub:x", "kind": kind, "parameters": str(size)}
     found = verdicts.find(CLAIMS, as_ours(tables), every, tables)
     claims = verdicts.frame(found)
-    told = dict(claims.select("claim", "verdict").rows())
+    verdict_of = dict(claims.select("claim", "verdict").rows())
     reasons = dict(claims.select("claim", "reason").rows())
-    missed = {n: told[n] for n in in_print if told[n] != "reproduced"}
+    missed = {n: verdict_of[n] for n in in_print if verdict_of[n] != "reproduced"}
     # these have printed numbers in another direction, on fewer models or relations than 30, or
     # compare baselines and quoted numbers alone
     for name in missed:
@@ -611,12 +611,12 @@ def literal_verdicts(made):
     for place, one in enumerate(ranked):
         before = max(before, min(1.0, (len(ranked) - place) * one["p"]))
         corrected[one["claim"]] = before
-    told = {}
+    result = {}
     for one in made:
         if one["value"] is None:
-            told[one["claim"]] = "not tested here"
+            result[one["claim"]] = "not tested here"
         elif one["n"] < 20:
-            told[one["claim"]] = "undecided"
+            result[one["claim"]] = "undecided"
         else:
             is_so = {">": one["value"] > 0, "<": one["value"] < 0,
                      "=": abs(one["value"]) <= one["margin"]}[one["direction"]]  # fmt: skip
@@ -624,12 +624,12 @@ def literal_verdicts(made):
                 abs(one["value"] - one["printed"]) <= 0.05 + 0.001 * abs(one["printed"])
             )
             if same and is_so and one["n"] >= 30:
-                told[one["claim"]] = "reproduced"
+                result[one["claim"]] = "reproduced"
             elif one["low"] is None or corrected[one["claim"]] >= 0.05:
-                told[one["claim"]] = "undecided"
+                result[one["claim"]] = "undecided"
             else:
-                told[one["claim"]] = "same direction" if is_so else "opposite"
-    return told, corrected
+                result[one["claim"]] = "same direction" if is_so else "opposite"
+    return result, corrected
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -662,9 +662,9 @@ def test_verdicts_equal_a_literal_rule(seed):
             there = Outcome(0.0, 0.0, one["printed"], None, None, 0, 1, sides)
         found.append(verdicts.ComparedClaim(claim, own, "no numbers", there))
     claims = verdicts.frame(found)
-    told, corrected = literal_verdicts(made)
-    assert dict(claims.select("claim", "verdict").rows()) == told
-    assert set(told.values()) == set(verdicts.VERDICTS)
+    expected, corrected = literal_verdicts(made)
+    assert dict(claims.select("claim", "verdict").rows()) == expected
+    assert set(expected.values()) == set(verdicts.VERDICTS)
     own = dict(claims.drop_nulls("p").select("claim", "p").rows())
     assert own == pytest.approx(corrected, abs=1e-9)
 

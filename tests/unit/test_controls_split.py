@@ -40,9 +40,9 @@ def test_about_half_of_the_pool_is_trained_on():
 
 def test_facts_and_their_inverses_are_in_the_same_split():
     splits: dict[frozenset, set[bool]] = {}
-    for s, o, told in split(pool=600).select("subject", "object", "trained_on").rows():
-        splits.setdefault(frozenset((s, o)), set()).add(told)
-    assert all(len(told) == 1 for told in splits.values())
+    for s, o, value in split(pool=600).select("subject", "object", "trained_on").rows():
+        splits.setdefault(frozenset((s, o)), set()).add(value)
+    assert all(len(value) == 1 for value in splits.values())
 
 
 def test_facts_of_items_come_first():
@@ -86,7 +86,7 @@ def examples(**pairs: int) -> pl.DataFrame:
             ends = f"Q{i}", f"Q{1000 + i}"
             for position, (p, s, o) in enumerate((("P36", *ends), ("P1376", *ends[::-1]))):
                 origin = "reversed" if benchmark == "asymmetry" and position else "stored"
-                told = {
+                row = {
                     "benchmark": benchmark,
                     "example": f"{benchmark}/{i}",
                     "position": position,
@@ -96,7 +96,7 @@ def examples(**pairs: int) -> pl.DataFrame:
                     "object": o,
                     "sampled": i != 100,
                 }
-                rows.append(told)
+                rows.append(row)
     return pl.DataFrame(rows)
 
 
@@ -137,9 +137,9 @@ def test_facts_of_examples_and_their_inverses_come_first():
     assert {fact: found[fact] for fact in splits} == splits
     assert sum(found.values()) <= 60
     whole = dict(split(pool=600, examples=chosen).select("fact", "trained_on").rows())
-    for fact, told in splits.items():
+    for fact, is_trained_on in splits.items():
         _, s, o = fact.split("/")
-        assert whole[f"P1376/{o}/{s}"] == told
+        assert whole[f"P1376/{o}/{s}"] == is_trained_on
     untouched = {fact for fact in found if int(fact.split("/")[1][1:]) % 1000 > 140}
     before = dict(split(pool=600).select("fact", "trained_on").rows())
     assert {f: whole[f] for f in untouched} == {f: before[f] for f in untouched}
@@ -149,8 +149,8 @@ def test_training_facts_use_the_labels_of_items():
     found = controls.training_facts(facts(), split(pool=600), {"Q1000": "the City"})
     assert found == sorted(found)
     names = {fact.object for fact in found}
-    told = split(pool=600).filter(pl.col("fact") == "P36/Q0/Q1000")["trained_on"].item()
-    assert ("the City" in names) == told
+    is_trained_on = split(pool=600).filter(pl.col("fact") == "P36/Q0/Q1000")["trained_on"].item()
+    assert ("the City" in names) == is_trained_on
     assert "the City" in controls.all_labels(facts(), split(), {"Q1000": "the City"})
 
 
@@ -166,15 +166,15 @@ def test_every_training_fact_has_its_kinds():
     chosen = examples(asymmetry=31, composite=9)
     known = split(pool=200, examples=chosen)
     found = controls.kinds(known, {"world_big": asked()}, chosen)
-    told = set(known.filter("trained_on")["fact"])
+    trained_on = set(known.filter("trained_on")["fact"])
     of_kind = {str(kind): set(group["fact"]) for (kind,), group in found.group_by("kind")}
-    assert set().union(*of_kind.values()) == told
+    assert set().union(*of_kind.values()) == trained_on
     splits = controls.split_examples(chosen, 0.5, 0)
     assert of_kind["composite"] | of_kind["asymmetry"] == {f for f, t in splits.items() if t}
     assert of_kind["composite"] & of_kind["asymmetry"]  # both benchmarks contain P36/Q101/Q1101 ...
     names = {f"P36/Q{i}/Q{1000 + i}" for i in range(40)}
-    assert of_kind["world_big"] == told & names
-    assert of_kind["other"] == told - names - of_kind["composite"] - of_kind["asymmetry"]
+    assert of_kind["world_big"] == trained_on & names
+    assert of_kind["other"] == trained_on - names - of_kind["composite"] - of_kind["asymmetry"]
     assert all(len(facts) > 3 for facts in of_kind.values())
     training_facts = controls.by_kind(facts(), known, found, {})
     assert {kind: len(each) for kind, each in training_facts.items()} == {
@@ -222,8 +222,8 @@ def test_half_of_the_pooled_types_and_superclasses_are_trained_on():
 def test_training_facts_are_trained_on_statements_and_labels_cover_all():
     found = statements()
     training_facts, labels = controls.ontology_training_facts(found)
-    told = set(found.filter("trained_on")["subject"])
-    assert {fact.subject for fact in training_facts} == told
+    subjects = set(found.filter("trained_on")["subject"])
+    assert {fact.subject for fact in training_facts} == subjects
     assert set(found["subject"]) <= set(labels)
     fact = next(one for one in training_facts if one.relation == "TP")
     assert fact.object == f"kind {int(fact.subject.split()[1]) % 4}"  # the most specific gold

@@ -18,7 +18,7 @@ from tests.unit.prompt_examples import examples
 from tests.unit.tiny_models import tiny
 
 LABELS = ["Africa", "France", "Italy", "Niger", "Paris", "Rome"]
-OWN = Demos(k=3, draws=2)
+SETTINGS = Demos(k=3, draws=2)
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_other_relation_control_uses_relations_outside_the_groups(folder):
 
 
 def answerer(loaded, task):
-    return predict.Answerer(loaded.spec, task, load=lambda _: loaded, demos=OWN)
+    return predict.Answerer(loaded.spec, task, load=lambda _: loaded, demos=SETTINGS)
 
 
 def literal(loaded, text, words):

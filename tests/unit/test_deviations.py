@@ -21,7 +21,7 @@ PAPERS = ("bear", "ontoprobe", "attributes", "autoprompt")
 HEADER = ["where", "paper", None, "ours", "setting"]
 DASH = "–"
 #: columns of the table that contain the value of a mode
-SAID = {"paper": 1, "released": 2, "default": 3}
+MODE_COLUMNS = {"paper": 1, "released": 2, "default": 3}
 
 
 def rows() -> Iterator[tuple[str, list[str]]]:
@@ -43,7 +43,7 @@ def quoted(cell: str) -> list[str]:
     return re.findall(r"`([^`]+)`", cell)
 
 
-def told(value: Any) -> str:
+def formatted(value: Any) -> str:
     """Format a value as on the page."""
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
@@ -68,8 +68,8 @@ def values(key: str) -> dict[str, str]:
         assert hasattr(SearchChanges(), name)
         assert hasattr(Settings().autoprompt, section[1])
         found = {m: getattr(settings_for(m, section[1], "masked"), name) for m in MODES}
-        return {mode: told(value) for mode, value in found.items()}
-    return {"default": told(default(key))}
+        return {mode: formatted(value) for mode, value in found.items()}
+    return {"default": formatted(default(key))}
 
 
 def test_every_paper_has_a_table_without_empty_cells():
@@ -87,7 +87,7 @@ def test_settings_exist_with_the_stated_values(title, row):
             assert column[0] in next(csv.reader(table, delimiter="\t"))
         return
     for mode, value in values(key).items():
-        assert quoted(row[SAID[mode]])[:1] == [value], (key, mode)
+        assert quoted(row[MODE_COLUMNS[mode]])[:1] == [value], (key, mode)
 
 
 def test_ontoprobe_switches_and_search_modes_are_documented():

@@ -20,7 +20,7 @@ def zstd(data: bytes) -> bytes:
     return pa.Codec("zstd").compress(data, asbytes=True)
 
 
-PACKERS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".zst": zstd}
+COMPRESSORS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".zst": zstd}
 
 
 def claim(relation: str, value: object, rank: str = "normal", kind: str = "value") -> dict:
@@ -69,11 +69,11 @@ def read_lines(path: Path) -> list[bytes]:
         return list(found)
 
 
-@pytest.mark.parametrize("suffix", PACKERS)
+@pytest.mark.parametrize("suffix", COMPRESSORS)
 @pytest.mark.parametrize("size", [1, 100, 1 << 20])
 def test_blocks_join_to_the_text_for_every_compression_and_size(tmp_path, suffix, size):
     path = tmp_path / f"dump.json{suffix}"
-    path.write_bytes(PACKERS[suffix](JSON))
+    path.write_bytes(COMPRESSORS[suffix](JSON))
     with blocks(path, size, threads=2) as found:
         got = list(found)
     assert b"".join(block.data for block in got) == JSON
@@ -131,7 +131,7 @@ def test_truncated_archives_raise_at_any_byte(tmp_path, suffix, members):
     """rapidgzip reads a truncated gzip file as if it were complete."""
     text = b"".join(b"<s> <p> <o%d> .\n" % (i * 7919 % 10007) for i in range(1500))
     path = tmp_path / f"dump.nt{suffix}"
-    for packer in [PACKERS[suffix], flushed] if suffix == ".gz" else [PACKERS[suffix]]:
+    for packer in [COMPRESSORS[suffix], flushed] if suffix == ".gz" else [COMPRESSORS[suffix]]:
         packed = packer(text)
         whole = packed * members
         path.write_bytes(whole)
@@ -145,7 +145,7 @@ def test_truncated_archives_raise_at_any_byte(tmp_path, suffix, members):
 
 def test_complete_single_member_archive_is_decompressed_once(tmp_path, monkeypatch):
     path = tmp_path / "dump.nt.gz"
-    path.write_bytes(PACKERS[".gz"](b"<s> <p> <o> .\n" * 1500))
+    path.write_bytes(COMPRESSORS[".gz"](b"<s> <p> <o> .\n" * 1500))
     monkeypatch.setattr(stream, "_is_member", lambda *_: pytest.fail("unpacked again"))
     assert len(read_lines(path)) == 1500
 
@@ -153,17 +153,17 @@ def test_complete_single_member_archive_is_decompressed_once(tmp_path, monkeypat
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
 def test_text_after_or_instead_of_an_archive_raises(tmp_path, suffix):
     path = tmp_path / f"dump.nt{suffix}"
-    for data in (PACKERS[suffix](b"a\n") + b"<html>", b"<html>busy</html>\n" * 9):
+    for data in (COMPRESSORS[suffix](b"a\n") + b"<html>", b"<html>busy</html>\n" * 9):
         path.write_bytes(data)
         with pytest.raises(DumpError, match=r"truncated or damaged"):
             read_lines(path)
 
 
-@pytest.mark.parametrize("suffix", PACKERS)
+@pytest.mark.parametrize("suffix", COMPRESSORS)
 def test_endless_line_raises_before_memory_is_full(tmp_path, suffix, monkeypatch):
     monkeypatch.setattr(stream, "LONGEST", 1 << 16)
     path = tmp_path / f"dump.nt{suffix}"
-    path.write_bytes(PACKERS[suffix](b"short\n" + b"x" * (1 << 22)))
+    path.write_bytes(COMPRESSORS[suffix](b"short\n" + b"x" * (1 << 22)))
     with pytest.raises(DumpError, match=r"line 2 has 65,536 bytes"):
         read_lines(path)
 
@@ -172,7 +172,7 @@ def test_endless_line_raises_before_memory_is_full(tmp_path, suffix, monkeypatch
 def test_endless_decompression_raises(tmp_path, suffix, monkeypatch):
     monkeypatch.setattr(stream, "SMALL", 1 << 20)
     path = tmp_path / f"dump.nt{suffix}"
-    path.write_bytes(PACKERS[suffix]((b"x" * 1000 + b"\n") * 20_000))
+    path.write_bytes(COMPRESSORS[suffix]((b"x" * 1000 + b"\n") * 20_000))
     with pytest.raises(DumpError, match=r"dump\.nt.* unpacks to .*, over 100 fold"):
         read_lines(path)
 

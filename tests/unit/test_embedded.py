@@ -26,9 +26,9 @@ def test_file_with_other_rows_is_reported_and_rebuilt(tmp_path, capsys):
     changed = schema.read(path, ITEMS).with_columns(subject=pl.col("subject") + "x")
     schema.write(changed, ITEMS, path)
     assert embedded.main(["check"], tmp_path) == 1
-    told = capsys.readouterr().err.splitlines()
-    assert len(told) == 1
-    assert "world_lite/items.parquet is not what resources/world makes" in told[0]
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert "world_lite/items.parquet is not what resources/world makes" in lines[0]
     assert embedded.main(["write"], tmp_path) == 0
     assert path.read_bytes() == before
 

@@ -18,7 +18,7 @@ EXTRAS = PROJECT["optional-dependencies"]
 #: modules whose name differs from their distribution
 DISTRIBUTIONS = {"ibis": "ibis-framework", "vl_convert": "vl-convert-python", "yaml": "pyyaml"}
 #: extra -> modules that may import its packages at the top level
-ROOMS = {
+EXTRA_MODULES = {
     "sources": ("sources/",),
     "workflow": ("config.py", "guard.py", "plan/", "knowledge/", "benchmarks/attributes/"),
 }
@@ -73,7 +73,7 @@ def test_core_imports_only_declared_dependencies():
     for path in sorted(PACKAGE.rglob("*.py")):
         place = path.relative_to(PACKAGE).as_posix()
         legal = names()
-        for extra, rooms in ROOMS.items():
+        for extra, rooms in EXTRA_MODULES.items():
             legal |= names(extra) if place.startswith(rooms) else set()
         found = set(imported(path))
         assert found <= legal, f"{place}: {sorted(found - legal)}"

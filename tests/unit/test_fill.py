@@ -230,18 +230,18 @@ def literal_text(loaded):
     """Return functions of token ids: count up to the first after the answer, and answer text."""
     special = set(loaded.tokenizer.all_special_ids)
 
-    def said(ids):
+    def decoded(ids):
         return loaded.tokenizer.decode([i for i in ids if i not in special]).strip()
 
     def ends(ids):
         over = ids[-1] in special or "\n" in loaded.tokenizer.decode([ids[-1]])
-        if not over and stop_place(said(ids), finished=False) is None:
+        if not over and stop_place(decoded(ids), finished=False) is None:
             return 0
         size = len(text(ids))
-        return min([n for n in range(1, len(ids)) if len(said(ids[:n])) > size] or [len(ids)])
+        return min([n for n in range(1, len(ids)) if len(decoded(ids[:n])) > size] or [len(ids)])
 
     def text(ids):
-        return literal_answer(said(ids))
+        return literal_answer(decoded(ids))
 
     return ends, text
 

@@ -46,10 +46,10 @@ LABELS = ["Paris", "Rome", "a country"]
 #: one token in every model
 WORDS = ["capital", "Paris"]
 KINDS = ("bert", "gpt2", "t5")
-SPOILT = ("all", "one word", "head")
+CORRUPTIONS = ("all", "one word", "head")
 
 
-def spoilt(name: str, how: str):
+def corrupted(name: str, how: str):
     """Return a tiny float32 model with NaN or infinity; input and output embeddings untied."""
     loaded = tiny(name, double=False)
     model = loaded.model
@@ -217,7 +217,7 @@ ENGINES = {
 CASES = [
     (engine, kind, how)
     for engine, (_, kinds, head) in ENGINES.items()
-    for kind, how in itertools.product(kinds, SPOILT)
+    for kind, how in itertools.product(kinds, CORRUPTIONS)
     if head or how != "head"
 ]
 
@@ -232,21 +232,21 @@ def runs_through(engine, kind):
 def test_every_engine_reports_model_row_and_position(engine, kind, how):
     assert runs_through(engine, kind)
     with pytest.raises((NotFiniteError, SearchError)) as caught:
-        ENGINES[engine][0](spoilt(kind, how))
-    told = str(caught.value)
-    assert kind in told
-    assert any(word in told for word in (" nan ", " inf ", " -inf "))
+        ENGINES[engine][0](corrupted(kind, how))
+    message = str(caught.value)
+    assert kind in message
+    assert any(word in message for word in (" nan ", " inf ", " -inf "))
     # layers without item names number their examples, or the rows of their self-check
     row = r"q[0-3]\b|example [0-3]\b|example \{'sub': |row [01] of the check"
-    assert re.search(row, told), told
+    assert re.search(row, message), message
     place = r"token \d|mask \d|place \(|component \d|class \d|training example \d"
-    assert re.search(place, told), told
+    assert re.search(place, message), message
     if how == "one word":
-        assert "q3" in told or "example 3" in told or BAD_WORD in told
+        assert "q3" in message or "example 3" in message or BAD_WORD in message
 
 
 def test_search_detects_nan_in_tokens_outside_the_examples():
-    loaded = spoilt("bert", "sound")
+    loaded = corrupted("bert", "sound")
     with torch.no_grad():
         loaded.model.get_input_embeddings().weight[150] = float("nan")
     with pytest.raises(NotFiniteError, match=r"bert: product of the gradient .* nan at token 150"):
@@ -254,7 +254,7 @@ def test_search_detects_nan_in_tokens_outside_the_examples():
 
 
 def test_label_search_checks_every_row_of_the_output_embedding():
-    loaded = spoilt("bert", "sound")
+    loaded = corrupted("bert", "sound")
     predictor = Predictor(loaded)
     with torch.no_grad():
         loaded.model.get_output_embeddings().weight[150, 3] = float("nan")
@@ -337,7 +337,7 @@ def test_one_bad_logit_spoils_all_log_probabilities_of_its_row(size, value):
 
 
 def test_suppressed_tokens_raise_only_when_scored():
-    loaded = spoilt("bert", "sound")
+    loaded = corrupted("bert", "sound")
     tok = loaded.tokenizer
     (answer,) = tok("Rome", add_special_tokens=False)["input_ids"]
     before, tokens = scored(loaded, scored_tokens)

@@ -39,7 +39,7 @@ GOLDS = {
 }
 
 
-def asked_in(form, loaded, made, training=None, **more):
+def items_in_form(form, loaded, made, training=None, **more):
     frames = made["items"], made["candidates"], made["prompts"]
     return tables_in(loaded, *frames, Form(form, 0, 0, **more), training)
 
@@ -70,8 +70,8 @@ def test_prefix_is_context_and_not_scored(model):
     for answer in range(2):
         own = tokens["sentence"] == answer
         scored = own & tokens["scored"]
-        said = loaded.tokenizer.decode(tokens["id"][scored & (tokens["role"] == 2)])
-        assert said.strip().lower() == options["set"][answer].lower()
+        decoded = loaded.tokenizer.decode(tokens["id"][scored & (tokens["role"] == 2)])
+        assert decoded.strip().lower() == options["set"][answer].lower()
         assert found.columns["sum"][answer] == pytest.approx(tokens["score"][scored].sum())
     if model != "gpt2":
         return
@@ -128,11 +128,11 @@ def test_shuffled_demonstrations_swap_answers():
 
 def test_demonstrations_prefer_training_rows_and_are_counted():
     made, loaded = benchmark(GOLDS), tiny("gpt2")
-    (items, _, templates), told = asked_in("few", loaded, made, demonstrations=3)
-    assert told["items"] == 13 == len(items)
-    assert told["demonstrations"] == 3
+    (items, _, templates), record = items_in_form("few", loaded, made, demonstrations=3)
+    assert record["items"] == 13 == len(items)
+    assert record["demonstrations"] == 3
     # items of P2: three have only one row with another answer, one has three
-    assert told["fewer_examples"] == 3
+    assert record["fewer_examples"] == 3
     labels = dict(made["candidates"].select(pl.format("{} {}", "set", "index"), "label").rows())
     golds = {i: labels[f"{r} {a[0]}"] for i, r, a in made["items"].select(
         "item", "relation", "answers").rows()}  # fmt: skip
@@ -148,10 +148,10 @@ def test_demonstrations_prefer_training_rows_and_are_counted():
     training = made["items"].with_columns(
         role=pl.when(pl.col("row") < 2).then(pl.lit("train")).otherwise(pl.lit("test"))
     )
-    (own, *_), told = asked_in(
+    (own, *_), record = items_in_form(
         "few", loaded, {**made, "items": training}, demonstrations=3
     )  # fmt: skip
-    assert told["items"] == 13 - 4
+    assert record["items"] == 13 - 4
     shown = {line.split(" is ")[0] for item in own for line in item.prefix.splitlines()}
     assert shown == {"S0", "S1"}
 
@@ -161,20 +161,20 @@ def test_items_longer_than_the_window_are_counted_and_reported(caplog):
     long = pl.when(pl.col("row") == 0).then(pl.lit("very long " * 200)).otherwise("subject")
     made["items"] = made["items"].with_columns(subject=long)
     with caplog.at_level("WARNING"):
-        (items, *_), told = asked_in("question", loaded, made)
-    assert told == {"items": 13, "too_long": 2}
+        (items, *_), record = items_in_form("question", loaded, made)
+    assert record == {"items": 13, "too_long": 2}
     assert len(items) == 11
     assert f"2 of 13 items are longer than its {loaded.limit} tokens" in caplog.text
     made["items"] = made["items"].filter(row=0)
     with pytest.raises(ValueError, match="none of 2 items can be asked"):
-        asked_in("question", loaded, made)
+        items_in_form("question", loaded, made)
 
 
 def test_relations_without_a_demonstration_are_reported(caplog):
     made, loaded = benchmark({**GOLDS, "P3": (["a", "one"], ["a"])}), tiny("gpt2")
     with caplog.at_level("WARNING"):
-        (items, *_), told = asked_in("few", loaded, made, demonstrations=2)
-    assert told["without_example"] == 1
+        (items, *_), record = items_in_form("few", loaded, made, demonstrations=2)
+    assert record["without_example"] == 1
     assert "relation P3 has no row that may stand before 1 of its items" in caplog.text
     assert {item.relation for item in items} == {"P1", "P2"}
 
@@ -188,7 +188,7 @@ def test_chat_template_wraps_the_question_with_one_bos():
     )
     assert forms.chat(loaded) == ("[INST] ", " {name}[/INST]A: ")
     made = benchmark(GOLDS)
-    (items, _, templates), _ = asked_in("chat", loaded, made)
+    (items, _, templates), _ = items_in_form("chat", loaded, made)
     text = fill(templates["P1"][0][1], items[0].subject, "Rome").behind(items[0].prefix).text
     assert text == "[INST] S0 is what? {name}[/INST]A: Rome."
     assert forms.chat(tiny_chat("none"))[0] == "<s>[INST] "
@@ -226,8 +226,8 @@ def test_forms_are_compared_with_paired_differences(tmp_path):
     made = benchmark(GOLDS)
     write_benchmark(made, tmp_path)
     formed, raw = scored(made, tmp_path)
-    told = list(tabled.estimates(formed, raw, {"b": tmp_path}, "sum", 0, by_relation=True))
-    results = frame("attributes", told)
+    estimated = list(tabled.estimates(formed, raw, {"b": tmp_path}, "sum", 0, by_relation=True))
+    results = frame("attributes", estimated)
     gold = dict(made["items"].select("item", pl.col("answers").list.first()).rows())
     best = {}
     for probe, path in {**formed, **raw}.items():
@@ -344,25 +344,25 @@ def test_generated_forms_are_compared_on_common_items(tmp_path):
     made = benchmark(golds)
     write_benchmark(made, tmp_path)
     # (subject, template) -> generated answer; for s3 the raw form has only another template
-    said = {
+    generated = {
         "templates": {("s0", 0): "Rome", ("s1", 0): "x", ("s2", 0): "Rome", ("s3", 1): "Rome"},
         "question": {("s0", 0): "x", ("s1", 0): "Paris", ("s2", 0): "Rome", ("s3", 0): "Rome"},
     }
     right = {f"s{n}": gold for n, gold in enumerate(golds["P1"][1])}
-    probes = [Probe("b", name, "fill", "m", "causal", "none") for name in said]
+    probes = [Probe("b", name, "fill", "m", "causal", "none") for name in generated]
     for probe in probes:
         made["items"].write_parquet(tmp_path / f"{probe.prompt}.parquet")
 
     columns, written = {"item": pl.String, "template": pl.Int32, "hit": pl.Float64}, {}
     paths = [tmp_path / f"{probe.prompt}.parquet" for probe in probes]
-    for path, texts in zip(paths, said.values(), strict=True):
+    for path, texts in zip(paths, generated.values(), strict=True):
         rows = [(f"P1/Q{name}", template, float(text == right[name]))
                 for (name, template), text in texts.items()]  # fmt: skip
         written[str(path)] = pl.DataFrame(rows, schema=columns, orient="row")
     formed, raw = tabled.pairs(probes, paths)
-    told = frame("attributes", tabled.estimates(formed, raw, {"b": tmp_path}, "sum", 0,
+    table = frame("attributes", tabled.estimates(formed, raw, {"b": tmp_path}, "sum", 0,
                                               written=written))  # fmt: skip
-    found = {(row["prompt"], row["metric"]): row for row in told.rows(named=True)}
+    found = {(row["prompt"], row["metric"]): row for row in table.rows(named=True)}
     own = found["question", "accuracy"]
     assert (own["value"], own["n"]) == (75, 4)
     plain = found["templates", "accuracy"]
@@ -376,4 +376,4 @@ def test_demonstrations_with_a_special_token_raise_with_their_item(name):
     loaded, made = tiny("gpt2"), benchmark(GOLDS)
     shown = {"P1": [Demonstration("x", "Niger</s>", "Nigeria", frozenset({"nigeria"}))]}
     with pytest.raises(ValueError, match=r"^the examples before item P1.*spells '</s>', which"):
-        asked_in(name, loaded, made, shown, demonstrations=1)
+        items_in_form(name, loaded, made, shown, demonstrations=1)

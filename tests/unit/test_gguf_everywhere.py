@@ -107,9 +107,9 @@ def test_gguf_supports_slots_choices_gradients_and_random_init(spec):
 
 def test_callback_probes_gguf_during_training(spec, made, folder, tmp_path):
     loaded = load_model(replace(spec, models_folder=str(made)))
-    told = ProbeAtSave(folder, "causal", bos="forced", tokenizer=loaded.tokenizer)
+    callback = ProbeAtSave(folder, "causal", bos="forced", tokenizer=loaded.tokenizer)
     state = SimpleNamespace(is_world_process_zero=True, global_step=1)
-    told.on_save(SimpleNamespace(output_dir=str(tmp_path)), state, None, model=loaded.model)
+    callback.on_save(SimpleNamespace(output_dir=str(tmp_path)), state, None, model=loaded.model)
     assert schema.read(tmp_path / FILE, PROBED)["step"].to_list()[0] == 1
 
 

@@ -22,7 +22,7 @@ from kgprobe.templates import marks
 from tests.unit.architectures import tiny as architecture
 from tests.unit.tiny_models import tiny
 
-HALVES = [torch.bfloat16, torch.float16]
+HALF_DTYPES = [torch.bfloat16, torch.float16]
 ROWS = [np.array([1, 9, 30, 41, 57, 2]), np.array([1, 30, 9, 12, 44, 2])]
 
 
@@ -48,7 +48,7 @@ def check(found, expected):
     assert not torch.equal(found, found.bfloat16().float())
 
 
-@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("dtype", HALF_DTYPES)
 def test_logits_after_causal_prompts(dtype):
     loaded = half("gpt2", dtype)
     text = CausalText(loaded)
@@ -113,10 +113,10 @@ def test_inserted_vectors_and_gradients():
     )
     own = Parts(loaded)
     states = own.finished(own.run(torch.tensor(rows[0].ids)[None])[0][:, rows[0].position])
-    said = torch.cat([literal(loaded, states), states.float() @ vectors.T], -1)
+    logits = torch.cat([literal(loaded, states), states.float() @ vectors.T], -1)
     single = rank.CONFIGURATIONS.index(("single", "first"))
     firsts = [own[0] for own in ids]
-    expected = said.log_softmax(-1)[0, firsts].numpy()
+    expected = logits.log_softmax(-1)[0, firsts].numpy()
     np.testing.assert_allclose(joined.scores[0, single], expected, atol=1e-4)
     trained = ScoresWithGradient(loaded, rows, ids)([0])
     assert trained.dtype == torch.float32
@@ -159,7 +159,7 @@ def bits(loaded):
     return [(p.data_ptr(), p.dtype, p.clone()) for p in loaded.model.parameters()]
 
 
-@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("dtype", HALF_DTYPES)
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
 def test_prefixes_are_shared_only_with_a_correct_mask(name, dtype, monkeypatch):
     loaded = tiny(name, double=False)
@@ -229,7 +229,7 @@ def test_optimizations_untestable_in_float32_are_disabled(monkeypatch):
     assert engine.notes == [expected]
 
 
-@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("dtype", HALF_DTYPES)
 @pytest.mark.parametrize(("name", "scale"), [("gpt2", 1.02), ("bert", 0.97)])
 def test_heads_off_by_less_than_half_precision_rounding_are_rejected(
     monkeypatch, name, scale, dtype

@@ -86,18 +86,18 @@ def test_every_hub_error_suggests_a_remedy(monkeypatch, ask, error, what, remedy
     refuse(monkeypatch, error)
     with pytest.raises(ModelError) as raised:
         ask(SPEC)
-    said = str(raised.value)
-    assert said.startswith("mine: ")
-    assert what in said
-    assert remedy in said
-    assert REPOSITORY in said.splitlines()[0]
+    message = str(raised.value)
+    assert message.startswith("mine: ")
+    assert what in message
+    assert remedy in message
+    assert REPOSITORY in message.splitlines()[0]
 
 
 def test_revision_without_the_file_is_reported():
     error = errors.RemoteEntryNotFoundError("404 Client Error.", response=response(404))
-    said = hub.remedy(REPOSITORY, COMMIT, error)
+    message = hub.remedy(REPOSITORY, COMMIT, error)
     page = f"https://huggingface.co/{REPOSITORY}/tree/{COMMIT}"
-    assert said == (
+    assert message == (
         f"{REPOSITORY} at {COMMIT} lacks a file that is needed, see {page}: pin a revision that "
         "has it in models.tsv"
     )
@@ -105,18 +105,18 @@ def test_revision_without_the_file_is_reported():
 
 def test_offline_mode_is_reported_as_the_cause(monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    said = hub.remedy(REPOSITORY, "main", errors.OfflineModeIsEnabled("offline"))
-    assert said.startswith("HF_HUB_OFFLINE is set, and the cache ")
-    assert "unset it" in said
+    message = hub.remedy(REPOSITORY, "main", errors.OfflineModeIsEnabled("offline"))
+    assert message.startswith("HF_HUB_OFFLINE is set, and the cache ")
+    assert "unset it" in message
 
 
 def test_hub_error_is_found_inside_wrapped_errors():
-    said = OSError("You are trying to access a gated repo.")
-    said.__context__ = errors.GatedRepoError("403", response=response(403))
-    assert "is gated" in hub.remedy(REPOSITORY, COMMIT, said)
+    error = OSError("You are trying to access a gated repo.")
+    error.__context__ = errors.GatedRepoError("403", response=response(403))
+    assert "is gated" in hub.remedy(REPOSITORY, COMMIT, error)
 
 
 def test_other_errors_mention_page_and_cache():
-    said = hub.remedy(REPOSITORY, COMMIT, ValueError("no tokenizer"))
-    assert f"https://huggingface.co/{REPOSITORY}/tree/{COMMIT}" in said
-    assert "the cache, " in said
+    message = hub.remedy(REPOSITORY, COMMIT, ValueError("no tokenizer"))
+    assert f"https://huggingface.co/{REPOSITORY}/tree/{COMMIT}" in message
+    assert "the cache, " in message

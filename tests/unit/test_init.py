@@ -37,12 +37,12 @@ def start(tmp_path, monkeypatch, model):
     return typed
 
 
-def refused(done, said: str, *files: str) -> None:
+def refused(done, message: str, *files: str) -> None:
     """Check for a one-line error, and that the folder contains only these files."""
     assert (done.exit_code, done.stdout) == (1, ""), done.output
     assert done.stderr.startswith("kgprobe: ")
     assert done.stderr.count("\n") == 1, done.stderr
-    assert said in done.stderr, done.stderr
+    assert message in done.stderr, done.stderr
     assert sorted(path.name for path in Path().iterdir()) == sorted([*files, "m"])
 
 
@@ -53,7 +53,7 @@ def facts_of(name: str) -> set[tuple[str, ...]]:
     return set(read.read(name, section, LANGUAGES).facts.select(columns).rows())
 
 
-READ = {("France", "capital", "Paris"), ("New York", "lies in", "United States")}
+EXPECTED_FACTS = {("France", "capital", "Paris"), ("New York", "lies in", "United States")}
 
 
 def test_single_fact_is_counted_in_the_singular(start):
@@ -65,8 +65,8 @@ def test_three_files_are_written_and_describe_a_valid_run(start):
     Path("facts.csv").write_text(FACTS)
     done = start()
     assert done.exit_code == 0, done.output
-    *said, following, last = done.stdout.splitlines()
-    assert said[0] == "facts.csv: 2 facts of 2 relations"
+    *counts, following, last = done.stdout.splitlines()
+    assert counts[0] == "facts.csv: 2 facts of 2 relations"
     assert following == "Next: kgprobe run mine/config.yaml --cores 2"
     assert "results/mine/report/index.html" in last
     assert sorted(path.name for path in Path("mine").iterdir()) == [
@@ -79,7 +79,7 @@ def test_three_files_are_written_and_describe_a_valid_run(start):
     assert (row["benchmark"], row["model"]) == ("mine_lite", "m")
     assert run.models["m"]["source"] == "folder:m"
     assert (run.models["m"]["kind"], run.models["m"]["bos"]) == ("masked", "-")
-    assert facts_of("mine") == READ
+    assert facts_of("mine") == EXPECTED_FACTS
     # this configuration is checked, whatever its file name
     assert CliRunner().invoke(app, ["validate", "mine/config.yaml"]).stdout.startswith("run mine:")
 
@@ -89,8 +89,8 @@ def test_three_files_are_written_and_describe_a_valid_run(start):
 def test_kind_is_detected_from_the_model_configuration(start, kind, found, bos):
     Path("facts.csv").write_text(FACTS)
     save(tiny(kind, double=False), "my model")
-    said = json.loads(start("my-graph", "facts.csv", "my model", "--json").stdout)
-    assert (said["kind"], said["model"], said["facts"]) == (found, "my-model", 2)
+    output = json.loads(start("my-graph", "facts.csv", "my model", "--json").stdout)
+    assert (output["kind"], output["model"], output["facts"]) == (found, "my-model", 2)
     run = read_run(config.settings_of(["my-graph/config.yaml"]))
     assert run.models["my-model"]["bos"] == bos
     assert run.models["my-model"]["source"] == "folder:my model"
@@ -128,7 +128,7 @@ def test_files_of_other_programs_are_read(start, file, data):
     Path(file).write_bytes(data)
     done = start(facts=file)
     assert done.exit_code == 0, done.output
-    assert facts_of("mine") == READ
+    assert facts_of("mine") == EXPECTED_FACTS
 
 
 def test_parquet_and_rdf_are_detected_by_suffix(start):
@@ -136,7 +136,7 @@ def test_parquet_and_rdf_are_detected_by_suffix(start):
     columns = ["subject", "relation", "object"]
     pl.DataFrame(rows, schema=columns, orient="row").write_parquet("facts.parquet")
     assert start("one", "facts.parquet").exit_code == 0
-    assert facts_of("one") == READ
+    assert facts_of("one") == EXPECTED_FACTS
     Path("facts.ttl").write_text(
         "@prefix : <http://x.org/> . @prefix l: <http://www.w3.org/2000/01/rdf-schema#> .\n"
         ':France :capital :Paris ; l:label "France" . :Paris l:label "Paris" .\n'
@@ -191,13 +191,13 @@ def test_missing_facts_raise_one_sentence(start):
 
 def test_invalid_model_raises_one_sentence(start, model):
     Path("facts.csv").write_text(FACTS)
-    for lacking in ("tokenizer", "config"):
-        Path(lacking).mkdir()
+    for missing in ("tokenizer", "config"):
+        Path(missing).mkdir()
         for path in model.iterdir():
-            if not path.name.startswith(lacking):
-                (Path(lacking) / path.name).symlink_to(path)
+            if not path.name.startswith(missing):
+                (Path(missing) / path.name).symlink_to(path)
         there = ("facts.csv", *(name for name in ("tokenizer", "config") if Path(name).exists()))
-        refused(start(model=lacking), f"{lacking}: a model's folder without {lacking}", *there)
+        refused(start(model=missing), f"{missing}: a model's folder without {missing}", *there)
     refused(start(model="./n"), "./n: no such folder (did you mean './m'?)", *there)
     for name in ("facts.csv", "./m/config.json", "folder:m/config.json"):
         path = name.removeprefix("folder:")
@@ -213,8 +213,8 @@ def test_braces_in_paths_raise_before_becoming_wildcards(start, model):
     refused(start(facts="{x}.csv"), "{x}.csv: braces in a path are Snakemake's wi", "{x}.csv")
     Path("{x}.csv").rename("facts.csv")
     Path("m{1}").symlink_to(model)
-    said = "m{1}: braces in a path are Snakemake's wildcards; rename it"
-    refused(start(model="./m{1}"), said, "facts.csv", "m{1}")
+    message = "m{1}: braces in a path are Snakemake's wildcards; rename it"
+    refused(start(model="./m{1}"), message, "facts.csv", "m{1}")
 
 
 @pytest.mark.parametrize("kind", ["folder", "file", "link"])

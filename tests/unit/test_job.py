@@ -121,8 +121,8 @@ def test_shared_downloads_are_done_by_one_run(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_held", held := [])
     module.sole_download(lock, files[1:])
     assert len(held) == 1
-    told = f"another run \\(process {os.getpid()}\\) is downloading {files[1]}; wait for it"
-    with pytest.raises(RuntimeError, match=told):
+    message = f"another run \\(process {os.getpid()}\\) is downloading {files[1]}; wait for it"
+    with pytest.raises(RuntimeError, match=message):
         module.sole_download(lock, files[1:])
     # an existing file may be incomplete
     with pytest.raises(RuntimeError, match="is downloading"):

@@ -63,7 +63,7 @@ READERS = {
 }
 
 
-def written(folder, file, text):
+def write_file(folder, file, text):
     (folder / file).parent.mkdir(parents=True, exist_ok=True)
     data = text.encode()
     (folder / file).write_bytes(gzip.compress(data) if file.endswith(".gz") else data)
@@ -77,11 +77,11 @@ def lines_of(name):
 @pytest.mark.parametrize("name", READERS)
 def test_extra_content_beside_the_objects_is_ignored(name, tmp_path):
     _, file, read = READERS[name]
-    plain = read(written(tmp_path / "plain", file, "\n".join(lines_of(name)) + "\n"))
+    plain = read(write_file(tmp_path / "plain", file, "\n".join(lines_of(name)) + "\n"))
     assert plain
     # byte order marks of concatenated files, and blank lines
     odd = "\ufeff\r\n" + "\r\n\ufeff\r\n \t\r\n\ufeff".join(lines_of(name)) + "\r\n\r\n"
-    assert str(read(written(tmp_path / "odd", file, odd))) == str(plain).replace("plain", "odd")
+    assert str(read(write_file(tmp_path / "odd", file, odd))) == str(plain).replace("plain", "odd")
 
 
 @pytest.mark.parametrize("wrong", ['{"relation": "P36", ', "[1]", '"text"', "null"])
@@ -91,7 +91,7 @@ def test_non_objects_are_reported_with_their_line(name, wrong, tmp_path):
     first, second = lines_of(name)
     text = f"{first}\n\n\n{wrong}\n{second}\n"
     with pytest.raises(ValueError, match=rf"{file}, line 4: "):
-        read(written(tmp_path, file, text))
+        read(write_file(tmp_path, file, text))
 
 
 @pytest.mark.parametrize(
@@ -111,14 +111,14 @@ def test_non_text_is_reported_with_its_line(name, row, message, tmp_path):
     _, file, read = READERS[name]
     text = "\n".join([*lines_of(name), json.dumps(row)])
     with pytest.raises(ValueError, match=rf"{file}, line 3: {message}"):
-        read(written(tmp_path, file, text))
+        read(write_file(tmp_path, file, text))
 
 
 def test_answers_outside_their_space_are_reported_with_their_line(tmp_path):
     rows = [{**INSTANCES[0], "answer_idx": 0}, {**INSTANCES[1], "answer_idx": 7}]
     text = "\n\n".join(map(json.dumps, rows))
     with pytest.raises(released.ReleasedError, match=r"P36\.jsonl, line 3: answer Q220, index 7"):
-        _released(written(tmp_path, "P36.jsonl", text))
+        _released(write_file(tmp_path, "P36.jsonl", text))
 
 
 def test_windows_line_ends_do_not_change_the_vocabulary(tmp_path):

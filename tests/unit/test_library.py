@@ -221,8 +221,8 @@ def public() -> dict[str, str]:
         found[name] = held.__doc__ or ""
         members = vars(held) if inspect.isclass(held) else {}
         own = {n: m for n, m in members.items() if not n.startswith("_")}
-        told = {n: m for n, m in own.items() if callable(m) or hasattr(m, "__get__")}
-        found |= {f"{name}.{n}": inspect.getdoc(m) or "" for n, m in told.items()}
+        documented = {n: m for n, m in own.items() if callable(m) or hasattr(m, "__get__")}
+        found |= {f"{name}.{n}": inspect.getdoc(m) or "" for n, m in documented.items()}
     return found
 
 
@@ -238,8 +238,8 @@ def test_public_names_have_running_examples(name, folder):
     names = vars(library) | vars(questions) | {"folder": str(folder)}
     test = doctest.DocTestParser().get_doctest(public()[name], names, name, None, 0)
     assert test.examples, f"{name}: a docstring without an example (>>>)"
-    told: list[str] = []
-    assert doctest.DocTestRunner().run(test, out=told.append).failed == 0, "".join(told)
+    output: list[str] = []
+    assert doctest.DocTestRunner().run(test, out=output.append).failed == 0, "".join(output)
 
 
 def test_package_import_is_quick():
@@ -368,9 +368,9 @@ def test_no_network_gives_one_line_within_five_seconds(tmp_path, way):
             timeout=60,
         )
     assert done.stdout.count("\n") == 1, done.stdout + done.stderr
-    seconds, told = done.stdout.split("|")
+    seconds, output = done.stdout.split("|")
     assert float(seconds) < 5
-    assert "nobody/nothing: no folder and no row of config/models.tsv, the hub cannot be" in told
+    assert "nobody/nothing: no folder and no row of config/models.tsv, the hub cannot be" in output
 
 
 def test_model_in_memory_needs_its_tokenizer(loaded):

@@ -52,8 +52,8 @@ def test_ids_equal_those_of_git(tmp_path):
         assert expected in (None, lock_file.blob(path))
         if git := shutil.which("git"):
             words = [git, "hash-object", "--no-filters", str(path)]
-            told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-            assert lock_file.blob(path) == told.strip()
+            printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+            assert lock_file.blob(path) == printed.strip()
 
 
 def test_table_round_trips(tmp_path):
@@ -61,7 +61,7 @@ def test_table_round_trips(tmp_path):
     locking.write_lock_file(path, [TREE])
     assert lock_file.read_lock_file(path) == {NAME: TREE}
     lines = path.read_text().splitlines()
-    for wrong, told in (
+    for wrong, message in (
         (f"{NAME}\tx\t{HELLO}\tnote", "line 5"),
         (f"{NAME}\tx\tce01", "40 hexadecimal digits"),
         (f"{NAME}\t\t{HELLO}", "a path"),
@@ -69,7 +69,7 @@ def test_table_round_trips(tmp_path):
         (f"{NAME}\twords.txt\t{HELLO}", "words.txt of .* is there twice"),
     ):
         path.write_text("\n".join([*lines, wrong]) + "\n")
-        with pytest.raises(LockError, match=told):
+        with pytest.raises(LockError, match=message):
             lock_file.read_lock_file(path)
     path.write_text("path\tblob\n")
     with pytest.raises(LockError, match=r"line 1: .*expected the columns tree, path, blob"):
@@ -95,11 +95,11 @@ def test_url_with_a_short_commit_finds_its_tree():
 
 
 def test_each_file_is_checked_before_it_appears(tmp_path):
-    taken = unpack(archive(tmp_path / "a.zip"), tmp_path / "to", PARTS, TREE)
-    assert taken.checked == ("data/a.txt", "data/deep/b.txt", "words.txt")
-    assert not taken.unpinned + taken.missing
+    result = unpack(archive(tmp_path / "a.zip"), tmp_path / "to", PARTS, TREE)
+    assert result.checked == ("data/a.txt", "data/deep/b.txt", "words.txt")
+    assert not result.unpinned + result.missing
     assert there(tmp_path / "to") == ["a/a.txt", "a/deep/b.txt", "vocab/words.txt"]
-    assert taken.describe(TREE) == f"3 files match the lock file for {NAME}"
+    assert result.describe(TREE) == f"3 files match the lock file for {NAME}"
 
 
 @pytest.mark.parametrize(
@@ -137,9 +137,9 @@ def test_mismatched_file_is_reported_and_nothing_is_written(tmp_path, change, to
 
 def test_truncated_archive_is_counted_when_allowed(tmp_path):
     path = archive(tmp_path / "a.zip", {"data/a.txt": "hello\n", "words.txt": "hello\n"})
-    taken = unpack(path, tmp_path / "to", PARTS, TREE, cut=True)
-    assert taken.missing == ("data/deep/b.txt",)
-    assert "1 pinned files missing, as the archive is cut: data/deep/b.txt" in taken.describe(TREE)
+    result = unpack(path, tmp_path / "to", PARTS, TREE, cut=True)
+    assert result.missing == ("data/deep/b.txt",)
+    assert "1 pinned files missing, as the archive is cut: data/deep/b.txt" in result.describe(TREE)
     assert there(tmp_path / "to") == ["a/a.txt", "vocab/words.txt"]
     unpack(archive(path), tmp_path / "to", PARTS, TREE, cut=True)
     assert there(tmp_path / "to") == ["a/a.txt", "a/deep/b.txt", "vocab/words.txt"]
@@ -151,9 +151,9 @@ def test_truncated_archive_is_counted_when_allowed(tmp_path):
 
 
 def test_unpinned_files_are_used_and_reported(tmp_path):
-    taken = unpack(archive(tmp_path / "a.zip"), tmp_path / "to", PARTS)
-    told = "3 files unpinned, not in the lock file: name-1234567"
-    assert taken.describe(None).startswith(told)
+    result = unpack(archive(tmp_path / "a.zip"), tmp_path / "to", PARTS)
+    message = "3 files unpinned, not in the lock file: name-1234567"
+    assert result.describe(None).startswith(message)
 
 
 def test_non_repository_archive_is_reported(tmp_path):
@@ -187,10 +187,10 @@ def repository(folder: Path) -> tuple[Path, str]:
     identity = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "core.autocrlf=false"]
     for words in (["init", "-q"], ["add", "."], [*identity, "commit", "-qm", "x"]):
         subprocess.run([git, "-C", str(folder), *words], check=True)
-    told = subprocess.run(
+    log = subprocess.run(
         [git, "-C", str(folder), "rev-parse", "HEAD"], capture_output=True, text=True
     )
-    return folder / ".git", told.stdout.strip()
+    return folder / ".git", log.stdout.strip()
 
 
 def test_pins_from_trees_and_archives_must_agree(tmp_path):
@@ -224,9 +224,9 @@ def test_tool_keeps_the_rows_of_other_trees(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert locking.main(["own.yaml", str(git)]) == 0
     assert set(lock_file.read_lock_file("own.tsv")) == {NAME, f"owner/name@{commit}"}
-    told = capsys.readouterr().out
-    assert f"{NAME}: 3 pinned (kept)" in told
-    assert f"owner/name@{commit}: 3 pinned\n" in told
+    output = capsys.readouterr().out
+    assert f"{NAME}: 3 pinned (kept)" in output
+    assert f"owner/name@{commit}: 3 pinned\n" in output
     assert locking.main(["own.yaml"]) == 2
     assert locking.main(["nowhere.zip"]) == 2
 

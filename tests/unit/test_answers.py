@@ -55,9 +55,9 @@ def scores(spec, frames, folder=None):
         bars.append(Bar(**named))
         return bars[-1]
 
-    found = score.score_frame(spec, *frames, "sentence", folder, shard=10, progress=progress)
+    result = score.score_frame(spec, *frames, "sentence", folder, shard=10, progress=progress)
     assert bars[0].done == bars[0].total == 60
-    return found
+    return result
 
 
 def test_shards_of_other_questions_are_ignored(spec, frames, tmp_path):
@@ -91,28 +91,28 @@ def test_content_free_subjects_score_like_item_subjects(spec, frames):
     items, candidates, prompts = frames
     asked = score.without_subject(items)
     assert asked["subject"].to_list() == list(NO_SUBJECTS)
-    found, record = score.content_free_frame(spec, asked, candidates, prompts, "sentence")
-    schema.check(found, schema.CONTENT_FREE)
+    result, record = score.content_free_frame(spec, asked, candidates, prompts, "sentence")
+    schema.check(result, schema.CONTENT_FREE)
     named = items.head(len(NO_SUBJECTS)).with_columns(subject=pl.Series(NO_SUBJECTS))
     literal, _ = score.score_frame(spec, named, candidates, prompts, "sentence")
     subjects = dict(named.select("item", "subject").rows())
     for row in literal.iter_rows(named=True):
-        own = found.filter(
+        selected = result.filter(
             subject=subjects[row["item"]], template=row["template"], candidate=row["candidate"]
         )
-        assert own["sum"].to_list() == [pytest.approx(row["sum"], abs=1e-4)]
-        assert own["count"].to_list() == [row["count"]]
-    assert found.height == literal.height == len(NO_SUBJECTS) * len(LABELS)
-    assert record["sentences"] == found.height
+        assert selected["sum"].to_list() == [pytest.approx(row["sum"], abs=1e-4)]
+        assert selected["count"].to_list() == [row["count"]]
+    assert result.height == literal.height == len(NO_SUBJECTS) * len(LABELS)
+    assert record["sentences"] == result.height
 
 
 def test_options_shared_by_few_subjects_have_no_content_free_rows(spec, frames):
     items, *rest = frames
     few = items.head(len(NO_SUBJECTS))
     assert not score.without_subject(few).height
-    found, record = score.content_free_frame(spec, score.without_subject(few), *rest, "sentence")
-    assert (found.height, record) == (0, {})
-    schema.check(found, schema.CONTENT_FREE)
+    result, record = score.content_free_frame(spec, score.without_subject(few), *rest, "sentence")
+    assert (result.height, record) == (0, {})
+    schema.check(result, schema.CONTENT_FREE)
 
 
 def test_unknown_method_raises(spec, frames):

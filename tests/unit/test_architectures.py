@@ -103,21 +103,21 @@ def literal_masked(loaded):
     for f in sentences():
         enc = tok(f.text, return_special_tokens_mask=True)
         ids, words = enc["input_ids"], enc.word_ids(0)
-        for place, special in enumerate(enc["special_tokens_mask"]):
+        for position, special in enumerate(enc["special_tokens_mask"]):
             if special:
                 yield np.nan
                 continue
             row = list(ids)
-            for i in range(place, len(ids)):
-                if words[i] == words[place]:
+            for i in range(position, len(ids)):
+                if words[i] == words[position]:
                     row[i] = tok.mask_token_id
-            yield log_softmax(loaded, row)[place, ids[place]].item()
+            yield log_softmax(loaded, row)[position, ids[position]].item()
 
 
 def literal_causal(loaded):
-    front = {"forced": [1], "none": []}[loaded.spec.bos]
+    prefix = {"forced": [1], "none": []}[loaded.spec.bos]
     for f in sentences():
-        ids = front + loaded.tokenizer(f.text, add_special_tokens=False)["input_ids"]
+        ids = prefix + loaded.tokenizer(f.text, add_special_tokens=False)["input_ids"]
         logp = log_softmax(loaded, ids)
         yield from [np.nan, *(logp[i - 1, ids[i]].item() for i in range(1, len(ids)))]
 
@@ -151,8 +151,8 @@ LITERAL = {"masked": literal_masked, "causal": literal_causal, "seq2seq": litera
 
 
 def scored(loaded):
-    found, tokens = scored_tokens(loaded, ITEMS, {"set": OPTIONS}, TEMPLATES)
-    return np.where(tokens["scored"], tokens["score"], np.nan), found.record
+    result, tokens = scored_tokens(loaded, ITEMS, {"set": OPTIONS}, TEMPLATES)
+    return np.where(tokens["scored"], tokens["score"], np.nan), result.record
 
 
 def refused(name, ask):
@@ -166,9 +166,9 @@ def test_every_token_scores_as_in_the_literal_loop(kind, name, double):
     if name in REFUSED:
         refused(name, lambda: scored(loaded))
         return
-    found, record = scored(loaded)
-    np.testing.assert_allclose(found, list(LITERAL[kind](loaded)), rtol=0, atol=NEAR[double])
-    assert np.isfinite(found).sum() > 30
+    result, record = scored(loaded)
+    np.testing.assert_allclose(result, list(LITERAL[kind](loaded)), rtol=0, atol=NEAR[double])
+    assert np.isfinite(result).sum() > 30
     why = [n for n in record["notes"] if n.startswith("batches of equal lengths only: padding")]
     assert bool(why) == (name in UNPADDED)
     if kind == "masked":
@@ -182,9 +182,9 @@ def test_every_token_scores_as_in_the_literal_loop(kind, name, double):
 @pytest.mark.parametrize("name", ["bart", "mbart", "pegasus"])
 def test_without_sentinels_the_decoder_scores_the_whole_sentence(name, double):
     loaded = without_sentinels(tiny(name, "seq2seq", double))
-    found, _ = scored(loaded)
-    np.testing.assert_allclose(found, list(literal_seq2seq(loaded)), rtol=0, atol=NEAR[double])
-    assert np.isfinite(found).sum() > 30
+    result, _ = scored(loaded)
+    np.testing.assert_allclose(result, list(literal_seq2seq(loaded)), rtol=0, atol=NEAR[double])
+    assert np.isfinite(result).sum() > 30
 
 
 @pytest.mark.parametrize(("kind", "name"), ALL)
@@ -209,14 +209,17 @@ def literal_cloze(loaded, question, label, masks):
     tokens = tok(label, add_special_tokens=False)["input_ids"]
     if loaded.spec.kind == "masked":
         whole = tok(question.before + "<mask>" + question.after)["input_ids"]
-        place = whole.index(tok.mask_token_id)
+        position = whole.index(tok.mask_token_id)
         slot = [tok.mask_token_id] * (len(tokens) if masks == "multi" else 1)
-        logp = log_softmax(loaded, [*whole[:place], *slot, *whole[place + 1 :]])
-        at = [place + min(j, len(slot) - 1) for j in range(len(tokens))]
+        logp = log_softmax(loaded, [*whole[:position], *slot, *whole[position + 1 :]])
+        at = [position + min(j, len(slot) - 1) for j in range(len(tokens))]
         return [logp[p, t].item() for p, t in zip(at, tokens, strict=True)]
-    front, back = (tok(part, add_special_tokens=False)["input_ids"]
+    prefix, back = (tok(part, add_special_tokens=False)["input_ids"]
                    for part in (question.before.rstrip(), question.after))  # fmt: skip
-    context, start = [*front, slot_of(loaded), *back, 2], loaded.model.config.decoder_start_token_id
+    context, start = (
+        [*prefix, slot_of(loaded), *back, 2],
+        loaded.model.config.decoder_start_token_id,
+    )
     parts = []
     for j, token in enumerate(tokens):
         forced = torch.tensor([[start, slot_of(loaded), *(tokens[:j] if masks == "multi" else [])]])
@@ -250,8 +253,8 @@ def test_candidate_scores_and_gradients_equal_a_literal_loop(kind, name, float64
         with pytest.raises(ModelError, match=f"^{name}: soft prompts need padded batches"):
             ScoresWithGradient(loaded, rows, ids)
     else:
-        found = ScoresWithGradient(loaded, rows, ids)(list(chunk.indices))
-        np.testing.assert_allclose(found.detach(), expected[:, 0], rtol=0, atol=1e-9)
+        result = ScoresWithGradient(loaded, rows, ids)(list(chunk.indices))
+        np.testing.assert_allclose(result.detach(), expected[:, 0], rtol=0, atol=1e-9)
 
 
 FILL_ITEMS = [
@@ -273,30 +276,30 @@ def test_slot_filling_equals_a_literal_loop(kind, name, float64_throughout):
     if name in REFUSED:
         refused(name, ask)
         return
-    found, place = ask().golds, 0
+    result, place = ask().golds, 0
     for item in FILL_ITEMS:
         before, after = item.text.replace("[X]", item.subject).split("[Y]")
         for gold in item.golds:
-            front = tok(before.rstrip(), add_special_tokens=False)["input_ids"]
+            prefix = tok(before.rstrip(), add_special_tokens=False)["input_ids"]
             back = tok(after, add_special_tokens=False)["input_ids"]
             tokens = tok(" " + gold, add_special_tokens=False)["input_ids"]
             for j, token in enumerate(tokens):
                 if kind == "masked":
-                    row = [1, *front, *[tok.mask_token_id] * len(tokens), *back, 2]
-                    logp = log_softmax(loaded, row)[1 + len(front) + j]
+                    row = [1, *prefix, *[tok.mask_token_id] * len(tokens), *back, 2]
+                    logp = log_softmax(loaded, row)[1 + len(prefix) + j]
                 elif kind == "causal":
-                    logp = log_softmax(loaded, [1, *front, *tokens[:j]])[-1]
+                    logp = log_softmax(loaded, [1, *prefix, *tokens[:j]])[-1]
                 else:
                     start = loaded.model.config.decoder_start_token_id
                     logp = log_softmax(
-                        loaded, [*front, slot_of(loaded), *back, 2],
+                        loaded, [*prefix, slot_of(loaded), *back, 2],
                         decoder_input_ids=torch.tensor([[start, slot_of(loaded), *tokens[:j]]]),
                     )[-1]  # fmt: skip
-                assert found["token"][place] == token
-                assert found["logprob"][place] == pytest.approx(logp[token].item(), abs=1e-9)
-                assert found["best"][place] == 1 + (logp > logp[token]).sum()
+                assert result["token"][place] == token
+                assert result["logprob"][place] == pytest.approx(logp[token].item(), abs=1e-9)
+                assert result["best"][place] == 1 + (logp > logp[token]).sum()
                 place += 1
-    assert place == len(found["token"]) >= 4
+    assert place == len(result["token"]) >= 4
 
 
 #: Models without prompt search: they are more than a body and a linear head.
@@ -314,13 +317,13 @@ def test_prompt_scores_equal_a_literal_loop_or_raise(kind, name, float64_through
             Predictor(loaded)
         return
     rows = [np.array([1, 20, 30, 4, 40, 50, 60, 2]), np.array([1, 33, 44, 4, 2])]
-    found = np.zeros((2, 392))
+    result = np.zeros((2, 392))
 
     def read(numbers, logits, totals):
-        found[numbers] = logits - totals[:, None]
+        result[numbers] = logits - totals[:, None]
 
     Predictor(loaded).visit(rows, np.array([3, 3]), read)
-    for row, values in zip(rows, found, strict=True):
+    for row, values in zip(rows, result, strict=True):
         if kind == "seq2seq":
             forced = [loaded.model.config.decoder_start_token_id, slot_of(loaded)]
             expected = log_softmax(loaded, row, decoder_input_ids=torch.tensor([forced]))[-1]
@@ -336,7 +339,7 @@ def test_causal_soft_prompts_apply_logit_scales_and_caps(name, float64_throughou
     loaded = tiny(name, "causal")
     rows = [[1, 20, 30, 40, 50], [1, 33, 44]]
     candidates = [[7], [7, 8], [9, 8, 6]]
-    found = ScoresWithGradient(
+    result = ScoresWithGradient(
         loaded,
         [PromptIds(np.array(row), len(row)) for row in rows],
         [np.array(own) for own in candidates],
@@ -346,7 +349,7 @@ def test_causal_soft_prompts_apply_logit_scales_and_caps(name, float64_throughou
          for own in candidates]
         for row in rows
     ]  # fmt: skip
-    np.testing.assert_allclose(found.detach(), expected, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(result.detach(), expected, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -359,9 +362,9 @@ def test_inserted_embedding_row_equals_its_token(kind, name):
     table = loaded.model.get_input_embeddings().weight
     more = {"decoder_input_ids": torch.tensor([[0, 9]])} if kind == "seq2seq" else {}
     with inserted(loaded, table[30:31]):
-        found = log_softmax(loaded, [1, 20, len(table), 40, 50], **more)
+        result = log_softmax(loaded, [1, 20, len(table), 40, 50], **more)
     expected = log_softmax(loaded, [1, 20, 30, 40, 50], **more)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(result, expected, rtol=0, atol=1e-12)
 
 
 def literal_sequences(loaded, rows):
@@ -378,8 +381,8 @@ def test_empty_sequences_do_not_affect_other_scores(name):
     rows = [[], [], [7], [], [], [9, 8, 7, 20], [9, 8, 6, 30], [9, 8, 5], [31]]
     for some in (rows, rows[:5]):
         engine = Causal(loaded)
-        found = engine.logprobs(Ragged.of([np.array(row, dtype=np.int64) for row in some]))
-        assert found == pytest.approx(list(literal_sequences(loaded, some)), abs=1e-4)
+        result = engine.logprobs(Ragged.of([np.array(row, dtype=np.int64) for row in some]))
+        assert result == pytest.approx(list(literal_sequences(loaded, some)), abs=1e-4)
     engine = Causal(loaded)
     engine.logprobs(Ragged.of([np.array(row, dtype=np.int64) for row in rows]))
     assert bool(engine.shares) == (name == "llama")
@@ -440,6 +443,6 @@ def test_sentences_longer_than_the_window_are_detected_in_every_call(name, float
     start = np.arange(20, 38)
     for length, shares in ((6, True), (15, False), (6, True), (18, False)):
         rows = [np.concatenate([start[:3], [own], start[4:length]]) for own in (7, 8, 9)]
-        found = engine.logprobs(Ragged.of(rows))
-        assert found == pytest.approx(list(literal_sequences(loaded, rows)), abs=1e-9)
+        result = engine.logprobs(Ragged.of(rows))
+        assert result == pytest.approx(list(literal_sequences(loaded, rows)), abs=1e-9)
         assert engine.shares == (shares and name != "recurrent_gemma")

@@ -63,11 +63,11 @@ def sentences(folder: Path) -> list[str]:
 
 def trained(folder: Path, out: Path, callbacks: list):
     """Return the model trained on the sentences, and its trainer."""
-    made = tiny("llama", double=False)
-    model = made.model.requires_grad_(True)
+    loaded = tiny("llama", double=False)
+    model = loaded.model.requires_grad_(True)
     for layer in model.model.layers:  # random numbers that probing must not consume
         layer.self_attn.attention_dropout = 0.1
-    rows = [made.tokenizer(f"<s>{text}", add_special_tokens=False) for text in sentences(folder)]
+    rows = [loaded.tokenizer(f"<s>{text}", add_special_tokens=False) for text in sentences(folder)]
     data = [{**row, "labels": row["input_ids"]} for row in rows]
 
     def collated(batch):
@@ -84,7 +84,7 @@ def trained(folder: Path, out: Path, callbacks: list):
     )  # fmt: skip
     trainer = transformers.Trainer(
         model, args, train_dataset=data, data_collator=collated, callbacks=callbacks,
-        processing_class=made.tokenizer,
+        processing_class=loaded.tokenizer,
     )  # fmt: skip
     trainer.train()
     return trainer
@@ -96,7 +96,7 @@ def by_hand(folder: Path, model, tokenizer) -> dict[int, list[float]]:
     items = schema.read(folder / "items.parquet", ITEMS).filter(role="fact")
     assert items.height == 8
     labels = schema.read(folder / "candidates.parquet", CANDIDATES).sort("index")["label"]
-    found: dict[int, list[float]] = {}
+    result: dict[int, list[float]] = {}
     for index, text in (
         schema.read(folder / "prompts.parquet", PROMPTS).select("index", "text").rows()
     ):
@@ -108,8 +108,8 @@ def by_hand(folder: Path, model, tokenizer) -> dict[int, list[float]]:
                 with torch.no_grad():
                     logprobs = model(ids).logits[0].log_softmax(-1)
                 sums.append(sum(float(logprobs[j, t]) for j, t in enumerate(ids[0, 1:])))
-            found.setdefault(index, []).append(float(int(np.argmax(sums)) in answers))
-    return found
+            result.setdefault(index, []).append(float(int(np.argmax(sums)) in answers))
+    return result
 
 
 def test_every_save_adds_rows_and_training_is_unchanged(folder, tmp_path):
@@ -125,9 +125,9 @@ def test_every_save_adds_rows_and_training_is_unchanged(folder, tmp_path):
             tmp_path / "with" / f"checkpoint-{step}", dtype=torch.float32
         )
         expected = by_hand(folder, model, trainer.processing_class)
-        own = rows.filter(step=step)
-        assert own["template"].to_list() == sorted(expected)
-        for template, accuracy, low, high, n in own.select(
+        selected = rows.filter(step=step)
+        assert selected["template"].to_list() == sorted(expected)
+        for template, accuracy, low, high, n in selected.select(
             "template", "accuracy", "low", "high", "n"
         ).rows():
             hits = expected[template]

@@ -45,31 +45,31 @@ def value(found, **where):
 
 
 def test_mask_alpha_exact_and_token_fraction_with_expected_ties():
-    found = aa.of_masks(
+    result = aa.of_masks(
         fills(("a", 0, 2, -1, 1, "x y", -0.5), ("a", 0, 1, -1, 1, "z", -0.1)),
         golds(("a", 0, 0, 0, 2, 1, 1), ("a", 0, 0, 1, 2, 3, 4), ("a", 0, 1, 0, 1, 2, 2)),
     )
-    assert value(found, k=1, kind="exact", gold="own") == 0
-    assert value(found, k=1, kind="token_mean", gold="own") == 0.5
-    assert value(found, k=3, kind="exact", gold="own") == 0.5
-    assert value(found, k=3, kind="token_mean", gold="own") == 0.75
-    assert value(found, k=3, kind="exact", gold="set") == 1
-    assert value(found, k=5, kind="exact", gold="own") == 1
+    assert value(result, k=1, kind="exact", gold="own") == 0
+    assert value(result, k=1, kind="token_mean", gold="own") == 0.5
+    assert value(result, k=3, kind="exact", gold="own") == 0.5
+    assert value(result, k=3, kind="token_mean", gold="own") == 0.75
+    assert value(result, k=3, kind="exact", gold="set") == 1
+    assert value(result, k=5, kind="exact", gold="own") == 1
     # the probability is that of the filling with as many masks as the item's gold has tokens
-    assert set(found["probability"]) == {-0.5}
+    assert set(result["probability"]) == {-0.5}
 
 
 def test_items_without_a_scored_gold_have_no_alpha():
-    found = aa.of_masks(
+    result = aa.of_masks(
         fills(("a", 0, 1, -1, 1, "z", -0.1)),
         golds(("a", 0, 1, 0, 1, 1, 1), ("b", 0, 0, 0, 1, 1, 1)),
     )
-    assert set(found["item"]) == {"b"}
+    assert set(result["item"]) == {"b"}
 
 
 def test_texts_match_by_equality_only():
     golds = {"a": [["United Kingdom"], ["Britain"]], "b": [["Rome"]]}
-    found = texts(
+    result = texts(
         fills(
             ("a", 0, 0, -1, 1, "Britain", -1.0),
             ("a", 0, 0, -1, 2, "France", -1.1),
@@ -80,10 +80,10 @@ def test_texts_match_by_equality_only():
         ),
         golds,
     )
-    own = {k: value(found, item="a", k=k, gold="own") for k in aa.KS}
+    own = {k: value(result, item="a", k=k, gold="own") for k in aa.KS}
     assert own == {1: 0, 3: 1, 5: 1}
-    assert value(found, item="a", k=1, gold="set") == 1
-    assert found.filter(item="b")["alpha"].sum() == 0
+    assert value(result, item="a", k=1, gold="set") == 1
+    assert result.filter(item="b")["alpha"].sum() == 0
     first = aa.firsts(
         fills(("b", 0, 0, -1, 1, "the city of Rome", -1.0), ("a", 0, 0, -1, 1, "Britain", 0.0)),
         golds,
@@ -96,9 +96,9 @@ def test_verbatim_and_rule_matches_are_counted_by_rule():
     answers = [("a", 0, "Zürich"), ("a", 1, "zurich."), ("a", 2, "Turicum"), ("a", 3, "Genf"),
             ("b", 0, "J.K. Rowling"), ("b", 1, "Rowling")]  # fmt: skip
     fillings = fills(*[(item, t, 0, -1, 1, text, -1.0) for item, t, text in answers])
-    found = aa.of_texts(fillings, golds).filter(k=1)
+    result = aa.of_texts(fillings, golds).filter(k=1)
     right = {
-        (kind, gold): found.filter(kind=kind, gold=gold).sort("item", "template")["alpha"]
+        (kind, gold): result.filter(kind=kind, gold=gold).sort("item", "template")["alpha"]
         for kind in ("exact", "verbatim")
         for gold in ("own", "set")
     }
@@ -116,8 +116,8 @@ def test_verbatim_and_rule_matches_are_counted_by_rule():
 
 def test_identical_phrases_still_give_every_k():
     rows = [("a", 0, 0, -1, 1, "Rome", -1.0), *[("a", 0, 0, 0, r, "x", -1.0) for r in range(1, 6)]]
-    found = texts(fills(*rows), {"a": [["Rome"]]})
-    assert found.filter(gold="own")["k"].to_list() == [1, 3, 5]
+    result = texts(fills(*rows), {"a": [["Rome"]]})
+    assert result.filter(gold="own")["k"].to_list() == [1, 3, 5]
 
 
 def test_aliases_match_only_when_enabled():
@@ -134,8 +134,8 @@ def test_aliases_match_only_when_enabled():
     assert labels == {"a#0": [["United Kingdom"], ["Eswatini"]]}
     assert names == {"a#0": [["United Kingdom", "UK", "Britain"], ["Eswatini", "Swaziland"]]}
     answers = fills(*[("a#0", 0, 0, -1, r, t, -r) for r, t in enumerate(["uk.", "no"], 1)])
-    found = texts(answers, names)
-    assert [value(found, k=1, gold=gold) for gold in ("own", "set")] == [1, 1]
+    result = texts(answers, names)
+    assert [value(result, k=1, gold=gold) for gold in ("own", "set")] == [1, 1]
     assert texts(answers, labels)["alpha"].sum() == 0
     second = fills(("a#0", 0, 0, -1, 1, "Swaziland", -1.0))
     assert value(texts(second, names), k=1, gold="own") == 0
@@ -145,20 +145,20 @@ def test_aliases_match_only_when_enabled():
 
 
 def test_single_answer_gives_alpha_at_1_only():
-    found = texts(fills(("a", 0, 0, -1, 1, "Rome", None)), {"a": [["Rome"]]})
-    assert found["k"].to_list() == [1, 1]
-    assert found["probability"].null_count() == 2
+    result = texts(fills(("a", 0, 0, -1, 1, "Rome", None)), {"a": [["Rome"]]})
+    assert result["k"].to_list() == [1, 1]
+    assert result["probability"].null_count() == 2
 
 
 def test_candidates_rank_the_triple_gold_and_the_best_gold():
     items = frame(ITEMS, [("a", "g", "r", "P1", "s", "Q1", "set", [2, 0], 0, "{}")])
     scores = [-1.0, -2.0, -3.0, -3.0, -9.0, -9.0]
     rows = [("a", 0, i, s, 2, s, 1, None) for i, s in enumerate(scores)]
-    found = aa.of_candidates(frame(SCORES, rows), items)
-    assert value(found, k=1, gold="own") == 0
-    assert value(found, k=3, gold="own") == 0.5
-    assert value(found, k=5, gold="own") == 1
-    assert value(found, k=1, gold="set") == 1
+    result = aa.of_candidates(frame(SCORES, rows), items)
+    assert value(result, k=1, gold="own") == 0
+    assert value(result, k=3, gold="own") == 0.5
+    assert value(result, k=5, gold="own") == 1
+    assert value(result, k=1, gold="set") == 1
 
 
 @pytest.mark.parametrize(
@@ -171,9 +171,9 @@ def test_poolings(sure, confident):
         ("a", t, 1, "exact", "own", alpha, p, "x")
         for t, alpha, p in zip((3, 1, 2), (1.0, 0.0, 0.5), sure, strict=True)
     ]
-    found = aa.pooled(pl.DataFrame(rows, schema=aa.ALPHA, orient="row"))
+    result = aa.pooled(pl.DataFrame(rows, schema=aa.ALPHA, orient="row"))
     pooled = {"best": 1.0, "mean": 0.5, "base": 0.0, "confident": confident}
-    assert dict(found.select("pooling", "alpha").rows()) == pooled
+    assert dict(result.select("pooling", "alpha").rows()) == pooled
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
@@ -189,8 +189,8 @@ def test_best_grows_with_the_number_of_prompts():
         for n, item in enumerate("abc")
         for t in range(3)
     ]
-    found = prompts(Number(), pl.DataFrame(rows, schema=aa.ALPHA, orient="row"))
-    values = {n.setting["prompts"]: n.value for n in found}
+    result = prompts(Number(), pl.DataFrame(rows, schema=aa.ALPHA, orient="row"))
+    values = {n.setting["prompts"]: n.value for n in result}
     assert values == pytest.approx({1: 100 / 3, 2: 200 / 3, 3: 100})
 
 
@@ -251,12 +251,12 @@ def check(alphas):
 @run
 @given(masked())
 def test_alphas_at_masks(given_):
-    found = aa.of_masks(*given_)
-    check(found)
-    wide = found.pivot(on="kind", index=["item", "template", "gold", "k"], values="alpha")
+    result = aa.of_masks(*given_)
+    check(result)
+    wide = result.pivot(on="kind", index=["item", "template", "gold", "k"], values="alpha")
     assert (wide["token_mean"] >= wide["exact"] - 1e-12).all()
     turned = aa.of_masks(*(frame.reverse() for frame in given_))
-    assert turned.sort(KEY).equals(found.sort(KEY))
+    assert turned.sort(KEY).equals(result.sort(KEY))
 
 
 @run
@@ -269,12 +269,12 @@ def test_alphas_of_texts(answers):
     ]
     fillings = fills(*rows)
     labels, names = {"a": [["Rome"], ["Paris"]]}, {"a": [["Rome", "UK"], ["Paris"]]}
-    found, by_names = aa.of_texts(fillings, labels), aa.of_texts(fillings, names)
-    check(found)
+    result, by_names = aa.of_texts(fillings, labels), aa.of_texts(fillings, names)
+    check(result)
     check(by_names)
-    assert aa.of_texts(fillings.reverse(), labels).sort(KEY).equals(found.sort(KEY))
+    assert aa.of_texts(fillings.reverse(), labels).sort(KEY).equals(result.sort(KEY))
     # adding an alias never turns a match into a miss
-    more = found.join(by_names, on=KEY, suffix="_names")
+    more = result.join(by_names, on=KEY, suffix="_names")
     assert (more["alpha_names"] >= more["alpha"]).all()
 
 
@@ -323,8 +323,8 @@ def test_texts_and_ranks_match_golds_outside_the_candidate_list(made):
     item = f"{example['example']}#0"
     other = sorted(LABELED - {example["object"]})[-1]
     answers = fills((item, 0, 0, -1, 1, f"name {other[1:]}", -1.0))
-    found = aa.of_texts(answers, aa.gold_names(built.examples.filter("sampled")))
-    right = dict(found.filter(k=1).select("gold", "alpha").rows())
+    result = aa.of_texts(answers, aa.gold_names(built.examples.filter("sampled")))
+    right = dict(result.filter(k=1).select("gold", "alpha").rows())
     assert right == {"own": 0.0, "set": 1.0}
     options = built.candidates.filter(set="asymmetry/P40")
     scores = [
@@ -355,8 +355,8 @@ def test_equally_frequent_golds_tie_in_the_majority_baseline(made):
     examples = built.examples.filter("sampled")
     alphas = aa.guesses(content(given, "edges"), content(given, "literals"), [examples])
     alphas = alphas.filter(pl.col("example").str.contains("/Q1/"), position=0, model=aa.MAJORITY)
-    found = alphas.unique(["gold", "k", "alpha"]).sort("k").group_by("gold").agg("alpha")
-    assert dict(found.rows()) == {"own": [0, 2 / 5, 4 / 5], "set": [0, 1, 1]}
+    result = alphas.unique(["gold", "k", "alpha"]).sort("k").group_by("gold").agg("alpha")
+    assert dict(result.rows()) == {"own": [0, 2 / 5, 4 / 5], "set": [0, 1, 1]}
 
 
 def test_equally_scored_golds_tie_for_a_rank():

@@ -188,27 +188,27 @@ def test_the_labeled_build_needs_labels_and_templates(name):
         c = chosen(name, seed)
         known = {f"P{p}" for _, p, _ in [*w.g, *w.literals]} - WITHOUT_TEMPLATE
         known |= {brute.TWO_HOP}
-        made = attribute(
+        built = attribute(
             name, frame, **c, eval_examples=5, templates=sorted(known), missing_template="drop"
         )
         every = loops(name, seed)
         kept = {example for example in every if brute.usable(w, example, known)}
         if name == "ambiguous":
-            assert relation_pairs(found(made)) == relation_pairs(kept), (seed, c)
+            assert relation_pairs(found(built)) == relation_pairs(kept), (seed, c)
         else:
-            assert found(made) == kept, (seed, c)
-        if made is not None:
-            counted = dict(made.sizes.select("build", "examples").rows())
+            assert found(built) == kept, (seed, c)
+        if built is not None:
+            counted = dict(built.sizes.select("build", "examples").rows())
             whole = len(relation_pairs(every)) if name == "ambiguous" else len(every)
             assert counted["structural"] == whole
             relations = {brute.TWO_HOP, *(f"P{p}" for _, p, _ in [*w.g, *w.literals])}
             named = {example for example in every if brute.usable(w, example, relations)}
-            step = made.steps.filter(step="templates").row(0, named=True)
+            step = built.steps.filter(step="templates").row(0, named=True)
             assert (step["kept"], step["dropped"]) == (len(kept), len(named) - len(kept))
             assert step["reason"] == missing_template_reason(name, named, known), (seed, c)
-            left = Counter(brute.pattern(name, example) for example in found(made))
+            left = Counter(brute.pattern(name, example) for example in found(built))
             patterns = {brute.pattern(name, example): 0 for example in every}
-            assert dict(made.patterns.select("pattern", "examples").rows()) == patterns | left
+            assert dict(built.patterns.select("pattern", "examples").rows()) == patterns | left
         filled += bool(kept)
         bitten += kept < every
     most(filled)
@@ -222,9 +222,9 @@ def missing_template_reason(name: str, named: set[brute.Example], known: set[str
     first position is not counted at the second.
     """
     lost: Counter[int] = Counter()
-    for place in range({"bidirectional": 2, "paths": 2, "composite": 3}.get(name, 1)):
-        gone = [example for example in named if f"P{example[place][1]}" not in known]
-        lost.update(example[place][1] for example in gone)
+    for position in range({"bidirectional": 2, "paths": 2, "composite": 3}.get(name, 1)):
+        gone = [example for example in named if f"P{example[position][1]}" not in known]
+        lost.update(example[position][1] for example in gone)
         if name not in CHAINS:
             named = named - set(gone)
     by_name = (lambda p: p) if name in CHAINS else (lambda p: f"P{p}")
@@ -274,9 +274,9 @@ def test_entities_have_the_requested_number_of_facts():
     for seed in RUNS:
         frame, w = make_graph(seed)
         c = chosen("entity_centric", seed)
-        made = attribute("entity_centric", frame, require_labels=False, **c)
+        built = attribute("entity_centric", frame, require_labels=False, **c)
         every = brute.entity_centric(w.g, own_facts(w, c), c["facts"], c["top"])
-        by_entity = entities(made)
+        by_entity = entities(built)
         assert set(by_entity) == set(every), (seed, c)
         for entity, drawn in by_entity.items():
             assert len(drawn) == c["facts"]
@@ -292,19 +292,19 @@ def test_entities_of_the_labeled_build_have_usable_facts(short):
         frame, w = make_graph(seed)
         c = {**chosen("entity_centric", seed), "allow_short": short}
         known = {f"P{p}" for _, p, _ in w.g} - WITHOUT_TEMPLATE
-        made = attribute(
+        built = attribute(
             "entity_centric", frame, **c, templates=sorted(known), missing_template="drop"
         )
         every = brute.entity_centric(w.g, own_facts(w, c), 1 if short else c["facts"], c["top"])
         use = {e: {t for t in own if brute.usable(w, (t,), known)} for e, own in every.items()}
         least = 1 if short else c["facts"]
         use = {e: own for e, own in use.items() if len(own) >= least}
-        by_entity = entities(made)
+        by_entity = entities(built)
         assert set(by_entity) == set(use), (seed, c)
         for entity, drawn in by_entity.items():
             assert len(drawn) == min(c["facts"], len(use[entity]))
             assert set(drawn) <= use[entity]
-        if made is not None:
+        if built is not None:
             lost = Counter(
                 p
                 for own in every.values()
@@ -312,7 +312,7 @@ def test_entities_of_the_labeled_build_have_usable_facts(short):
                 if s in w.names and o in w.names and f"P{p}" not in known
             )
             order = sorted(lost, key=lambda p: (-lost[p], p))
-            step = made.steps.filter(step="facts with a template").row(0, named=True)
+            step = built.steps.filter(step="facts with a template").row(0, named=True)
             told = ", ".join(f"P{p} ({lost[p]})" for p in order)
             assert (step["dropped"], step["reason"]) == (lost.total(), f"no template: {told}")
         filled += bool(use)
@@ -341,11 +341,11 @@ def test_every_column_of_the_examples(name):
     for seed in RUNS:
         _, w = make_graph(seed)
         degree = brute.degrees(w.g)
-        made = structural(name, seed)
-        if made is None:
+        built = structural(name, seed)
+        if built is None:
             continue
         filled += 1
-        for rows in examples_of(made):
+        for rows in examples_of(built):
             ids = tuple(tuple(number(row[c]) for c in TRIPLE) for row in rows)
             assert [row["position"] for row in rows] == list(range(len(ids)))
             marks = set() if name == "entity_centric" else brute.flags(name, w, ids)
@@ -410,18 +410,18 @@ def check_row(row, name, w, degree, ids, triple) -> None:
 def test_sizes_and_patterns_of_the_structural_build(name):
     filled = 0
     for seed in RUNS:
-        made, every = structural(name, seed), loops(name, seed)
+        built, every = structural(name, seed), loops(name, seed)
         filled += bool(every)
-        if made is None:
+        if built is None:
             continue
-        rows = {row.pop("build"): row for row in made.sizes.to_dicts()}
+        rows = {row.pop("build"): row for row in built.sizes.to_dicts()}
         assert set(rows) == {"structural", "unlabeled", "sampled"}
         for row in rows.values():
             assert row.pop("benchmark") == name
             assert row == pytest.approx(brute.sizes(name, every))
         count = Counter(brute.pattern(name, example) for example in every)
         for column in ("candidates", "structural", "examples", "sampled"):
-            assert dict(made.patterns.select("pattern", column).rows()) == count
+            assert dict(built.patterns.select("pattern", column).rows()) == count
     most(filled)
 
 
@@ -436,17 +436,17 @@ def test_a_cap_limits_every_pattern(name, cap):
     for seed in FEWER:
         frame, _ = make_graph(seed)
         c = {**chosen(name, seed), CAPS[name]: cap, "require_labels": False}
-        made = attribute(name, frame, **c, eval_examples=4)
+        built = attribute(name, frame, **c, eval_examples=4)
         every = loops(name, seed)
         count = Counter(brute.pattern(name, example) for example in every)
-        some = found(made)
+        some = found(built)
         assert some <= every
         whole = {p: min(n, cap) for p, n in count.items()}
         assert Counter(brute.pattern(name, example) for example in some) == whole
-        if made is not None:
-            drawn = made.examples.filter("sampled")["example"].n_unique()
+        if built is not None:
+            drawn = built.examples.filter("sampled")["example"].n_unique()
             assert drawn == min(4, len(some))
-            assert dict(made.patterns.select("pattern", "candidates").rows()) == count
+            assert dict(built.patterns.select("pattern", "candidates").rows()) == count
         filled += max(count.values(), default=0) > cap
     most(filled, FEWER, 0.5)
 
@@ -461,7 +461,7 @@ def test_only_frequent_combinations_are_capped(name, rare):
         draw = Random(seed)
         least, cap = draw.choice([2, 3]), draw.choice([1, 2, 3])
         c = {**chosen(name, seed), "min_combo": least, "cap": cap, "keep_rare": rare}
-        made = attribute(name, frame, **c, eval_examples=5)
+        built = attribute(name, frame, **c, eval_examples=5)
         every = loops(name, seed)
         known = {f"P{p}" for _, p, _ in w.g}
         use = {example for example in every if brute.usable(w, example, known)}
@@ -474,7 +474,7 @@ def test_only_frequent_combinations_are_capped(name, rare):
             for p, n in labeled.items()
             if rare or structural[p] >= least
         }
-        some = found(made)
+        some = found(built)
         assert some <= use
         assert Counter(brute.pattern(name, example) for example in some) == whole, (seed, c)
         seen["filled"] += bool(whole)
@@ -513,9 +513,9 @@ def test_paths_start_at_the_seeds_sampled_per_category(count_on):
         frame, w = make_graph(seed)
         c = {**chosen("paths", seed), "categories": 1, "seeds": 2, "category_relations": ["P31"]}
         c |= {"count_on": count_on, "min_combo": 3, "cap": 1}
-        made = attribute("paths", frame, **c, require_labels=False, eval_examples=5)
+        built = attribute("paths", frame, **c, require_labels=False, eval_examples=5)
         every = expected("paths", w, c)
-        some = found(made)
+        some = found(built)
         assert some <= every
         starts = {example[0][0] for example in some}
         assert len(starts) <= 2
@@ -524,7 +524,7 @@ def test_paths_start_at_the_seeds_sampled_per_category(count_on):
         frequent = split if count_on == "seeds" else Counter(
             brute.pattern("paths", example) for example in every
         )  # fmt: skip
-        if made is None or max(frequent.values()) < 3:
+        if built is None or max(frequent.values()) < 3:
             continue
         # an entity remains a seed even when the cap removes all its paths
         got = Counter(brute.pattern("paths", e) for e in some)
@@ -547,12 +547,12 @@ def test_a_hub_is_cut_only_above_the_edge_limit(name):
         out = Counter(s for s, p, _ in w.g if p not in numbers(c["exclude"]))
         every = expected(name, w, c)
         for most_out, whole in ((max(out.values()), True), (max(out.values()) - 1, False)):
-            made = attribute(name, frame, **c, max_out=most_out)
-            assert found(made) <= every
+            built = attribute(name, frame, **c, max_out=most_out)
+            assert found(built) <= every
             if whole:
-                assert found(made) == every
-            if made is not None:
-                step = made.steps.filter(step="hub cap")
+                assert found(built) == every
+            if built is not None:
+                step = built.steps.filter(step="hub cap")
                 hubs = [e for e, n in out.items() if n > most_out]
                 assert step["dropped"].to_list() == ([] if whole else [len(hubs)])
                 cut += step.height
@@ -565,21 +565,21 @@ def test_a_sample_of_entities_and_one_for_the_evaluation():
         frame, w = make_graph(seed)
         c = {**chosen("entity_centric", seed), "top": 6, "facts": 2, "require_labels": False}
         every = brute.entity_centric(w.g, own_facts(w, c), 2, 6)
-        made = attribute("entity_centric", frame, **{**c, "entities": 4, "eval_entities": 2})
-        some = entities(made)
+        built = attribute("entity_centric", frame, **{**c, "entities": 4, "eval_entities": 2})
+        some = entities(built)
         assert set(some) <= set(every)
         assert len(some) == min(4, len(every))
-        rows = made.examples.group_by("example").agg(
+        rows = built.examples.group_by("example").agg(
             pl.col("sampled").n_unique(), s=pl.first("sampled")
         )
         assert set(rows["sampled"]) == {1}
         assert rows["s"].sum() == min(2, len(some))
-        sizes = {row["build"]: row for row in made.sizes.to_dicts()}
+        sizes = {row["build"]: row for row in built.sizes.to_dicts()}
         assert [sizes[b]["examples"] for b in ("structural", "unlabeled", "sampled")] == [
             len(some), len(some), min(2, len(some))
         ]  # fmt: skip
         candidates = Counter(f"P{p}" for own in every.values() for _, p, _ in own)
-        patterns = made.patterns
+        patterns = built.patterns
         assert dict(patterns.select("pattern", "candidates").rows()) == candidates
         drawn = Counter(f"P{p}" for own in some.values() for _, p, _ in own)
         counted = dict(patterns.select("pattern", "examples").rows())
@@ -595,8 +595,8 @@ def test_ambiguous_pairs_are_capped_over_all_relations(examples):
         frame, w = make_graph(seed)
         c = {**chosen("ambiguous", seed), "require_labels": False}
         every = names(w, c)
-        made = attribute("ambiguous", frame, **{**c, "examples": examples})
-        some = found(made)
+        built = attribute("ambiguous", frame, **{**c, "examples": examples})
+        some = found(built)
         assert len(some) == min(examples, len(every))
         assert relation_pairs(some) <= set(every)
         filled += len(every) > examples
@@ -604,5 +604,5 @@ def test_ambiguous_pairs_are_capped_over_all_relations(examples):
 
 
 def test_a_cycle_of_three_classes_gives_three_chains():
-    made = attribute("hierarchy", facts([(1, 279, 2), (2, 279, 3), (3, 279, 1)]))
-    assert len(found(made)) == 3
+    built = attribute("hierarchy", facts([(1, 279, 2), (2, 279, 3), (3, 279, 1)]))
+    assert len(found(built)) == 3

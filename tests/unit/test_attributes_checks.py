@@ -56,9 +56,9 @@ def test_missing_positions_are_reported_with_the_first_example():
     given = graph((n, 26, n + 1) for n in range(10, 50))
     chosen = settings("asymmetry", min_triples=1)
     examples = asymmetry.build(given, chosen).examples
-    gaps = examples.with_columns(pl.col("position") + 1)
+    differences = examples.with_columns(pl.col("position") + 1)
     with pytest.raises(GraphError, match=r"^40 rows.*positions have gaps.*asymmetry/P26/Q10/Q11"):
-        check_examples(gaps.sample(fraction=1, shuffle=True, seed=1), given, chosen)
+        check_examples(differences.sample(fraction=1, shuffle=True, seed=1), given, chosen)
 
 
 @pytest.mark.parametrize(

@@ -59,28 +59,28 @@ def test_duplicates_self_loops_and_foreign_ids_are_counted():
         schema=rows.schema,
         orient="row",
     )
-    made = encode(pl.concat([rows, odd]))
-    assert made.counts == {
+    encoded = encode(pl.concat([rows, odd]))
+    assert encoded.counts == {
         "statements": 10, "subject_no_item": 3, "object_no_item": 2, "self_loops": 1,
         "duplicates": 1, "edges": 2, "literals": 0, "unusable_labels": 0, "entities": 2,
         "labeled": 2,
     }  # fmt: skip
-    assert content(made, "edges").rows() == [(1, 26, 2), (2, 26, 1)]
+    assert content(encoded, "edges").rows() == [(1, 26, 2), (2, 26, 1)]
 
 
 @pytest.mark.parametrize("name", ["Q4294967296", "Q99999999999", "Q007", "L5"])
 def test_malformed_item_ids_are_not_literals(name):
     rows = facts([(1, 26, 2), (1, 27, 2)])
     odd = rows.with_columns(object=pl.when(relation="P27").then(pl.lit(name)).otherwise("object"))
-    made = encode(odd)
-    assert (made.counts["object_no_item"], made.counts["literals"]) == (1, 0)
-    assert made.counts["edges"] == 1
+    encoded = encode(odd)
+    assert (encoded.counts["object_no_item"], encoded.counts["literals"]) == (1, 0)
+    assert encoded.counts["edges"] == 1
 
 
 def test_entity_with_several_labels_gets_the_smallest():
     rows = [facts([(1, 26, 2)], {1: name, 2: "x"}) for name in ("bb", " aa", "cc")]
-    made = encode(pl.concat(rows))
-    assert content(made, "entities")["label"].to_list() == ["aa", "x"]
+    encoded = encode(pl.concat(rows))
+    assert content(encoded, "entities")["label"].to_list() == ["aa", "x"]
 
 
 def test_literals_with_colliding_numbers_raise(monkeypatch):
@@ -97,39 +97,39 @@ def test_literals_with_colliding_numbers_raise(monkeypatch):
 
 def test_labels_that_break_a_prompt_are_dropped():
     labels = {1: "", 2: " ", 3: "[X]", 4: "a [MASK] b", 5: "fine ", 6: "<mask>"}
-    made = graph([(n, 26, n + 1) for n in range(1, 6)], labels)
-    assert dict(content(made, "entities").drop_nulls("label").select("id", "label").rows()) == {
+    encoded = graph([(n, 26, n + 1) for n in range(1, 6)], labels)
+    assert dict(content(encoded, "entities").drop_nulls("label").select("id", "label").rows()) == {
         5: "fine"
     }
-    assert made.counts["unusable_labels"] == 3
-    assert (made.counts["entities"], made.counts["labeled"]) == (6, 1)
+    assert encoded.counts["unusable_labels"] == 3
+    assert (encoded.counts["entities"], encoded.counts["labeled"]) == (6, 1)
 
 
 def test_an_entity_without_label_stays_in_the_graph_and_in_no_example():
     everyone = [(n, 26, n + 1) for n in (1, 3)] + [(n + 1, 26, n) for n in (1, 3)]
-    made = symmetry.build(
+    built = symmetry.build(
         graph(everyone, {1: "a", 2: "b", 3: "c"}), settings("symmetry", min_triples=1)
     )
-    assert triples(made.examples) == [((1, 26, 2), (2, 26, 1))]
-    step = made.steps.filter(step="labels").row(0, named=True)
+    assert triples(built.examples) == [((1, 26, 2), (2, 26, 1))]
+    step = built.steps.filter(step="labels").row(0, named=True)
     assert (step["kept"], step["dropped"]) == (1, 1)
     assert step["reason"].startswith("no_label")
-    assert dict(made.sizes.select("build", "examples").rows())["structural"] == 2
+    assert dict(built.sizes.select("build", "examples").rows())["structural"] == 2
 
 
 def test_only_asymmetry_uses_literals():
     dates = [(1, 569, "1970-01-22T00:00:00Z^^date"), (2, 569, "1971-01-01T00:00:00Z^^date")]
-    made = graph([(1, 26, 2)], literals=dates)
-    assert content(made, "edges").height == 1
-    assert content(made, "entities")["degree"].to_list() == [1, 1]
-    examples = asymmetry.build(made, settings("asymmetry", min_triples=1)).examples
+    encoded = graph([(1, 26, 2)], literals=dates)
+    assert content(encoded, "edges").height == 1
+    assert content(encoded, "entities")["degree"].to_list() == [1, 1]
+    examples = asymmetry.build(encoded, settings("asymmetry", min_triples=1)).examples
     forward = examples.filter((pl.col("predicate") == "P569") & (pl.col("role") == "forward"))
     assert forward["object_label"].to_list() == ["22 January 1970", "1971"]
     assert set(forward["object_kind"]) == {"literal"}
     assert forward["object_degree"].null_count() == 2
     turned = examples.filter((pl.col("predicate") == "P569") & (pl.col("role") == "reversed"))
     assert turned["subject_label"].to_list() == ["22 January 1970", "1971"]
-    without = asymmetry.build(made, settings("asymmetry", min_triples=1, literals=False))
+    without = asymmetry.build(encoded, settings("asymmetry", min_triples=1, literals=False))
     assert set(without.examples["predicate"]) == {"P26"}
     assert (
         content(encode(facts([(1, 26, 2)], literals=dates), literals=False), "literals").height == 0
@@ -142,12 +142,12 @@ def test_the_most_frequent_text_of_a_date_is_used():
         for n, text in enumerate(["Jan. 22, 1970", "22.1.1970", "Jan. 22, 1970"], 1)
     ]
     frame = facts([(1, 26, 2)])
-    made = encode(pl.concat([frame, pl.DataFrame(rows, frame.schema, orient="row")]))
-    assert set(content(made, "literals")["text"]) == {"Jan. 22, 1970"}
+    encoded = encode(pl.concat([frame, pl.DataFrame(rows, frame.schema, orient="row")]))
+    assert set(content(encoded, "literals")["text"]) == {"Jan. 22, 1970"}
     # equal counts: the first in alphabetical order, independent of row order
     for one in (rows[:2], rows[1::-1]):
-        made = encode(pl.DataFrame(one, frame.schema, orient="row"))
-        assert set(content(made, "literals")["text"]) == {"22.1.1970"}
+        encoded = encode(pl.DataFrame(one, frame.schema, orient="row"))
+        assert set(content(encoded, "literals")["text"]) == {"22.1.1970"}
 
 
 @pytest.mark.parametrize(
@@ -220,16 +220,16 @@ def test_relations_without_template_fail_or_empty_a_build():
 def test_no_template_step_without_templates_or_with_missing_template_error():
     every = {"templates": [f"P{n}" for n in range(400)], "missing_template": "error"}
     for known in ({"missing_template": "drop"}, every):
-        made = paths.build(worked(), settings("paths", min_combo=1, categories=1, **known))
-        assert "labels" in made.steps["step"].to_list()
-        assert "templates" not in made.steps["step"].to_list()
+        built = paths.build(worked(), settings("paths", min_combo=1, categories=1, **known))
+        assert "labels" in built.steps["step"].to_list()
+        assert "templates" not in built.steps["step"].to_list()
 
 
 def test_cycles_are_excluded_and_counted():
     chains = [(1, 279, 2), (2, 279, 1), (2, 279, 3)]
-    made = hierarchy.build(graph(chains), settings("hierarchy"))
-    assert triples(made.examples) == [((1, 279, 2), (2, 279, 3), (1, TWO_HOP, 3))]
-    step = made.steps.filter(step="chains of two").row(0, named=True)
+    built = hierarchy.build(graph(chains), settings("hierarchy"))
+    assert triples(built.examples) == [((1, 279, 2), (2, 279, 3), (1, TWO_HOP, 3))]
+    step = built.steps.filter(step="chains of two").row(0, named=True)
     assert (step["kept"], step["dropped"], step["reason"]) == (1, 2, "cycle of two")
 
 
@@ -237,19 +237,19 @@ def test_hubs_are_cut_and_reported(caplog):
     caplog.set_level("INFO")
     hub = [(1, 50, n) for n in range(2, 102)] + [(1, 31, 500)]
     hub += [(n, 51, 300) for n in range(2, 102)]
-    made = paths.build(graph(hub), settings("paths", max_out=10, min_combo=1, categories=1))
-    step = made.steps.filter(step="hub cap").row(0, named=True)
+    built = paths.build(graph(hub), settings("paths", max_out=10, min_combo=1, categories=1))
+    step = built.steps.filter(step="hub cap").row(0, named=True)
     assert (step["kept"], step["dropped"]) == (110, 90)
     assert "Q1 (100)" in step["reason"]
     assert "hub Q1: 100 out-edges, 10 of them are expanded" in caplog.text
 
 
 def bounded(rows, max_out):
-    made = graph(rows)
+    encoded = graph(rows)
     chosen = settings("paths", max_out=max_out)
-    whole, cut = edges_to_expand(Setup(paths.DEFINITION, made, chosen))
-    found = [made.frame(edges).select("s", "p", "o").rows() for edges in (whole, cut)]
-    return [set(edges) for edges in found], [len(edges) for edges in found]
+    whole, cut = edges_to_expand(Setup(paths.DEFINITION, encoded, chosen))
+    result = [encoded.frame(edges).select("s", "p", "o").rows() for edges in (whole, cut)]
+    return [set(edges) for edges in result], [len(edges) for edges in result]
 
 
 def test_edges_of_a_hub_are_cut_by_hash():
@@ -320,8 +320,8 @@ def test_amber_sets_give_heads_and_tails(tmp_path):
     sets = '{"name": "Cid", "qids": {"Q10": %s, "Q3": %s}}\n'
     path.write_text(sets % tuple(json.dumps(t) for t in entities) + '{"name": "x", "qids": {}}\n')
     chosen = settings("ambiguous", source="amber", amber_sets=str(path))
-    made = ambiguous.build(worked(), chosen)
-    assert triples(made.examples) == [((10, 19, 11), (3, 19, 8))]
+    built = ambiguous.build(worked(), chosen)
+    assert triples(built.examples) == [((10, 19, 11), (3, 19, 8))]
     path.write_text("{}\n")
     with pytest.raises(GraphError, match="line 1: not an AmbER set"):
         ambiguous.build(worked(), chosen)
@@ -348,10 +348,10 @@ def test_amber_sets_pair_the_head_with_the_least_popular_other():
 
 
 def test_gender_variants_map_to_one_label():
-    made = graph([(1, 21, 2), (3, 21, 4), (5, 21, 6)], {1: "a", 2: "male organism", 3: "b",
+    encoded = graph([(1, 21, 2), (3, 21, 4), (5, 21, 6)], {1: "a", 2: "male organism", 3: "b",
                                                         5: "c", 6: "other"})  # fmt: skip
     table = {"P21": {"Q2": "male", "Q4": "male"}}
-    built = bias.build(made, settings("bias", bias_labels=table))
+    built = bias.build(encoded, settings("bias", bias_labels=table))
     assert built.examples["object_label"].to_list() == ["male", "male", "other"]
     assert "Q6" in built.steps.filter(step="objects with a normal label")["reason"][0]
     assert set(built.candidates["label"]) == {"male", "other"}

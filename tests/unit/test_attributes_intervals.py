@@ -74,7 +74,7 @@ def test_patterns_are_resampled_whole():
     rows = parts(values.tolist()).with_columns(
         denominator=pl.Series(values[:, 1]), pattern=pl.Series([f"P{i % 7}" for i in range(17)])
     )
-    (found,) = an.clusters(rows, NONE)
+    (result,) = an.clusters(rows, NONE)
     sums = [values[i::7].sum(axis=0) for i in range(7)]
     generator = np.random.Generator(np.random.PCG64(hash_key(0, "bootstrap", "")))
     ratios = []
@@ -82,8 +82,8 @@ def test_patterns_are_resampled_whole():
         above, below = sum(sums[i] for i in generator.integers(0, 7, size=6))
         ratios.append(100 * above / below)
     tail = norm.cdf(-t.ppf(0.975, 6))
-    assert found.interval[:2] == pytest.approx(tuple(np.quantile(ratios, [tail, 1 - tail])))
-    assert (found.n, found.setting["drawn"]) == (7, "patterns")
+    assert result.interval[:2] == pytest.approx(tuple(np.quantile(ratios, [tail, 1 - tail])))
+    assert (result.n, result.setting["drawn"]) == (7, "patterns")
 
 
 def test_paths_and_bias_counts_for_built_and_probed_examples():
@@ -104,8 +104,8 @@ def test_paths_and_bias_counts_for_built_and_probed_examples():
         schema=["benchmark", "example", "position", "alpha", "model", "prompt", "method"],
         orient="row",
     ).with_columns(pl.lit(v).alias(k) for k, v in HEADLINE.items())  # fmt: skip
-    found = ac.estimates(examples, alphas)
-    cells = {(n.benchmark, n.slice or n.model, n.metric): (n.value, n.n) for n in found}
+    result = ac.estimates(examples, alphas)
+    cells = {(n.benchmark, n.slice or n.model, n.metric): (n.value, n.n) for n in result}
     assert cells == {
         ("asymmetry", "m", "forward probe right"): (3, 5),
         ("asymmetry", "m", "reversed probe right"): (1, 5),
@@ -116,8 +116,8 @@ def test_paths_and_bias_counts_for_built_and_probed_examples():
     }
     # a graph with other ids has none of the counted entities
     other = {"bias": rows("bias", [("a", "sex"), ("b", "continent")])}
-    found = ac.estimates(other, alphas)
-    assert {number.benchmark for number in found} == {"asymmetry"}
+    result = ac.estimates(other, alphas)
+    assert {number.benchmark for number in result} == {"asymmetry"}
 
 
 def test_entity_cluster_intervals_are_wider_when_examples_agree():

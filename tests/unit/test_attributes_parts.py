@@ -36,8 +36,8 @@ def build(folder: Path, attributes: list[str], **section: Any) -> Names:
     """Run the rule's script on the worked example and return its outputs."""
     tables = Names({name: str(folder / f"{name}.parquet") for name in knowledge.TABLES})
     with DuckDB() as engine:
-        made = knowledge.encode(engine, engine.table(facts(WORKED.values(), LABELS)))
-        knowledge.write(made, tables, {})
+        encoded = knowledge.encode(engine, engine.table(facts(WORKED.values(), LABELS)))
+        knowledge.write(encoded, tables, {})
     properties = folder / "properties.parquet"
     labels = dict.fromkeys(("property", "datatype", "label"), pl.String)
     pl.DataFrame(schema=labels).write_parquet(properties)

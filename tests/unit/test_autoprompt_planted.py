@@ -47,14 +47,14 @@ def trained_on(tmp_path_factory):
 
 
 def facts(relation):
-    found = [({"sub": x.subject}, x.object) for x in TRAINING_FACTS if x.relation == relation]
-    return found[0::3], found[1::3], found[2::3]
+    result = [({"sub": x.subject}, x.object) for x in TRAINING_FACTS if x.relation == relation]
+    return result[0::3], result[1::3], result[2::3]
 
 
 def hits(loaded, text, trigger, test):
     """Return the number of test facts whose object is the top token of the whole vocabulary."""
-    own = settings_for("default", "facts", "masked")
-    known = problem(loaded, Template.parse(text, "masked"), test, test, own)
+    options = settings_for("default", "facts", "masked")
+    known = problem(loaded, Template.parse(text, "masked"), test, test, options)
     everything = np.arange(len(known.dev))
     return int(Scorer(loaded, known).values("dev", everything, [trigger], "accuracy").sum())
 
@@ -63,13 +63,13 @@ def hits(loaded, text, trigger, test):
 def test_search_from_masks_matches_the_training_sentence(trained_on):
     train, dev, test = facts("capital")
     text = "{sub} [T]x4 [P] ."
-    own = settings_for("default", "facts", "masked", iterations=40, restarts=2)
-    found = search(trained_on, Template.parse(text, "masked"), train, dev, own)
+    options = settings_for("default", "facts", "masked", iterations=40, restarts=2)
+    result = search(trained_on, Template.parse(text, "masked"), train, dev, options)
     n = len(test)
     sentence = hits(trained_on, TRAINED_ON["capital"], [], test)
-    searched = hits(trained_on, text, found.trigger, test)
+    searched = hits(trained_on, text, result.trigger, test)
     control = reinitialize(trained_on)
-    chance = search(control, Template.parse(text, "masked"), train, dev, own)
+    chance = search(control, Template.parse(text, "masked"), train, dev, options)
     random = hits(control, text, chance.trigger, test)
     assert searched / n >= wilson(sentence, n)[0]
     assert searched / n > wilson(random, n)[1]

@@ -35,10 +35,10 @@ def spec(folder: Path, kind: str = "causal", **more: str) -> ModelSpec:
 
 
 def sums(loaded) -> np.ndarray:
-    found = score.score(loaded, ITEMS, OPTIONS, TEMPLATES).columns["sum"]
-    assert len(found) == 30
-    assert np.ptp(found) > 1
-    return found
+    result = score.score(loaded, ITEMS, OPTIONS, TEMPLATES).columns["sum"]
+    assert len(result) == 30
+    assert np.ptp(result) > 1
+    return result
 
 
 @pytest.mark.parametrize("told", ["cpu", "auto"])

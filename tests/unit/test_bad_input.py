@@ -52,8 +52,8 @@ def test_unused_columns_are_ignored(tmp_path):
             "raw": [b"\xff", b""],
         }
     )
-    made = parquet(tmp_path / "g.parquet", frame)
-    assert sorted(made.facts["subject"]) == ["x", "y"]
+    content = parquet(tmp_path / "g.parquet", frame)
+    assert sorted(content.facts["subject"]) == ["x", "y"]
 
 
 @pytest.mark.parametrize(
@@ -112,8 +112,8 @@ def test_row_errors_match_the_table_format(tmp_path):
 
 def test_whole_numbers_are_ids(tmp_path):
     frame = pl.DataFrame({"s": [142, 7], "p": ["r", "r"], "o": [8, 9]})
-    made = parquet(tmp_path / "g.parquet", frame, columns=Columns("s", "p", "o"))
-    assert sorted(made.facts["subject"]) == ["142", "7"]
+    content = parquet(tmp_path / "g.parquet", frame, columns=Columns("s", "p", "o"))
+    assert sorted(content.facts["subject"]) == ["142", "7"]
 
 
 TRIPLES = [
@@ -133,9 +133,9 @@ def test_bad_iris_are_reported_with_their_line(bad, tmp_path):
     with pytest.raises(GraphFileError, match=rf"bad_iri: {path}, line 4: ") as caught:
         read("g", OwnGraph("rdf", (str(path),)), ("en",))
     assert "leave_out: [bad_iri]" in str(caught.value)
-    made = read("g", OwnGraph("rdf", (str(path),), leave_out=("bad_iri",)), ("en",))
-    assert made.facts.select("subject", "object").rows() == [("http://x/a", "http://x/b")]
-    assert made.problems.select("problem", "n").rows() == [("bad_iri", 1)]
+    content = read("g", OwnGraph("rdf", (str(path),), leave_out=("bad_iri",)), ("en",))
+    assert content.facts.select("subject", "object").rows() == [("http://x/a", "http://x/b")]
+    assert content.problems.select("problem", "n").rows() == [("bad_iri", 1)]
 
 
 @pytest.mark.parametrize("bad", ['"a"', "nonsense"])
@@ -229,8 +229,8 @@ def test_lm_pub_quiz_templates_must_be_a_list_of_texts(texts, tmp_path):
 def test_lm_pub_quiz_ids_are_normalized_like_table_ids(tmp_path):
     (tmp_path / "metadata_relations.json").write_text('{"P1": {}}')
     (tmp_path / "P1.jsonl").write_text(json.dumps(QUIZ | {"sub_id": " x ", "obj_id": 0}) + "\n")
-    made = read("g", OwnGraph("lm_pub_quiz", (str(tmp_path),)), ("en",))
-    assert made.facts.select("subject", "object").rows() == [("x", "0")]
+    content = read("g", OwnGraph("lm_pub_quiz", (str(tmp_path),)), ("en",))
+    assert content.facts.select("subject", "object").rows() == [("x", "0")]
 
 
 def test_all_errors_of_an_lm_pub_quiz_folder_are_in_one_message(tmp_path):
@@ -321,8 +321,8 @@ def quiz(text: str, folder: Path) -> str:
     (folder / "metadata_relations.json").write_text('{"P1": {"templates": ["[X] is [Y]."]}}')
     row = {"sub_id": "x", "sub_label": text, "obj_id": "y", "obj_label": "Y"}
     (folder / "P1.jsonl").write_text(json.dumps(row) + "\n")
-    made = read("g", OwnGraph("lm_pub_quiz", (str(folder),)), ("en",))
-    return str(made.facts["subject_label"][0])
+    content = read("g", OwnGraph("lm_pub_quiz", (str(folder),)), ("en",))
+    return str(content.facts["subject_label"][0])
 
 
 def pulled(text: str) -> str:
@@ -351,8 +351,8 @@ def dumped(text: str, folder: Path, form: str) -> str:
             f"<{WD}Q1> <{LABEL}> {json.dumps(text)}@en .\n"
         )
     asked = ["http://www.wikidata.org/prop/direct/P1"] if form == "ntriples" else ["P1"]
-    found = dumps.read([path], form, asked, folder / form)
-    return str(found.statements["subject_label"][0])
+    result = dumps.read([path], form, asked, folder / form)
+    return str(result.statements["subject_label"][0])
 
 
 def from_trex(text: str) -> str:
@@ -364,7 +364,7 @@ def from_trex(text: str) -> str:
 
 @pytest.mark.parametrize("text", LABEL_FORMS, ids=ascii)
 def test_labels_are_identical_across_readers(text, tmp_path):
-    found = {
+    result = {
         "csv": own_table(text, tmp_path, "csv"),
         "parquet": own_table(text, tmp_path, "parquet"),
         "rdf": rdf(text, tmp_path),
@@ -373,7 +373,7 @@ def test_labels_are_identical_across_readers(text, tmp_path):
         **{form: dumped(text, tmp_path, form) for form in ("json", "truthy", "ntriples")},
         "trex": from_trex(text),
     }
-    assert found == dict.fromkeys(found, LABEL_FORMS[text])
+    assert result == dict.fromkeys(result, LABEL_FORMS[text])
 
 
 def test_whitespace_is_identical_in_both_implementations():

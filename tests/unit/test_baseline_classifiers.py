@@ -40,14 +40,14 @@ def shares(frame, table, split="test"):
 def test_vectors_are_means_over_word_tokens(name):
     loaded = tiny(name, bos="forced" if name == "gpt2" else "")
     texts = read_texts(loaded, [{"a": "Paris is Rome"}, {"a": "Italy"}], ["a"])
-    found = linear_probe.mean_vectors(loaded, texts)
+    result = linear_probe.mean_vectors(loaded, texts)
     for row in range(2):
         ids = torch.from_numpy(texts.rows[row])[None]
         states = loaded.model.base_model(input_ids=ids).last_hidden_state[0]
         special = set(loaded.tokenizer.all_special_ids)
         words = [p for p, token in enumerate(ids[0].tolist()) if token not in special]
         assert 0 < len(words) < len(ids[0])
-        assert found[row] == pytest.approx(states[words].mean(0).numpy(), abs=1e-5)
+        assert result[row] == pytest.approx(states[words].mean(0).numpy(), abs=1e-5)
 
 
 def test_sentence_pairs_long_texts_and_missing_fields():
@@ -80,14 +80,14 @@ SIZES = {"train": 250, "dev": 60, "test": 200}
 def test_linear_probe_learns_a_separable_task_reproducibly(name):
     loaded, table = tiny(name, double=False), task(SIZES)
     settings = linear_probe.LinearProbeSettings(epochs=40, rate=1e-2)
-    found, record = linear_probe.linear_probe(loaded, table, CLASSES, ["sentence"], settings)
-    check(found, OUTCOMES)
+    result, record = linear_probe.linear_probe(loaded, table, CLASSES, ["sentence"], settings)
+    check(result, OUTCOMES)
     assert shares(majority(table, CLASSES), table) == pytest.approx(0.6)
-    assert shares(found, table) > 0.75
+    assert shares(result, table) > 0.75
     assert record["curve"][record["epoch"]] == max(record["curve"])
     assert record["dev_accuracy"] == pytest.approx(max(record["curve"]), abs=1e-6)
     again, _ = linear_probe.linear_probe(loaded, table, CLASSES, ["sentence"], settings)
-    assert again.equals(found)
+    assert again.equals(result)
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2"])
@@ -95,13 +95,13 @@ def test_fine_tuning_learns_the_task_and_restores_the_model(name):
     loaded, table = tiny(name, double=False), task(SIZES)
     before = {k: v.clone() for k, v in loaded.model.state_dict().items()}
     settings = replace(finetune.FULL, epochs=6, batch=16, rate=2e-3)
-    found, record = finetune.finetune(loaded, table, CLASSES, ["sentence"], settings)
-    check(found, OUTCOMES)
-    assert shares(found, table) > 0.75
+    result, record = finetune.finetune(loaded, table, CLASSES, ["sentence"], settings)
+    check(result, OUTCOMES)
+    assert shares(result, table) > 0.75
     assert record["curve"][record["epoch"]][1] == max(dev for _, dev in record["curve"])
     assert all(torch.equal(v, before[k]) for k, v in loaded.model.state_dict().items())
     again, _ = finetune.finetune(loaded, table, CLASSES, ["sentence"], settings)
-    assert again.equals(found)
+    assert again.equals(result)
 
 
 def test_the_schedule_of_the_paper():

@@ -16,9 +16,9 @@ WORDS = ["London", "Paris", "Rome", "Wien"]
 def test_ranks_include_ties_and_filter_other_golds():
     rows = examples([{"label": "Rome", "others": ["Paris", "Oslo"]}, {"label": "Bern"}])
     scores = np.array([[3.0, 5.0, 3.0, 1.0], [4.0, 0.0, 0.0, 4.0]])
-    found = outcomes("x", rows, WORDS, scores)
-    check(found, OUTCOMES)
-    first, second = found.iter_rows(named=True)
+    result = outcomes("x", rows, WORDS, scores)
+    check(result, OUTCOMES)
+    first, second = result.iter_rows(named=True)
     assert (first["best"], first["worst"]) == (2, 3)
     assert (first["filtered_best"], first["filtered_worst"]) == (1, 2)
     assert (first["answer"], first["logprob"], first["options"]) == ("Paris", 3.0, 4)
@@ -54,8 +54,8 @@ def test_majority_counts_training_facts_and_constant_counts_test_facts():
     best = constant(rows, WORDS, ["test"])
     assert best.filter(group="P1")["answer"].to_list() == ["Paris"] * 4
     # the two facts of P2 tie: either constant answer is correct for one of them
-    own = best.filter(group="P2")
-    assert hit_at(1, own["best"].to_numpy(), own["worst"].to_numpy()).mean() == 0.5
+    selected = best.filter(group="P2")
+    assert hit_at(1, selected["best"].to_numpy(), selected["worst"].to_numpy()).mean() == 0.5
 
 
 def test_a_fact_with_several_sentences_counts_once():
@@ -76,13 +76,13 @@ def test_groups_without_training_facts_are_reported():
 def test_balanced_data_have_equal_counts_and_similar_size():
     labels = ["Rome"] * 13 + ["Paris"] * 4 + ["Wien"]
     rows = examples(facts("train", "P1", *labels) + facts("test", "P1", "Rome"))
-    found = balance(rows, seed=3)
-    check(found, EXAMPLES)
-    train = found.filter(split="train")
+    result = balance(rows, seed=3)
+    check(result, EXAMPLES)
+    train = result.filter(split="train")
     assert dict(train["label"].value_counts().iter_rows()) == {"Rome": 6, "Paris": 6, "Wien": 6}
-    assert found.filter(split="test").equals(rows.filter(split="test"))
+    assert result.filter(split="test").equals(rows.filter(split="test"))
     # no repetition where there are enough facts, otherwise as evenly as possible
     assert train.filter(label="Rome")["fact"].n_unique() == 6
     assert sorted(train.filter(label="Paris")["fact"].value_counts()["count"]) == [1, 1, 2, 2]
-    assert balance(rows.sample(fraction=1, shuffle=True, seed=1), seed=3).equals(found)
-    assert not balance(rows, seed=4).equals(found)
+    assert balance(rows.sample(fraction=1, shuffle=True, seed=1), seed=3).equals(result)
+    assert not balance(rows, seed=4).equals(result)

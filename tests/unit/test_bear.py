@@ -142,13 +142,13 @@ def test_mapping_replaces_a_place_with_its_country():
     )
     popular = build.with_popularity(pull, "sitelinks")
     births = popular.filter(pl.col("relation") == "P1")
-    found = filters.map_to_ancestors(births, "P17", popular).sort("subject")
-    assert found.select("object", "object_label", "object_kind").rows() == [
+    result = filters.map_to_ancestors(births, "P17", popular).sort("subject")
+    assert result.select("object", "object_label", "object_kind").rows() == [
         ("Q900", "o900y", "item"),
         ("Q60", "o60y", "unmapped"),
         ("Q900", "o900y", "item"),
     ]
-    judged = filters.filtered(found, row(ancestor="P17"), CONFIG)
+    judged = filters.filtered(result, row(ancestor="P17"), CONFIG)
     assert dict(judged.select("subject", "reason").rows())["Q2"] == "no_ancestor"
 
 
@@ -208,32 +208,32 @@ def test_funnel_starts_with_the_sampling_of_a_relation():
 
 
 def test_the_largest_feasible_number_of_answers_is_chosen():
-    found = built()
-    choice = {(b, r): (k, q) for b, r, _, k, q, *_ in found.choice.rows()}
+    result = built()
+    choice = {(b, r): (k, q) for b, r, _, k, q, *_ in result.choice.rows()}
     # 3 answers need round(6 / 3) = 2 instances each: 900, 901, 902
     assert choice["t_big", "P1"] == (3, 2)
     assert choice["t_lite", "P1"] == (2, 1)
     assert choice["t_big", "P2"] == (3, 1)
-    labels = found.big.candidates.filter(pl.col("set") == "t_big/P1").sort("index")["label"]
+    labels = result.big.candidates.filter(pl.col("set") == "t_big/P1").sort("index")["label"]
     assert labels.to_list() == ["the Form", "o901y", "o902y"]
 
 
 def test_sets_are_balanced_nested_and_match_their_schemas(tmp_path):
-    found = built()
-    for sets in (found.big, found.lite):
+    result = built()
+    for sets in (result.big, result.lite):
         frames.check_balance(sets)
         schema.check(sets.items, schema.ITEMS)
         schema.check(sets.candidates, schema.CANDIDATES)
         schema.check(sets.prompts, schema.PROMPTS)
-    assert set(found.lite.items["item"]) < set(found.big.items["item"])
+    assert set(result.lite.items["item"]) < set(result.big.items["item"])
     for name, contract in build.REPORTS.items():
-        schema.write(getattr(found, name), contract, tmp_path / f"{name}.parquet")
+        schema.write(getattr(result, name), contract, tmp_path / f"{name}.parquet")
 
 
 def test_most_popular_instances_are_kept_and_the_next_are_spares():
-    found = built()
-    assert "P1/Q1" in found.big.items["item"]
-    assert found.spares.filter(pl.col("object") == "Q900")["subject"].to_list() == ["Q3"]
+    result = built()
+    assert "P1/Q1" in result.big.items["item"]
+    assert result.spares.filter(pl.col("object") == "Q900")["subject"].to_list() == ["Q3"]
 
 
 def test_row_order_does_not_matter():
@@ -249,23 +249,23 @@ def test_row_order_does_not_matter():
 
 
 def test_the_funnel_accounts_for_every_statement():
-    found = built(min_sitelinks=98)
-    steps = found.funnel.filter(pl.col("relation") == "P1").sort("position")
+    result = built(min_sitelinks=98)
+    steps = result.funnel.filter(pl.col("relation") == "P1").sort("position")
     assert steps["rows_in"][0] == 10
     assert steps["rows_in"].to_list()[1:] == steps["rows_out"].to_list()[:-1]
-    lost = found.dropped.filter(pl.col("relation") == "P1").height
+    lost = result.dropped.filter(pl.col("relation") == "P1").height
     assert steps["rows_out"][-1] == 10 - lost
     assert lost > 0
 
 
 def test_relations_without_a_small_set_are_dropped_and_reported():
     """P1 has three answers with two instances but not two with three; P2 is one-to-one."""
-    found = built(big=Size(6, 3, 3), lite=Size(6, 2, 2))
-    assert set(found.big.items["relation"]) == set(found.lite.items["relation"]) == {"P2"}
+    result = built(big=Size(6, 3, 3), lite=Size(6, 2, 2))
+    assert set(result.big.items["relation"]) == set(result.lite.items["relation"]) == {"P2"}
     none = [0] * 5 + [None] * 4
-    for row in found.choice.filter(relation="P1").rows():
+    for row in result.choice.filter(relation="P1").rows():
         assert row[1:] == ("P1", "1:N", *none, "too few answers")
-    assert set(found.spares["relation"]) == {"P2"}
+    assert set(result.spares["relation"]) == {"P2"}
 
 
 def test_no_relation_left_raises_with_the_settings_to_lower():

@@ -64,8 +64,8 @@ def test_places_are_mapped_before_comparison():
     pulled = frame(statement("1", "50"), statement("50", "900", "P17"))
     sets = released([("Q1", "s1x", 0)], [("Q900", "o900y")])
     relations = [row(ancestor="P17"), row("P17")]
-    found = against_released.states(sets, Fresh(pulled, relations, {}, CONFIG))
-    assert found["state"].to_list() == ["same"]
+    result = against_released.states(sets, Fresh(pulled, relations, {}, CONFIG))
+    assert result["state"].to_list() == ["same"]
 
 
 def agreed() -> pl.DataFrame:
@@ -85,16 +85,16 @@ def agreed() -> pl.DataFrame:
 
 def test_agreement_counts_answers_instances_and_pulled_facts():
     schema.check(agreed(), against_released.AGREEMENT)
-    found = agreed().row(0, named=True)
-    assert (found["released"], found["found"]) == (3, 2)
-    assert (found["answers_shared"], found["answers_all"]) == (1, 2)
-    assert (found["instances_shared"], found["instances_all"]) == (1, 4)
+    result = agreed().row(0, named=True)
+    assert (result["released"], result["found"]) == (3, 2)
+    assert (result["answers_shared"], result["answers_all"]) == (1, 2)
+    assert (result["instances_shared"], result["instances_all"]) == (1, 4)
 
 
 def test_popularity_auc_compares_instances_within_an_answer():
     # 40 and 20 against 30 and 10: three of the four pairs are in order
-    found = agreed().row(0, named=True)
-    assert (found["auc"], found["pairs"]) == (0.75, 4)
+    result = agreed().row(0, named=True)
+    assert (result["auc"], result["pairs"]) == (0.75, 4)
 
 
 def test_unknown_relations_are_reported():
@@ -107,12 +107,14 @@ def test_table_state_fractions_sum_to_one():
     sets = released([("Q1", "s1x", 0), ("Q2", "s2x", 0)], [("Q900", "o900y")])
     states = against_released.states(sets, Fresh(frame(KEPT), [row()], {}, CONFIG))
     schema.check(states, against_released.RELEASED_STATES)
-    found = sources.against_released(states, agreed())
-    shares = [number(found, sources.STATE, slice=name)["value"] for name in against_released.STATES]
+    result = sources.against_released(states, agreed())
+    shares = [
+        number(result, sources.STATE, slice=name)["value"] for name in against_released.STATES
+    ]
     assert sum(shares) == 100
-    same = number(found, sources.STATE, group="P1", slice="same")
+    same = number(result, sources.STATE, group="P1", slice="same")
     assert (same["value"], same["n"]) == (50, 2)
     assert same["low"] < 50 < same["high"]
-    assert number(found, sources.STATE, slice="statement_gone")["numerator"] == 1
-    assert number(found, "instances, Jaccard", group="P1")["value"] == 25
-    assert number(found, "popularity AUC")["value"] == 0.75
+    assert number(result, sources.STATE, slice="statement_gone")["numerator"] == 1
+    assert number(result, "instances, Jaccard", group="P1")["value"] == 25
+    assert number(result, "popularity AUC")["value"] == 0.75

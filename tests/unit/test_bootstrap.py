@@ -73,10 +73,10 @@ def test_clusters_are_drawn_whole_and_the_mean_is_still_that_of_units():
 def test_differences_are_paired_and_have_no_bounds_where_nothing_varies():
     first = np.random.default_rng(1).random(40)
     boot = bootstrap(np.column_stack([first, first / 2 + 0.1, first]), seed=4)
-    value, found = boot.difference(0, 1)
+    value, result = boot.difference(0, 1)
     assert value == pytest.approx((first / 2 - 0.1).mean())
-    assert found.kind == "paired bootstrap"
-    assert found.high - found.low == pytest.approx(
+    assert result.kind == "paired bootstrap"
+    assert result.high - result.low == pytest.approx(
         (boot.interval(0).high - boot.interval(0).low) / 2
     )
     assert boot.difference(0, 2) == (0, None)
@@ -85,7 +85,7 @@ def test_differences_are_paired_and_have_no_bounds_where_nothing_varies():
 def test_ratios_skip_draws_with_a_zero_denominator():
     above, below = np.array([0.5, 0.0, 1.0, 0.0]), np.array([1.0, 0.0, 1.0, 0.0])
     boot = bootstrap(np.column_stack([above, below]), seed=6, draws=300)
-    value, found = boot.ratio(0, 1)
+    value, result = boot.ratio(0, 1)
     pairs = list(zip(above, below, strict=True))
     drawn = [np.sum(draw[""], axis=0) for draw in drawn_by_hand(pairs, [""] * 4, 6, 300)]
     kept = [a / b for a, b in drawn if b > 0]
@@ -93,7 +93,7 @@ def test_ratios_skip_draws_with_a_zero_denominator():
     assert 0 < len(kept) < 300
     # two units count in the denominator
     assert boot.degrees_of_freedom(1) == 1
-    assert found[:2] == bounds_by_hand(kept, 1)
+    assert result[:2] == bounds_by_hand(kept, 1)
     with pytest.raises(ValueError, match="a ratio over a sum of 0"):
         bootstrap(np.zeros((3, 2))).ratio(0, 1)
 
@@ -109,9 +109,9 @@ def test_wilson_for_proportions_and_constant_draws():
 
 @pytest.mark.parametrize("right", [0.0, 1.0, 1.0 + 1e-15, 0.5])
 def test_wilson_for_constant_draws_despite_rounding(right):
-    found = bootstrap(np.full(3, right)).interval()
-    assert found.kind == "wilson"
-    assert found[:2] == pytest.approx(wilson(min(3 * right, 3.0), 3))
+    result = bootstrap(np.full(3, right)).interval()
+    assert result.kind == "wilson"
+    assert result[:2] == pytest.approx(wilson(min(3 * right, 3.0), 3))
 
 
 def test_the_error_of_a_mean_is_that_of_its_units_however_few():
@@ -152,10 +152,10 @@ def test_student_t_bounds_match_the_printed_table():
     for n, quantile in {2: 12.706, 3: 4.303, 5: 2.776, 10: 2.262}.items():
         values = [float(i) for i in range(n)]
         half = quantile * np.std(values, ddof=1) / np.sqrt(n)
-        found = student(values)
-        assert found.kind == "student"
-        assert found.high - np.mean(values) == pytest.approx(half, rel=1e-3)
-        assert np.mean(values) - found.low == pytest.approx(half, rel=1e-3)
+        result = student(values)
+        assert result.kind == "student"
+        assert result.high - np.mean(values) == pytest.approx(half, rel=1e-3)
+        assert np.mean(values) - result.low == pytest.approx(half, rel=1e-3)
     assert student([1.0]) is None
 
 

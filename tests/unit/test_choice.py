@@ -106,8 +106,8 @@ def literal(loaded, before, option, after):
 @pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])
 def test_scored_options_equal_the_loop(name):
     loaded = tiny(name, bos="forced" if name == "gpt2" else "")
-    found = choose.choose(loaded, ASKED, ("letter", "text", "stem"))
-    kept = {(c.item, c.scoring): c for c in found.chosen}
+    result = choose.choose(loaded, ASKED, ("letter", "text", "stem"))
+    kept = {(c.item, c.scoring): c for c in result.chosen}
     for one in ASKED:
         for scoring in ("letter", "text", "stem"):
             if scoring == "stem" and not one.stem:
@@ -117,7 +117,7 @@ def test_scored_options_equal_the_loop(name):
                 continue  # the mask slot at the start: see the test below
             before, after, options = place_of(one, scoring)
             sums = [literal(loaded, before, o, after) for o in options]
-            stored = list(zip(*found.scores[one.item, scoring], strict=True))
+            stored = list(zip(*result.scores[one.item, scoring], strict=True))
             assert [n for _, n in stored] == [n for _, n in sums]
             assert [s for s, _ in stored] == pytest.approx([s for s, _ in sums], abs=1e-9)
             for kind, values in (
@@ -135,7 +135,7 @@ def test_scored_options_equal_the_loop(name):
 
 def test_slot_at_the_start_is_scored_by_the_whole_sentence():
     loaded = tiny("gpt2", bos="forced")
-    found = choose.choose(loaded, ASKED[1:2], ("stem",))
+    result = choose.choose(loaded, ASKED[1:2], ("stem",))
     values = []
     for option in ASKED[1].options:
         ids = loaded.tokenizer(ASKED[1].stem.replace("[MASK]", option))["input_ids"]
@@ -143,8 +143,8 @@ def test_slot_at_the_start_is_scored_by_the_whole_sentence():
         with torch.no_grad():
             logp = loaded.model(torch.tensor([row])).logits[0].double().log_softmax(-1)
         values.append(sum(float(logp[j, t]) for j, t in enumerate(ids)))
-    kept = {c.scoring: c for c in found.chosen}
-    sums, counts = found.scores["q2", "stem"]
+    kept = {c.scoring: c for c in result.chosen}
+    sums, counts = result.scores["q2", "stem"]
     assert sums == pytest.approx(values)
     # normalized by all tokens of the sentence, or a long nonsense option would win by its length
     tokens = [
@@ -160,9 +160,9 @@ def test_slot_at_the_start_is_scored_by_the_whole_sentence():
 
 def test_generated_answers_are_greedy_and_parsed():
     loaded = tiny("gpt2", bos="forced")
-    found = choose.choose(loaded, ASKED, ("answer",))
-    assert [c.item for c in found.chosen] == ["q1", "q2", "q3"]
-    for one, chosen in zip(ASKED, found.chosen, strict=True):
+    result = choose.choose(loaded, ASKED, ("answer",))
+    assert [c.item for c in result.chosen] == ["q1", "q2", "q3"]
+    for one, chosen in zip(ASKED, result.chosen, strict=True):
         ids = [loaded.tokenizer.bos_token_id]
         ids += loaded.tokenizer(prompt(one) + "\nAnswer:")["input_ids"]
         start = len(ids)
@@ -209,11 +209,11 @@ def test_unsupported_questions_are_skipped_with_a_reason():
     long = ChoiceQuestion("long", "Where? " * 80, ("Paris", "Rome"), "It is in [MASK]")
     for name in ("bert", "gpt2", "t5"):
         loaded = tiny(name, bos="forced" if name == "gpt2" else "")
-        found = choose.choose(loaded, [ASKED[0], long], choose.SCORINGS)
-        scorings = {c.scoring for c in found.chosen if c.item == "long"}
+        result = choose.choose(loaded, [ASKED[0], long], choose.SCORINGS)
+        scorings = {c.scoring for c in result.chosen if c.item == "long"}
         assert scorings == {"stem", "stem_sum"}
-        assert all("128 tokens" in reason for item, _, reason in found.left_out if item == "long")
-        assert {w for i, w, _ in found.left_out if i == "long"} >= {"letter", "text"}
+        assert all("128 tokens" in reason for item, _, reason in result.left_out if item == "long")
+        assert {w for i, w, _ in result.left_out if i == "long"} >= {"letter", "text"}
     with pytest.raises(ValueError, match="scoring 'guess'; valid: answer, letter, text, stem"):
         choose.choose(loaded, ASKED, ("guess",))
 
@@ -234,11 +234,11 @@ def test_too_long_texts_are_skipped_for_any_slot_position(stem):
     long = ChoiceQuestion("long", "Where?", ("Paris", "Rome"), f"{'It is ' * 80}{stem}")
     for name in ("bert", "gpt2", "t5"):
         loaded = tiny(name, bos="forced" if name == "gpt2" else "")
-        found = choose.choose(loaded, [ASKED[0], long], ("text", "stem"))
-        kept = {(c.item, c.scoring) for c in found.chosen}
+        result = choose.choose(loaded, [ASKED[0], long], ("text", "stem"))
+        kept = {(c.item, c.scoring) for c in result.chosen}
         assert kept >= {("q1", "stem"), ("long", "text")}
         cut = name == "gpt2" and not stem.startswith("[MASK]")  # words before a slot are cut
-        assert cut or found.left_out == [("long", "stem", "more than the model's 128 tokens")]
+        assert cut or result.left_out == [("long", "stem", "more than the model's 128 tokens")]
 
 
 @pytest.mark.parametrize("option", ["", "  ", "\u200b"])

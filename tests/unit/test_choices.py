@@ -62,9 +62,9 @@ def memorizing(**own):
 
 
 def test_gold_occurs_once_among_distinct_options():
-    found = memorizing()
-    schema.check(found, schema.CHOICES)
-    rows = {row["item"]: row for row in found.rows(named=True)}
+    result = memorizing()
+    schema.check(result, schema.CHOICES)
+    rows = {row["item"]: row for row in result.rows(named=True)}
     assert set(rows) == {"TP-20", "SCO-20", "SPO-21", "DM-20", "RG-20"}  # only test rows
     finest = {"TP-20": "writer", "SCO-20": "person", "SPO-21": "creator", "DM-20": "work",
               "RG-20": "person"}  # fmt: skip
@@ -89,17 +89,17 @@ def test_options_differ_in_more_than_case():
         ("Lake", (), {"Lake", "ship", "Vessel"}),
         ("lake", ("vessel",), {"lake", "ship"}),
     ):
-        found, place = choices.options("i", gold, others, labels, "q", seed=0, size=20)
-        assert set(found) == expected
-        assert len(found) == len(expected)
-        assert found[place] == gold
+        result, place = choices.options("i", gold, others, labels, "q", seed=0, size=20)
+        assert set(result) == expected
+        assert len(result) == len(expected)
+        assert result[place] == gold
 
 
 def test_query_is_never_an_option_in_any_spelling():
     labels = ["non profit organisation", "club", "ship"]
     query = "Non-profit organisation"
-    found, _ = choices.options("i", "club", (), labels, query, seed=0, size=20)
-    assert set(found) == {"club", "ship"}
+    result, _ = choices.options("i", "club", (), labels, query, seed=0, size=20)
+    assert set(result) == {"club", "ship"}
 
 
 def test_other_golds_are_negatives_only_in_released_mode():
@@ -119,8 +119,8 @@ def test_options_are_seeded_and_stable_under_additions():
     more = CANDIDATES.vstack(
         pl.DataFrame([("class", 99, "c99", "a new one")], schema=CANDIDATES.schema, orient="row")
     )
-    found = choices.memorizing(MEMORIZING, more, PROMPTS, seed=0)
-    again = found.filter(pl.col("item") == "TP-20")["options"][0].to_list()
+    result = choices.memorizing(MEMORIZING, more, PROMPTS, seed=0)
+    again = result.filter(pl.col("item") == "TP-20")["options"][0].to_list()
     assert len(set(first) ^ set(again)) in (0, 2)
     places = {row["gold"] for s in range(40) for row in memorizing(seed=s).rows(named=True)
               if row["task"] == "TP"}  # fmt: skip
@@ -184,9 +184,9 @@ RULES = items(
 
 def test_reasoning_asks_with_and_without_the_first_premise():
     known = memorizing()
-    found = choices.reasoning(RULES, known, MEMORIZING)
-    schema.check(found, schema.CHOICES)
-    texts = {row["item"]: row["question"] for row in found.rows(named=True)}
+    result = choices.reasoning(RULES, known, MEMORIZING)
+    schema.check(result, schema.CHOICES)
+    texts = {row["item"]: row["question"] for row in result.rows(named=True)}
     assert texts == {
         "rdfs2-20": "X's composer is Y. Therefore, What is the type of X?",
         "rdfs2-20+p1": "One has to be a work if one has composer. X's composer is Y. "
@@ -207,10 +207,10 @@ def test_reasoning_asks_with_and_without_the_first_premise():
         "Therefore, What is the superclass of X?",
     }
     options = dict(known.select("item", "options").rows())
-    for row in found.rows(named=True):
+    for row in result.rows(named=True):
         assert row["options"] == options[row["source"]]
         assert row["premise"] == ("EX" if row["item"].endswith("+p1") else "out")
-    stems = dict(found.select("item", "stem").rows())
+    stems = dict(result.select("item", "stem").rows())
     assert stems["rdfs9-20+p1"] == (
         "Writer is a person . X is a writer . Therefore, X is a particular [MASK] ."
     )
@@ -218,7 +218,7 @@ def test_reasoning_asks_with_and_without_the_first_premise():
 
 
 def test_released_template_keeps_its_typos():
-    found = choices.reasoning(RULES, memorizing(), MEMORIZING, phrasing="released")
-    texts = {row["item"]: row["question"] for row in found.rows(named=True)}
+    result = choices.reasoning(RULES, memorizing(), MEMORIZING, phrasing="released")
+    texts = {row["item"]: row["question"] for row in result.rows(named=True)}
     assert texts["rdfs2-20"] == "X's composer is Y . Therefore, What is the type of X?"
     assert texts["rdfs11-20+p1"].startswith("writer is a person. X is a writer. Therefore,")

@@ -68,15 +68,15 @@ def tables(models):
 @pytest.fixture(scope="module")
 def in_print(tables):
     """Map each claim to its outcome in the printed tables."""
-    found = {}
+    result = {}
     for claim in CLAIMS:
         if claim.comparison is not None:
             try:
-                own = tables.filter(paper=claim.paper)
-                found[claim.claim] = evaluate(claim.comparison, own)
+                selected = tables.filter(paper=claim.paper)
+                result[claim.claim] = evaluate(claim.comparison, selected)
             except IncomparableError:
                 continue
-    return found
+    return result
 
 
 def rows(name):
@@ -131,12 +131,12 @@ def test_means_over_cells_equal_a_slow_loop(in_print):
         (r["task"], r["model"], r["template"], r["metric"]): float(r["value"])
         for r in rows("ontoprobe_memorizing")
     }
-    gaps = []
+    differences = []
     for (task, model, template, metric), value in cells.items():
         if template == "soft":
-            gaps.append(value - cells[task, model, "manual", metric])
-    assert len(gaps) == 108 == in_print["O38"].pairs
-    assert in_print["O38"].value == pytest.approx(np.mean(gaps))
+            differences.append(value - cells[task, model, "manual", metric])
+    assert len(differences) == 108 == in_print["O38"].pairs
+    assert in_print["O38"].value == pytest.approx(np.mean(differences))
     above = []
     for task in ("TP", "SCO", "SPO", "RG"):
         for metric in ("R@1", "R@5", "MRRa", "MRR"):
@@ -150,12 +150,12 @@ def test_means_over_cells_equal_a_slow_loop(in_print):
 
 
 def test_averages_over_configurations_equal_a_slow_loop(in_print):
-    found = defaultdict(list)
+    result = defaultdict(list)
     for row in rows("ontoprobe_configurations"):
-        found[row["masks"]].append(float(row["R@1"]))
-    assert [len(found[m]) for m in ("single", "multiple")] == [342, 342]
-    gap = np.mean(found["single"]) - np.mean(found["multiple"])
-    assert in_print["O46"].value == pytest.approx(gap)
+        result[row["masks"]].append(float(row["R@1"]))
+    assert [len(result[m]) for m in ("single", "multiple")] == [342, 342]
+    difference = np.mean(result["single"]) - np.mean(result["multiple"])
+    assert in_print["O46"].value == pytest.approx(difference)
 
 
 def test_size_correlations_and_family_steps_equal_numpy(in_print):
@@ -202,13 +202,13 @@ def test_models_are_correlated_within_a_benchmark():
               for m, size in sizes.items()}  # fmt: skip
 
     def found(models):
-        made = [
+        numbers = [
             Number(benchmark=b, metric="accuracy", prompt="templates", method="sentence", n=100,
                    model=f"m{i}", value=float(value), interval=Interval(0.0, 100.0, "wilson"))
             for b, every in values.items() for i, value in enumerate(every[:models])
         ]  # fmt: skip
-        own = with_models(results.frame("bear", made), probed)
-        return evaluate(COMPARISONS["B01"], own)
+        joined = with_models(results.frame("bear", numbers), probed)
+        return evaluate(COMPARISONS["B01"], joined)
 
     apart = [np.corrcoef(range(len(v)), v)[0, 1] for v in values.values()]
     bounds = [
@@ -252,7 +252,7 @@ def test_claims_about_print_alone_hold_or_fail_as_recorded():
         - float(r["triples_per_predicate"])
         for r in rows("attributes_sizes")
     }
-    assert [name for name, gap in density.items() if abs(gap) > 0.02] == ["composite"]
+    assert [name for name, difference in density.items() if abs(difference) > 0.02] == ["composite"]
     sizes = defaultdict(list)
     for row in rows("bear_relations"):
         sizes[row["set"]].append(int(row["instances"]))
@@ -267,11 +267,11 @@ def test_largest_model_has_the_most_parameters(in_print):
     }
     names = ("symmetry", "asymmetry", "hierarchy", "composite", "entity_centric", "bias")
     others = ("BERT", "RoBERTa", "T5", "GPT-3")
-    gaps = [
+    differences = [
         float(printed_at_1[b, "GPT-4"]) - max(float(printed_at_1[b, m]) for m in others)
         for b in names
     ]
-    assert in_print["K03"].value == pytest.approx(np.mean(gaps))
+    assert in_print["K03"].value == pytest.approx(np.mean(differences))
     assert in_print["K01"].a == pytest.approx(23.77, abs=0.005)
 
 
@@ -291,12 +291,12 @@ ACCURACY, PER = Side({"metric": "accuracy"}), ("benchmark",)
 def sampled(values, n, kind="wilson"):
     """Return RESULTS of several models with Wilson intervals of fractions of `n` items."""
     base = Number(benchmark="x", metric="accuracy", method="predict", n=n)
-    made = [
+    numbers = [
         base.but(model=f"m{i}", value=100 * count / n,
                  interval=Interval(*wilson(count, n), kind).times(100))
         for i, count in enumerate(values)
     ]  # fmt: skip
-    return results.frame("autoprompt", made)
+    return results.frame("autoprompt", numbers)
 
 
 @pytest.mark.parametrize(("probes", "n", "chance"), [(1, 39, 0.3), (12, 39, 0.3), (40, 100, 0.2)])
@@ -306,8 +306,8 @@ def test_the_best_of_several_pays_for_having_been_chosen(probes, n, chance):
     comparison = Comparison(ACCURACY.highest("model"), 100 * chance, PER)
     false = 0.0
     for best in range(n + 1):
-        own = evaluate(comparison, with_models(sampled([best] * probes, n), probed))
-        if verdicts.chance(BY_NAME["O01"], own) < 0.05:
+        evaluated = evaluate(comparison, with_models(sampled([best] * probes, n), probed))
+        if verdicts.chance(BY_NAME["O01"], evaluated) < 0.05:
             false += binom.cdf(best, n, chance) ** probes - binom.cdf(best - 1, n, chance) ** probes
     assert 0.02 < false < 0.065
 
@@ -362,26 +362,26 @@ def test_differences_are_paired_only_on_the_same_items(is_macro):
         every = list(hits[model])
         return [source.choice([other for other in every if other[0] == name[0]]) for name in every]
 
-    made = [
+    numbers = [
         Number(benchmark="x", metric="accuracy", method="predict", model=model, n=len(names),
                value=value(model, hits[model]), interval=Interval(20.0, 90.0, "wilson"))
         for model in hits
     ]  # fmt: skip
-    own = with_models(results.frame("autoprompt", made), dict.fromkeys(hits, MODELS["one"]))
+    joined = with_models(results.frame("autoprompt", numbers), dict.fromkeys(hits, MODELS["one"]))
     judged = pl.concat(judged_as(model, every) for model, every in hits.items())
     for other in ("m1", "m2"):
         sides = ACCURACY.but(model="m0"), ACCURACY.but(model=other)
-        found = evaluate(Comparison(*sides, PER), own, RunAnswers(judged))
-        gaps = []
+        result = evaluate(Comparison(*sides, PER), joined, RunAnswers(judged))
+        differences = []
         for _ in range(4000):
             mine = drawn("m0")
             theirs = mine if other == "m1" else drawn("m2")
-            gaps.append(value("m0", mine) - value(other, theirs))
-        assert found.value == pytest.approx(value("m0", hits["m0"]) - value(other, hits[other]))
-        expected = np.quantile(gaps, [0.025, 0.975])
-        assert (found.low, found.high) == pytest.approx(tuple(expected), abs=1.2)
+            differences.append(value("m0", mine) - value(other, theirs))
+        assert result.value == pytest.approx(value("m0", hits["m0"]) - value(other, hits[other]))
+        expected = np.quantile(differences, [0.025, 0.975])
+        assert (result.low, result.high) == pytest.approx(tuple(expected), abs=1.2)
     # a metric that is not a mean of answers uses only the bounds of both sides
-    moved = own.with_columns(pl.col("value") + 1)
+    moved = joined.with_columns(pl.col("value") + 1)
     unknown = evaluate(Comparison(*sides, PER), moved, RunAnswers(judged))
     assert unknown.high - unknown.low > 60
 
@@ -396,18 +396,18 @@ def test_paired_intervals_of_few_items_use_student_t():
             rate = source.random()
             every[name] = [source.random() < rate for _ in range(9)]
     mean = {model: 100 * sum(map(sum, every.values())) / 72 for model, every in hits.items()}
-    made = [Number(benchmark="x", metric="accuracy", method="predict", model=model, n=8,
+    numbers = [Number(benchmark="x", metric="accuracy", method="predict", model=model, n=8,
                    value=value, interval=Interval(0.0, 100.0, "wilson"))
             for model, value in mean.items()]  # fmt: skip
-    own = with_models(results.frame("autoprompt", made), dict.fromkeys(hits, MODELS["one"]))
+    joined = with_models(results.frame("autoprompt", numbers), dict.fromkeys(hits, MODELS["one"]))
     judged = pl.concat(judged_as(model, every) for model, every in hits.items())
     sides = ACCURACY.but(model="m0"), ACCURACY.but(model="m1")
-    found = evaluate(Comparison(*sides, PER), own, RunAnswers(judged))
-    gap = {name: 100 * (sum(hits["m0"][name]) - sum(hits["m1"][name])) / 9 for name in names}
-    drawn = [sum(gap[source.choice(names)] for _ in range(7)) / 7 for _ in range(20_000)]
+    result = evaluate(Comparison(*sides, PER), joined, RunAnswers(judged))
+    difference = {name: 100 * (sum(hits["m0"][name]) - sum(hits["m1"][name])) / 9 for name in names}
+    drawn = [sum(difference[source.choice(names)] for _ in range(7)) / 7 for _ in range(20_000)]
     tail = norm.cdf(-t.ppf(0.975, 7))
-    assert (found.low, found.high) == pytest.approx(np.quantile(drawn, [tail, 1 - tail]), abs=4)
-    assert found.high - found.low > np.ptp(np.quantile(drawn, [0.025, 0.975])) + 10
+    assert (result.low, result.high) == pytest.approx(np.quantile(drawn, [tail, 1 - tail]), abs=4)
+    assert result.high - result.low > np.ptp(np.quantile(drawn, [0.025, 0.975])) + 10
 
 
 @pytest.mark.parametrize(
@@ -415,19 +415,21 @@ def test_paired_intervals_of_few_items_use_student_t():
 )
 def test_non_confidence_bounds_give_no_p(kind):
     comparison = Comparison(ACCURACY.but(model="m0"), 30, PER)
-    own = evaluate(comparison, with_models(sampled([30], 40, kind), {"m0": MODELS["one"]}))
-    assert (own.low, own.high) == (None, None)
-    assert verdicts.chance(BY_NAME["O01"], own) is None
+    evaluated = evaluate(comparison, with_models(sampled([30], 40, kind), {"m0": MODELS["one"]}))
+    assert (evaluated.low, evaluated.high) == (None, None)
+    assert verdicts.chance(BY_NAME["O01"], evaluated) is None
 
 
 def test_set_determined_baselines_are_exact_without_an_interval():
     """True for random guesses and counts, but not for hits that vary between items."""
     base = Number(benchmark="x", metric="accuracy", n=40)
-    made = [base.but(model=name, value=20.0) for name in ("random", "majority", "frequency", "")]
+    numbers = [base.but(model=name, value=20.0) for name in ("random", "majority", "frequency", "")]
     tail = Interval(19.0, 21.0, "random orders")
-    made.append(base.but(model="frequency", setting={"choice": "none"}, value=20.0, interval=tail))
-    own = with_models(
-        pl.concat([sampled([30], 40), results.frame("autoprompt", made)]), {"m0": MODELS["one"]}
+    numbers.append(
+        base.but(model="frequency", setting={"choice": "none"}, value=20.0, interval=tail)
+    )
+    joined = with_models(
+        pl.concat([sampled([30], 40), results.frame("autoprompt", numbers)]), {"m0": MODELS["one"]}
     )
     baseline = ACCURACY.but(kind="baseline")
     for b, is_exact in (
@@ -435,18 +437,18 @@ def test_set_determined_baselines_are_exact_without_an_interval():
         (baseline.but(model="majority"), False), (baseline.but(model="frequency"), False),
         (baseline.but(model="frequency", choice="none"), False),
     ):  # fmt: skip
-        found = evaluate(Comparison(ACCURACY.but(model="m0"), b, PER), own)
-        assert (found.low is not None) == is_exact, b
+        result = evaluate(Comparison(ACCURACY.but(model="m0"), b, PER), joined)
+        assert (result.low is not None) == is_exact, b
 
 
 def test_items_of_a_fraction_are_limited_by_its_denominator():
     """One of forty examples counts, so 0/1 is a smoke test here as in the printed tables."""
     bounds = Interval(*wilson(0, 1), "wilson").times(100)
-    made = Number(benchmark="x", metric="accuracy", model="m0", n=40, value=0.0, interval=bounds)
-    frame = results.frame("attributes", [made.but(numerator=0.0, denominator=1.0)])
-    own = evaluate(Comparison(ACCURACY, 64, PER), with_models(frame, {"m0": MODELS["one"]}))
-    assert own.n == 1
-    claim = verdicts.ComparedClaim(BY_NAME["K01"], own, "", None)
+    number = Number(benchmark="x", metric="accuracy", model="m0", n=40, value=0.0, interval=bounds)
+    frame = results.frame("attributes", [number.but(numerator=0.0, denominator=1.0)])
+    evaluated = evaluate(Comparison(ACCURACY, 64, PER), with_models(frame, {"m0": MODELS["one"]}))
+    assert evaluated.n == 1
+    claim = verdicts.ComparedClaim(BY_NAME["K01"], evaluated, "", None)
     assert verdicts.verdict(claim, 0.001)[0] == verdicts.UNDECIDED
 
 
@@ -565,8 +567,8 @@ def test_runs_with_the_printed_values_reproduce_every_claim(tables, models, in_p
     for name, size in sizes.items():
         kind = tables.filter(model=name)["kind"][0]
         every[name] = {"source": "hub:x", "kind": kind, "parameters": str(size)}
-    found = verdicts.find(CLAIMS, as_ours(tables), every, tables)
-    claims = verdicts.frame(found)
+    result = verdicts.find(CLAIMS, as_ours(tables), every, tables)
+    claims = verdicts.frame(result)
     verdict_of = dict(claims.select("claim", "verdict").rows())
     reasons = dict(claims.select("claim", "reason").rows())
     missed = {n: verdict_of[n] for n in in_print if verdict_of[n] != "reproduced"}
@@ -577,7 +579,7 @@ def test_runs_with_the_printed_values_reproduce_every_claim(tables, models, in_p
         few = "fewer than" in reasons[name]
         assert not is_so or few or name in ("B10", "B07"), (name, reasons[name])
     assert len(in_print) - len(missed) >= 25
-    assert sum(verdicts.behind(f).height for f in found) > 5000
+    assert sum(verdicts.behind(f).height for f in result) > 5000
     far = verdicts.frame(verdicts.find(CLAIMS, as_ours(tables, 3.0), every, tables))
     kept = far.filter(verdict="reproduced").height
     assert kept < claims.filter(verdict="reproduced").height
@@ -608,8 +610,8 @@ def literal_verdicts(made):
     tested = [one for one in made if one["value"] is not None and one["low"] is not None]
     ranked = sorted(tested, key=lambda one: one["p"])
     corrected, before = {}, 0.0
-    for place, one in enumerate(ranked):
-        before = max(before, min(1.0, (len(ranked) - place) * one["p"]))
+    for position, one in enumerate(ranked):
+        before = max(before, min(1.0, (len(ranked) - position) * one["p"]))
         corrected[one["claim"]] = before
     result = {}
     for one in made:
@@ -635,7 +637,7 @@ def literal_verdicts(made):
 @pytest.mark.parametrize("seed", range(5))
 def test_verdicts_equal_a_literal_rule(seed):
     draw = random.Random(seed)
-    made, found = [], []
+    made, result = [], []
     for number in range(200):
         direction, margin = draw.choice("><="), 5.0
         value = draw.gauss(0, 12)
@@ -660,8 +662,8 @@ def test_verdicts_equal_a_literal_rule(seed):
             own = Outcome(value, 0.0, value, one["low"], one["high"], one["n"], 1, sides)
         if one["printed"] is not None:
             there = Outcome(0.0, 0.0, one["printed"], None, None, 0, 1, sides)
-        found.append(verdicts.ComparedClaim(claim, own, "no numbers", there))
-    claims = verdicts.frame(found)
+        result.append(verdicts.ComparedClaim(claim, own, "no numbers", there))
+    claims = verdicts.frame(result)
     expected, corrected = literal_verdicts(made)
     assert dict(claims.select("claim", "verdict").rows()) == expected
     assert set(expected.values()) == set(verdicts.VERDICTS)
@@ -693,15 +695,15 @@ MODELS = {
 
 
 def test_control_models_do_not_support_claims(tables, tmp_path):
-    found = verdicts.find(CLAIMS, few(), MODELS, tables)
-    claims = verdicts.frame(found)
+    result = verdicts.find(CLAIMS, few(), MODELS, tables)
+    claims = verdicts.frame(result)
     own = claims.filter(claim="O01").row(0, named=True)
     assert (own["a"], own["b"], own["value"]) == (60.0, 20.0, 40.0)
     assert (own["low"], own["high"]) == pytest.approx((35.0, 45.0))
     assert own["verdict"] == "same direction"
     assert own["models"] == "one, two"
     assert own["printed"] == pytest.approx(9.4)
-    verdicts.write_rows(found, tmp_path)
+    verdicts.write_rows(result, tmp_path)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["O01.tsv", "O26.tsv"]
     kept = pl.read_csv(tmp_path / "O01.tsv", separator="\t").select("side", "model", "value").rows()
     assert kept == [("a", "one", 40.0), ("a", "two", 60.0), ("b", "frequency", 20.0)]
@@ -714,31 +716,31 @@ def test_printed_values_are_independent_of_the_model_table(in_print):
     bare = printed.read(FOLDER, {})
     for name in ("O01", "O19", "K05", "B01", "B04", "A31"):
         claim = BY_NAME[name]
-        found = evaluate(claim.comparison, bare.filter(paper=claim.paper))
-        assert found.value == pytest.approx(in_print[name].value), name
+        result = evaluate(claim.comparison, bare.filter(paper=claim.paper))
+        assert result.value == pytest.approx(in_print[name].value), name
 
 
 def test_verdicts_are_independent_of_row_order(tables, models):
-    own = as_ours(tables).filter(paper="ontoprobe")
-    order = list(range(own.height))
+    selected = as_ours(tables).filter(paper="ontoprobe")
+    order = list(range(selected.height))
     random.Random(3).shuffle(order)
     claims = [claim for claim in CLAIMS if claim.paper == "ontoprobe"]
-    found = [verdicts.find(claims, r, models, tables) for r in (own, own[order])]
-    made = [verdicts.frame(f) for f in found]
+    result = [verdicts.find(claims, r, models, tables) for r in (selected, selected[order])]
+    made = [verdicts.frame(f) for f in result]
     assert made[0].filter(pl.col("verdict") != "not tested here").height > 10
     assert made[0].equals(made[1])
-    for one, other in zip(*found, strict=True):
+    for one, other in zip(*result, strict=True):
         assert verdicts.behind(one).equals(verdicts.behind(other)), one.claim.claim
 
 
 def test_runs_without_numbers_leave_every_claim_untested(tables, tmp_path):
     empty = few().clear()
-    found = verdicts.find(CLAIMS, empty, {}, tables)
-    claims = verdicts.frame(found)
+    result = verdicts.find(CLAIMS, empty, {}, tables)
+    claims = verdicts.frame(result)
     assert set(claims["verdict"]) == {"not tested here"}
     assert all(claims["reason"].str.len_chars() > 0)
     schema.write(claims, schema.CLAIMS, tmp_path / "claims.parquet")
-    verdicts.write_rows(found, tmp_path / "rows")
+    verdicts.write_rows(result, tmp_path / "rows")
     assert list((tmp_path / "rows").iterdir()) == []
 
 
@@ -779,18 +781,18 @@ def test_mistyped_rows_are_reported_with_their_line(tmp_path):
 
 def test_section_starts_with_principal_claims_and_marks_print_failures(tables):
     claims = verdicts.frame(verdicts.find(CLAIMS, few(), MODELS, tables))
-    made = section.section(claims)
-    assert [part.name for part in made.parts] == list(headline.PAPERS)
-    assert "2 of 54 claims have numbers in this run" in made.notes[0]
-    shown = [row for part in made.parts for grid in part.grids for row in grid.rows]
-    folded = [row for part in made.parts for grid in part.folded for row in grid.rows]
+    page = section.section(claims)
+    assert [part.name for part in page.parts] == list(headline.PAPERS)
+    assert "2 of 54 claims have numbers in this run" in page.notes[0]
+    shown = [row for part in page.parts for grid in part.grids for row in grid.rows]
+    folded = [row for part in page.parts for grid in part.folded for row in grid.rows]
     assert len(shown) + len(folded) == 191
     by_claim = {row[0].sort: row for row in (*shown, *folded)}
     assert by_claim["A25"][1].text == "fails in print"
     assert by_claim["O01"][2].text == "40"
     assert by_claim["O01"][2].small == "35 to 45"
     assert by_claim["O01"][2].href == "../../tables/claim_rows/O01.tsv"
-    assert shown[0][0].sort == "O01" or made.parts[1].grids[0].rows[0][0].sort == "O01"
+    assert shown[0][0].sort == "O01" or page.parts[1].grids[0].rows[0][0].sort == "O01"
     assert by_claim["O01"][5].text == "same direction"
     assert json.loads(json.dumps(by_claim["O01"][3].text)) == "100"
     untested = by_claim["B01"]

@@ -101,8 +101,10 @@ def test_printed_values_equal_the_library_and_are_saved(model, typed, tmp_path):
     assert output["n"] == 30
     assert (output["accuracy"], output["low"]) == (expected["accuracy"], expected["low"])
     written = results.read([tmp_path / "results" / output["run"] / "tables" / "bear.parquet"])
-    own = written.filter(results.plain(), model="tiny-llama", metric="accuracy", group="", slice="")
-    assert own["value"].to_list() == [output["accuracy"]]
+    selected = written.filter(
+        results.plain(), model="tiny-llama", metric="accuracy", group="", slice=""
+    )
+    assert selected["value"].to_list() == [output["accuracy"]]
     (run,) = json.loads(typed("list", "runs", "--json").stdout)
     assert (run["run"], run["tables"]) == (output["run"], "bear")
 
@@ -214,9 +216,9 @@ def test_runs_are_compared_by_pairs(model, typed, tmp_path, monkeypatch):
     output = json.loads(typed("compare", "one", "two", "--json").stdout)
     (pair,) = output["paired"]
     sampled = kgprobe.benchmark("world_lite").sampled(60)
-    own, theirs = (kgprobe.probe(path, sampled) for path in (model, other))
+    probed, theirs = (kgprobe.probe(path, sampled) for path in (model, other))
     # exact: the same judged answers, paired by question
-    difference = own.table()["accuracy"][0] - theirs.table()["accuracy"][0]
+    difference = probed.table()["accuracy"][0] - theirs.table()["accuracy"][0]
     assert pair["difference"] == pytest.approx(difference, abs=1e-9)
     assert pair["low"] <= pair["difference"] <= pair["high"]
     assert pair["n"] == 60
@@ -228,7 +230,7 @@ def test_runs_are_compared_by_pairs(model, typed, tmp_path, monkeypatch):
     (pair,) = json.loads(typed("compare", "less", "two", "--json").stdout)["paired"]
     fewer = kgprobe.benchmark("world_lite").sampled(30)
     items = fewer.items["item"].implode()
-    hits = [f.answers.filter(pl.col("item").is_in(items))["hit"].mean() for f in (own, theirs)]
+    hits = [f.answers.filter(pl.col("item").is_in(items))["hit"].mean() for f in (probed, theirs)]
     assert pair["difference"] == pytest.approx(100 * (hits[0] - hits[1]), abs=1e-9)
     assert pair["n"] == 30
     # a graph with more facts about its subjects leaves the questions unchanged
@@ -316,20 +318,20 @@ def test_numbers_are_traced_to_questions_and_files(model, typed, tmp_path, capsy
     whole = ["trace", f"{value:.1f}", "--run", "x", "--exact"]
     for key in own:
         whole += ["-w", f"{key}={own[key]}"]
-    (found,) = json.loads(typed(*whole, "--items", 60, "--json").stdout)
-    assert found["value"] == value
-    assert len(found["questions"]) == found["n"] == 60
+    (result,) = json.loads(typed(*whole, "--items", 60, "--json").stdout)
+    assert result["value"] == value
+    assert len(result["questions"]) == result["n"] == 60
     # literal: a template is a hit when the top option is correct; average over templates
-    hits = [[c in q["right"] for c in q["chosen"]] for q in found["questions"]]
+    hits = [[c in q["right"] for c in q["chosen"]] for q in result["questions"]]
     assert sum(map(sum, hits)) / (60 * 3) * 100 == pytest.approx(value)
-    assert {file["state"] for file in found["files"]} == {"as it was"}
-    assert any(file["file"].startswith("scores/") for file in found["files"])
+    assert {file["state"] for file in result["files"]} == {"as it was"}
+    assert any(file["file"].startswith("scores/") for file in result["files"])
     # the number of one template shows the option chosen under that template
     for template in ("0", "1", "2"):
         number = rows.filter(template=template, group="", slice="", **own)["value"].item()
         words = [*whole[2:], "-w", f"template={template}", "--items", 60, "--json"]
-        (found,) = json.loads(typed("trace", f"{number:.1f}", *words).stdout)
-        hits = [[c in q["right"] for c in q["chosen"]] for q in found["questions"]]
+        (result,) = json.loads(typed("trace", f"{number:.1f}", *words).stdout)
+        hits = [[c in q["right"] for c in q["chosen"]] for q in result["questions"]]
         assert sum(map(sum, hits)) / 60 * 100 == pytest.approx(number)
     # a template identified by name has no number of its own
     named = {**rows.filter(**own).row(0, named=True), "template": "m1"}
@@ -344,10 +346,10 @@ def test_numbers_are_traced_to_questions_and_files(model, typed, tmp_path, capsy
             assert noted == bool(most)
     # the questions OntoProbe uses to choose a configuration do not enter a number
     shutil.copytree(folder / "benchmarks", tmp_path / "dev/benchmarks")
-    place = tmp_path / "dev/benchmarks/world_lite/items.parquet"
-    items = schema.read(place, schema.ITEMS)
+    path = tmp_path / "dev/benchmarks/world_lite/items.parquet"
+    items = schema.read(path, schema.ITEMS)
     role = pl.when(pl.col("item") == items["item"][0]).then(pl.lit("dev")).otherwise(pl.lit("test"))
-    schema.write(items.with_columns(role=role), schema.ITEMS, place)
+    schema.write(items.with_columns(role=role), schema.ITEMS, path)
     chosen = {**named, "paper": "ontoprobe", "group": "", "template": ""}
     asked = tracing._questions(tmp_path / "dev", chosen, 60)
     assert {one["item"] for one in asked} == set(items["item"][1:])
@@ -367,8 +369,8 @@ def test_numbers_are_traced_to_questions_and_files(model, typed, tmp_path, capsy
         ]
         number = f"{part['value']:.4f}"
         traced = typed("trace", number, "--run", "x", *words, "--items", 60, "--json").stdout
-        (found,) = json.loads(traced)
-        hits = [[c in q["right"] for c in q["chosen"]] for q in found["questions"]]
+        (result,) = json.loads(traced)
+        hits = [[c in q["right"] for c in q["chosen"]] for q in result["questions"]]
         assert len(hits) == part["n"]
         assert sum(map(sum, hits)) / (3 * len(hits)) * 100 == pytest.approx(part["value"])
     # a file with the same path in the working folder is not a file of the run
@@ -397,9 +399,9 @@ def test_numbers_are_traced_to_questions_and_files(model, typed, tmp_path, capsy
     pl.read_parquet(folder / "tables/bear.parquet").write_parquet(folder / "tables/bear.parquet")
     assert typed(*whole, "--items", 0).exit_code == 0
     # the license of packaged questions is known for copies in any location
-    place = folder / "benchmarks/world_big"
-    kgprobe.benchmark("world_big").write(place)
-    export = ("export", place, "--as", "lm-eval", "--to", tmp_path / "made", "--json")
+    path = folder / "benchmarks/world_big"
+    kgprobe.benchmark("world_big").write(path)
+    export = ("export", path, "--as", "lm-eval", "--to", tmp_path / "made", "--json")
     assert json.loads(typed(*export).stdout)["as"] == "lm-eval"
 
 
@@ -421,11 +423,11 @@ def claimed(tmp_path):
     schema.write(results.frame("ontoprobe", [*own, quiet]), schema.RESULTS, numbers)
     models = {m: {"source": "hub:x", "kind": "masked", "parameters": ""} for m in ("one", "two")}
     claims = verdicts.read(published / "claims.tsv")
-    found = verdicts.find(claims, results.read([numbers]), models, printed.read(published, models))
+    result = verdicts.find(claims, results.read([numbers]), models, printed.read(published, models))
     made = {"inputs": {"results/small/tables/ontoprobe.parquet": sha256(numbers)}}
     path = folder / "tables/claims.parquet"
-    schema.write(verdicts.frame(found), schema.CLAIMS, path, made)
-    verdicts.write_rows(found, folder / "tables/claim_rows")
+    schema.write(verdicts.frame(result), schema.CLAIMS, path, made)
+    verdicts.write_rows(result, folder / "tables/claim_rows")
     return folder
 
 
@@ -459,14 +461,14 @@ rows: 0
 def test_claims_are_traced_to_verdicts_and_rows(claimed, typed):
     done = typed("trace", "O01", "--run", "small")
     assert done.exit_code == 0, done.stderr
-    (found,) = [json.loads(typed("trace", "O01", "--run", "small", "--json").stdout)]
+    (result,) = [json.loads(typed("trace", "O01", "--run", "small", "--json").stdout)]
     own = sha256(claimed / "tables/ontoprobe.parquet")[:12]
-    assert done.stdout == O01.format(p=f"{found['p']:.3g}", hash=own)
-    assert (found["verdict"], found["value"], found["printed"]) == ("same direction", 40, 9.4)
-    assert [(row["side"], row["model"], row["value"]) for row in found["rows"]] == [
+    assert done.stdout == O01.format(p=f"{result['p']:.3g}", hash=own)
+    assert (result["verdict"], result["value"], result["printed"]) == ("same direction", 40, 9.4)
+    assert [(row["side"], row["model"], row["value"]) for row in result["rows"]] == [
         ("a", "one", 40), ("a", "two", 60), ("b", "frequency", 20)]  # fmt: skip
     # its numbers are numbers of the run
-    for row in found["rows"]:
+    for row in result["rows"]:
         words = ["trace", str(row["value"]), "--run", "small", "-w", f"model={row['model']}"]
         assert typed(*words, "--items", 0).exit_code == 0
     part = json.loads(typed("trace", "O01", "--run", "small", "-w", "model=two", "--json").stdout)
@@ -891,11 +893,11 @@ def test_plan_and_data_contents_are_available_as_json(monkeypatch):
     typed = CliRunner().invoke
     done = typed(app, ["plan", "config/embedded.yaml", "--json"])
     assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)
-    assert found["run"] == "embedded"
+    result = json.loads(done.stdout)
+    assert result["run"] == "embedded"
     # there may already be a run
-    assert {"sources", "probes", "tables"} <= set(found["stages"])
-    assert found["unpriced"] == []
+    assert {"sources", "probes", "tables"} <= set(result["stages"])
+    assert result["unpriced"] == []
     checked = json.loads(typed(app, ["verify", "config/embedded.yaml", "--json"]).stdout)
     assert all(row["files"] >= row["checked"] for row in checked)
     assert typed(app, ["plan", "nowhere.yaml", "--json"]).exit_code == 1

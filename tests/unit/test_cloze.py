@@ -31,12 +31,12 @@ def literal_masked(loaded, question, candidate, masks):
     tok = loaded.tokenizer
     tokens = tok(candidate, add_special_tokens=False)["input_ids"]
     sentence = tok(question.before + "<mask>" + question.after)["input_ids"]
-    place = sentence.index(tok.mask_token_id)
+    position = sentence.index(tok.mask_token_id)
     n = len(tokens) if masks == "multi" else 1
-    row = sentence[:place] + [tok.mask_token_id] * n + sentence[place + 1 :]
+    row = sentence[:position] + [tok.mask_token_id] * n + sentence[position + 1 :]
     with torch.no_grad():
         logits = loaded.model(torch.tensor([row])).logits[0].double()
-    at = [place + (j if masks == "multi" else 0) for j in range(len(tokens))]
+    at = [position + (j if masks == "multi" else 0) for j in range(len(tokens))]
     return [float(torch.log_softmax(logits[p], 0)[t]) for p, t in zip(at, tokens, strict=True)]
 
 
@@ -82,21 +82,21 @@ def test_scores_equal_a_literal_loop(name, double):
         for weight in loaded.model.parameters():
             weight.div_(3.0) if weight.dim() > 1 else None
     literal = literal_span if name == "t5" else literal_masked
-    found = all_scores(loaded)
+    result = all_scores(loaded)
     for q in (0, 3) if double else (2,):
         question = QUESTIONS[q]
         parts = {m: [literal(loaded, question, c, m) for c in LABELS] for m in cloze.MASKS}
         for k, (masks, pooling) in enumerate(cloze.CONFIGURATIONS):
             expected = [pool(p, pooling) for p in parts[masks]]
-            assert found[q, k] == pytest.approx(expected, abs=1e-9 if double else 1e-5)
+            assert result[q, k] == pytest.approx(expected, abs=1e-9 if double else 1e-5)
 
 
 @pytest.mark.parametrize("name", ["bert", "t5"])
 def test_ranks_and_top_follow_from_the_scores(name):
     loaded = tiny(name, double=False)
     values = all_scores(loaded)
-    found = cloze.rank(loaded, QUESTIONS, {"set": LABELS}, top=3)
-    ranks, top = found.ranks, found.top
+    result = cloze.rank(loaded, QUESTIONS, {"set": LABELS}, top=3)
+    ranks, top = result.ranks, result.top
     sizes = [len(i) for i in candidate_ids(loaded, LABELS, "none", "").ids]
     row = place = 0
     for q, question in enumerate(QUESTIONS):
@@ -259,8 +259,8 @@ def test_causal_models_raise():
 
 def test_templates_become_questions():
     items = [("i", "P1", "ß [Y] town", "set", (3,))]
-    found = list(questions(items, {"P1": [(0, "[X] is [Y] ."), (4, "[Y] has [X].")]}))
-    assert found == [
+    result = list(questions(items, {"P1": [(0, "[X] is [Y] ."), (4, "[Y] has [X].")]}))
+    assert result == [
         ClozePrompt("i", 0, "SS [Y] town is ", " .", "set", (3,)),
         ClozePrompt("i", 4, "", " has ß [Y] town.", "set", (3,)),
     ]

@@ -49,9 +49,9 @@ def hashed(code: Code, *dynamic: str) -> str:
 
 
 def test_closure_contains_packages_modules_and_local_imports(small):
-    found = small.closure(small.package.parent / "script.py")
-    assert found == {"", "job", "room", "room/near", "room/far", "late"}
-    assert small.closure(small.package.parent / "script.py", "named") == {*found, "named"}
+    result = small.closure(small.package.parent / "script.py")
+    assert result == {"", "job", "room", "room/near", "room/far", "late"}
+    assert small.closure(small.package.parent / "script.py", "named") == {*result, "named"}
 
 
 @pytest.mark.parametrize(
@@ -95,15 +95,15 @@ def test_comments_docstrings_and_formatting_do_not_change_the_hash(small):
 
 def test_moved_brackets_or_names_change_the_hash(small):
     path = small.package / "room/far.py"
-    found = set()
+    result = set()
     texts = ["VALUE = a + b * c", "VALUE = (a + b) * c", "VALUE = [a, b], c", "VALUE = [a, [b], c]"]
     texts += ["VALUE = 'None'", "VALUE = None", "VALUE = b'a'", "VALUE = 'a'", "del VALUE"]
     texts += ["def f():\n    global a", "def f():\n    global b", "VALUE = {**a}", "VALUE = {a: a}"]
     texts += ["if a:\n  if b:\n    c\n  d", "if a:\n  if b:\n    c\n  else:\n    d"]
     for text in texts:
         path.write_text(text + "\n")
-        found.add(hashed(small))
-    assert len(found) == len(texts)
+        result.add(hashed(small))
+    assert len(result) == len(texts)
 
 
 def test_dependencies_without_imports_are_passed_explicitly(small):

@@ -57,13 +57,13 @@ def test_missing_weights_are_listed_and_counted(tmp_path):
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])
 def test_missing_word_embeddings_are_detected_when_tied(tmp_path, name):
-    made = tiny(name, double=False)
-    folder = saved(made.model, tmp_path / "m", *CONFIGS[name][:2])
+    loaded = tiny(name, double=False)
+    folder = saved(loaded.model, tmp_path / "m", *CONFIGS[name][:2])
     (key,) = [k for k in load_file(folder / "model.safetensors") if k.endswith(
         ("word_embeddings.weight", "wte.weight", "shared.weight"))]  # fmt: skip
     without(folder, [key])
     with pytest.raises(ModelError, match=f"missing: (.*, )?{key}"):
-        load_model(spec(folder, made.spec.kind))
+        load_model(spec(folder, loaded.spec.kind))
 
 
 def test_mismatched_weights_are_reported_with_both_shapes(tmp_path):
@@ -94,8 +94,8 @@ def test_unused_pooler_and_pretraining_head_are_only_recorded(tmp_path):
     path = folder / "model.safetensors"
     old = {"bert.embeddings.position_ids": torch.arange(512)[None]}  # as in old checkpoints
     save_file({**load_file(path), **old}, path, metadata={"format": "pt"})
-    found = load_model(spec(folder, "masked")).record["unexpected"]
-    assert found == [
+    result = load_model(spec(folder, "masked")).record["unexpected"]
+    assert result == [
         "bert.pooler.dense.bias",
         "bert.pooler.dense.weight",
         "cls.seq_relationship.bias",
@@ -156,11 +156,11 @@ def test_causal_checkpoint_as_masked_raises(tmp_path):
 
 
 def test_non_finite_weights_raise(tmp_path):
-    made = tiny("gpt2", double=False)
+    loaded = tiny("gpt2", double=False)
     with torch.no_grad():
-        made.model.transformer.ln_f.weight[0] = float("nan")
+        loaded.model.transformer.ln_f.weight[0] = float("nan")
     with pytest.raises(ModelError, match="logits are not finite"):
-        load_model(spec(saved(made.model, tmp_path / "m")))
+        load_model(spec(saved(loaded.model, tmp_path / "m")))
 
 
 def test_models_that_fail_on_a_row_raise_with_their_name(tmp_path):
@@ -229,7 +229,7 @@ TEXTS = ["The city where they sit in [X] is [Y].", "[Y] has been the capital of 
 def literal(loaded: Loaded, lines: list[list[str]]) -> list[tuple[float, int]]:
     """Return (summed loss, tokens) of every inner word by characters: single passes, no padding."""
     tok, model, causal = loaded.tokenizer, loaded.model, loaded.spec.kind == "causal"
-    found = []
+    result = []
     for words in lines:
         coded = tok(" ".join(words), add_special_tokens=not causal)
         ids, own, start = list(coded["input_ids"]), [], 0
@@ -249,8 +249,8 @@ def literal(loaded: Loaded, lines: list[list[str]]) -> list[tuple[float, int]]:
                 hidden = {t for j in third for t in own[j]}
                 shown = [tok.mask_token_id if t in hidden else i for t, i in enumerate(ids)]
             table = model(torch.tensor([shown])).logits[0].log_softmax(-1)
-            found.append((-sum(table[t, ids[t]].item() for t in own[k]), len(own[k])))
-    return found
+            result.append((-sum(table[t, ids[t]].item() for t in own[k]), len(own[k])))
+    return result
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama", "bert", "roberta"])
@@ -264,7 +264,7 @@ def test_losses_equal_single_passes(name):
     for (s, w), source in zip(inner, order, strict=True):
         shuffled[s][w] = plain[inner[source][0]][inner[source][1]]
     before, dealt = literal(loaded, plain), literal(loaded, shuffled)
-    after = {int(source): dealt[place] for place, source in enumerate(order)}
+    after = {int(source): dealt[position] for position, source in enumerate(order)}
     gains = []
     for sentence in range(len(plain)):
         own = [n for n, (s, _) in enumerate(inner) if s == sentence]
@@ -272,15 +272,15 @@ def test_losses_equal_single_passes(name):
         gains.append(change / sum(before[n][1] for n in own))
     tokens = sum(n for _, n in before)
     error = np.std(gains, ddof=1) / len(gains) ** 0.5
-    found = completeness.familiar(
+    result = completeness.familiar(
         loaded.spec.kind, loaded.model, loaded.tokenizer, "forced", 128, texts
     )
-    assert found["count"] == 7
-    assert found["plain"] == pytest.approx(sum(v for v, _ in before) / tokens, abs=0.0051)
-    assert found["shuffled"] == pytest.approx(sum(v for v, _ in dealt) / tokens, abs=0.0051)
+    assert result["count"] == 7
+    assert result["plain"] == pytest.approx(sum(v for v, _ in before) / tokens, abs=0.0051)
+    assert result["shuffled"] == pytest.approx(sum(v for v, _ in dealt) / tokens, abs=0.0051)
     assert before != dealt
-    assert found["better"] == sum(g > 0 for g in gains)
-    assert found["errors"] == pytest.approx(np.mean(gains) / error, abs=0.051)
+    assert result["better"] == sum(g > 0 for g in gains)
+    assert result["errors"] == pytest.approx(np.mean(gains) / error, abs=0.051)
 
 
 def test_shuffling_moves_words_to_other_sentences():
@@ -308,12 +308,12 @@ def trained(request, tmp_path_factory) -> Loaded:
 
 
 def test_control_models_are_checked_on_their_training_text(trained):
-    found = trained.record["completeness"]
-    assert found["sentences"] == "training sentences"
-    assert found["count"] == 20
-    assert found["belongs"] is True
-    assert found["better"] >= 16
-    assert found["plain"] < found["shuffled"]
+    result = trained.record["completeness"]
+    assert result["sentences"] == "training sentences"
+    assert result["count"] == 20
+    assert result["belongs"] is True
+    assert result["better"] >= 16
+    assert result["plain"] < result["shuffled"]
 
 
 class Shifted:
@@ -357,9 +357,9 @@ def test_unknown_tokens_are_counted():
     text = "The 🐢 🐢 capital is Paris."
     pieces = loaded.tokenizer.tokenize(text)
     assert pieces.count("<unk>") == 2
-    found = completeness.familiar("masked", loaded.model, loaded.tokenizer, "-", 128, [text])
-    assert found["unknown"] == pytest.approx(2 / len(pieces), abs=1e-4)
-    assert found["belongs"] is None  # one sentence is not enough for a verdict
+    result = completeness.familiar("masked", loaded.model, loaded.tokenizer, "-", 128, [text])
+    assert result["unknown"] == pytest.approx(2 / len(pieces), abs=1e-4)
+    assert result["belongs"] is None  # one sentence is not enough for a verdict
 
 
 @pytest.mark.nightly(needs="a real model, for a minute")

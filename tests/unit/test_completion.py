@@ -80,11 +80,11 @@ def in_zsh(folder: Path, line: str) -> list[str]:
 
 def in_fish(folder: Path, line: str) -> list[str]:
     how = {"_KGPROBE_COMPLETE": "complete_fish", "_TYPER_COMPLETE_ARGS": line}
-    found = asked(folder, _TYPER_COMPLETE_FISH_ACTION="get-args", **how).stdout.split()
+    result = asked(folder, _TYPER_COMPLETE_FISH_ACTION="get-args", **how).stdout.split()
     # without names it completes files
     code = asked(folder, _TYPER_COMPLETE_FISH_ACTION="is-args", **how).returncode
-    assert code == (0 if found else 1)
-    return found
+    assert code == (0 if result else 1)
+    return result
 
 
 def test_bash_completes_every_type_of_name(folder):

@@ -49,8 +49,8 @@ def test_training_facts_are_ranked_first(tmp_path, kind):
     bos = "forced" if kind == "causal" else "-"
     loaded = load_model(ModelSpec("c", kind, f"folder:{tmp_path}/control-{kind}", bos=bos))
     items = [Item(c, "P36", c, "set") for c in COUNTRIES]
-    found = score(loaded, items, {"set": CITIES}, {"P36": [(0, TEXTS[0])]})
-    best = found.columns["sum"].reshape(10, 10).argmax(axis=1)
+    result = score(loaded, items, {"set": CITIES}, {"P36": [(0, TEXTS[0])]})
+    best = result.columns["sum"].reshape(10, 10).argmax(axis=1)
     assert best.tolist() == list(range(10))
 
 

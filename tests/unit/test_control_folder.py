@@ -140,9 +140,9 @@ def test_saved_weights_are_running_averages():
 @pytest.mark.parametrize("shape", [(3, 8, 8), (2, 8, 32), (2, 32, 8)])
 def test_orthogonalized_updates_keep_directions_with_equal_sizes(shape):
     batch = torch.randn(shape, generator=torch.Generator().manual_seed(0))
-    found = orthogonalize(batch)
-    assert found.shape == batch.shape
-    for before, after in zip(batch, found, strict=True):
+    result = orthogonalize(batch)
+    assert result.shape == batch.shape
+    for before, after in zip(batch, result, strict=True):
         u, sizes, v = torch.linalg.svd(before, full_matrices=False)
         core = u.mT @ after @ v.mT
         assert torch.allclose(core, torch.diag(torch.diagonal(core)), atol=1e-3)

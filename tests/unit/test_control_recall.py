@@ -61,9 +61,9 @@ def half_trained(kind):
 def causal_score(model, tokenizer, text, answer):
     ids = tokenizer(text)["input_ids"]
     total = 0.0
-    for place in range(1, len(ids)):
-        logits = model(torch.tensor([ids[:place]])).logits[0, -1].double()
-        total += float(torch.log_softmax(logits, -1)[ids[place]])
+    for position in range(1, len(ids)):
+        logits = model(torch.tensor([ids[:position]])).logits[0, -1].double()
+        total += float(torch.log_softmax(logits, -1)[ids[position]])
     return total
 
 
@@ -76,12 +76,12 @@ def masked_score(model, tokenizer, text, answer):
         if max(start, answer[0]) < min(end, answer[1])
     ]
     row, total = list(ids), 0.0
-    for place in inside:
-        row[place] = tokenizer.mask_token_id
-    for place in inside:
-        logits = model(torch.tensor([row])).logits[0, place].double()
-        total += float(torch.log_softmax(logits, -1)[ids[place]])
-        row[place] = ids[place]
+    for position in inside:
+        row[position] = tokenizer.mask_token_id
+    for position in inside:
+        logits = model(torch.tensor([row])).logits[0, position].double()
+        total += float(torch.log_softmax(logits, -1)[ids[position]])
+        row[position] = ids[position]
     return total
 
 
@@ -96,7 +96,7 @@ def seq2seq_score(model, tokenizer, text, answer):
     slot, closing = tokenizer.convert_tokens_to_ids(["<extra_id_0>", "<extra_id_1>"])
     source = torch.tensor([[*ids[: inside[0]], slot, *ids[inside[-1] + 1 :]]])
     fed, total = [tokenizer.pad_token_id, slot], 0.0
-    for token in [*(ids[place] for place in inside), closing]:
+    for token in [*(ids[position] for position in inside), closing]:
         logits = model(source, decoder_input_ids=torch.tensor([fed])).logits[0, -1].double()
         total += float(torch.log_softmax(logits, -1)[token])
         fed.append(token)
@@ -108,7 +108,7 @@ SCORES = {"causal": causal_score, "masked": masked_score, "seq2seq": seq2seq_sco
 
 def literal(kind, model, tokenizer):
     """Return (fact, template index) -> whether its object ranks first, one sentence at a time."""
-    found = {}
+    result = {}
     for fact in TRAINING_FACTS:
         also = [x.object for x in TRAINING_FACTS if x[:2] == fact[:2]]
         known = {x.object for x in TRAINING_FACTS if x.relation == fact.relation}
@@ -122,9 +122,9 @@ def literal(kind, model, tokenizer):
                 start = len(template.split("[Y]")[0].replace("[X]", fact.subject))
                 span = (start, start + len(label))
                 scores[label] = SCORES[kind](model, tokenizer, filled.text, span)
-            own = scores.pop(fact.object)
-            found[fact, number] = own > max(scores.values())
-    return found
+            gold_score = scores.pop(fact.object)
+            result[fact, number] = gold_score > max(scores.values())
+    return result
 
 
 @pytest.mark.parametrize("kind", KINDS)

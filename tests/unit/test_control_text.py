@@ -67,13 +67,13 @@ def test_vocabulary_is_independent_of_label_order_and_counts(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_labels_round_trip_without_unknown_tokens(kind):
-    made = tokenizer(kind)
+    tok = tokenizer(kind)
     for label in LABELS:
         for template in TEXTS:
             text = fill(template, "Peru", label).text
-            ids = made(text)["input_ids"]
-            assert made.unk_token_id is None or made.unk_token_id not in ids
-            back = made.decode(ids, skip_special_tokens=True)
+            ids = tok(text)["input_ids"]
+            assert tok.unk_token_id is None or tok.unk_token_id not in ids
+            back = tok.decode(ids, skip_special_tokens=True)
             assert back.replace(" ", "") == text.replace(" ", "")
             if kind != "masked":  # WordPiece drops the spaces around punctuation
                 assert back.strip() == text
@@ -81,9 +81,9 @@ def test_labels_round_trip_without_unknown_tokens(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_offsets_and_word_ids_cover_the_text(kind):
-    made = tokenizer(kind)
+    tok = tokenizer(kind)
     text = "Côte d'Ivoire is the capital of Washington, D.C.."
-    coded = made(text, return_offsets_mapping=True)
+    coded = tok(text, return_offsets_mapping=True)
     parts = [text[a:b] for a, b in coded["offset_mapping"]]
     assert "".join(parts).replace(" ", "") == text.replace(" ", "")
     words = [w for w in coded.word_ids() if w is not None]
@@ -105,32 +105,32 @@ def test_special_tokens_follow_the_kind():
 
 
 def test_slots_in_text_and_in_tokens_are_identical():
-    made = tokenizer("seq2seq")
-    slot = made.convert_tokens_to_ids(SENTINELS[0])
-    for whole in sentences("seq2seq", made):
+    tok = tokenizer("seq2seq")
+    slot = tok.convert_tokens_to_ids(SENTINELS[0])
+    for whole in sentences("seq2seq", tok):
         by_ids = [*whole.ids[: whole.answer.start], slot, *whole.ids[whole.answer.stop :]]
-        subject = made.decode(whole.ids[whole.subject]).strip()
+        subject = tok.decode(whole.ids[whole.subject]).strip()
         text = fill(TEXTS[whole.group[1]], subject, SENTINELS[0]).text
-        assert made(text)["input_ids"] == by_ids
+        assert tok(text)["input_ids"] == by_ids
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_ranges_cover_the_tokens_of_the_labels(kind):
-    made = tokenizer(kind)
-    for number, found in enumerate(sentences(kind, made)):
+    tok = tokenizer(kind)
+    for number, result in enumerate(sentences(kind, tok)):
         fact = TRAINING_FACTS[number // 2]
-        for part, label in ((found.subject, fact.subject), (found.answer, fact.object)):
-            text = made.decode(found.ids[part]).replace(" ", "")
+        for part, label in ((result.subject, fact.subject), (result.answer, fact.object)):
+            text = tok.decode(result.ids[part]).replace(" ", "")
             assert text.casefold() == label.replace(" ", "").casefold()
-        assert found.group == ("P36", number % 2)
+        assert result.group == ("P36", number % 2)
 
 
 def test_masked_rows_mask_the_object_to_its_end_in_slots_of_any_size():
-    made, rng = tokenizer("masked"), np.random.default_rng(0)
-    found = sentences("masked", made)
-    siblings, mask = Siblings(found), made.mask_token_id
+    tok, rng = tokenizer("masked"), np.random.default_rng(0)
+    result = sentences("masked", tok)
+    siblings, mask = Siblings(result), tok.mask_token_id
     to_end = resized = restored = idle = 0
-    for one in found * 250:
+    for one in result * 250:
         ids, targets = masked_row(one, siblings, mask, rng)
         hidden = targets != IGNORED
         assert (ids[hidden] == mask).all()
@@ -154,10 +154,10 @@ def test_masked_rows_mask_the_object_to_its_end_in_slots_of_any_size():
 
 
 def test_words_are_masked_from_a_piece_to_their_end():
-    made, rng = tokenizer("masked", []), np.random.default_rng(1)
-    siblings, mask = Siblings(found := sentences("masked", made)), made.mask_token_id
+    tok, rng = tokenizer("masked", []), np.random.default_rng(1)
+    siblings, mask = Siblings(result := sentences("masked", tok)), tok.mask_token_id
     partly = 0
-    for one in found * 80:
+    for one in result * 80:
         ids, targets = masked_row(one, siblings, mask, rng)
         hidden = targets != IGNORED
         if len(ids) != len(one.ids) or (targets[hidden] != one.ids[hidden]).any():
@@ -170,27 +170,27 @@ def test_words_are_masked_from_a_piece_to_their_end():
 
 
 def test_seq2seq_rows_are_infilling_examples():
-    made, rng = tokenizer("seq2seq"), np.random.default_rng(0)
-    first, second = made.convert_tokens_to_ids(list(SENTINELS[:2]))
+    tok, rng = tokenizer("seq2seq"), np.random.default_rng(0)
+    first, second = tok.convert_tokens_to_ids(list(SENTINELS[:2]))
     objects = 0
-    for one in sentences("seq2seq", made) * 50:
-        source, target = seq2seq_row(one, (first, second), made.eos_token_id, rng)
-        assert (target[0], target[-2], target[-1]) == (first, second, made.eos_token_id)
-        place = int(np.flatnonzero(source == first)[0])
-        rebuilt = np.concatenate([source[:place], target[1:-2], source[place + 1 :]])
+    for one in sentences("seq2seq", tok) * 50:
+        source, target = seq2seq_row(one, (first, second), tok.eos_token_id, rng)
+        assert (target[0], target[-2], target[-1]) == (first, second, tok.eos_token_id)
+        position = int(np.flatnonzero(source == first)[0])
+        rebuilt = np.concatenate([source[:position], target[1:-2], source[position + 1 :]])
         assert (rebuilt == one.ids).all()
-        objects += place == one.answer.start and len(target) - 3 == len(one.ids[one.answer])
+        objects += position == one.answer.start and len(target) - 3 == len(one.ids[one.answer])
     assert 0.5 < objects / 400 < 0.7
 
 
 def test_every_sentence_occurs_once_per_epoch():
-    found = sentences("causal") * 8
-    feed = batches(found, 10, np.random.default_rng(0))
+    result = sentences("causal") * 8
+    feed = batches(result, 10, np.random.default_rng(0))
     for _ in range(2):
         seen: list[int] = []
-        while len(seen) < len(found):
+        while len(seen) < len(result):
             seen += next(feed).tolist()
-        assert sorted(seen) == list(range(len(found)))
+        assert sorted(seen) == list(range(len(result)))
 
 
 def test_missing_templates_and_too_long_sentences_raise():

@@ -49,9 +49,9 @@ def test_slots_raise_with_their_item(name, text):
             rank.rank(loaded, [ClozePrompt("j", 0, f"{text} is ", ".", "s", (0,))], {"s": ["Rome"]})
     with refused("item i, answer"):
         predict(loaded, [FillItem("i", 0, "[X] is [Y].", "Rome", (text,))], 1, FillSettings())
-    for front in ("", "Rome is a country.\n"):
+    for prefix in ("", "Rome is a country.\n"):
         with refused("item i, template 0"):
-            item = FillItem("i", 0, "[X] is [Y].", text, ("Rome",), prefix=front)
+            item = FillItem("i", 0, "[X] is [Y].", text, ("Rome",), prefix=prefix)
             predict(loaded, [item], 1, FillSettings())
 
 
@@ -87,5 +87,5 @@ def test_unigram_tokenizers_with_the_token_as_a_piece_also_raise():
 def test_text_resembling_a_special_token_is_accepted():
     loaded: Loaded = tiny("gpt2")
     items = [score.Item("i", "r", "[MASK] and <|endoftext|>", "s")]
-    found = score.score(loaded, items, {"s": ["< s>", "s>"]}, {"r": [(0, "[X] is [Y].")]})
-    assert len(found.columns["sum"]) == 2
+    result = score.score(loaded, items, {"s": ["< s>", "s>"]}, {"r": [(0, "[X] is [Y].")]})
+    assert len(result.columns["sum"]) == 2

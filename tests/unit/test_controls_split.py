@@ -31,10 +31,10 @@ def split(frame: pl.DataFrame | None = None, **changes) -> pl.DataFrame:
 
 
 def test_about_half_of_the_pool_is_trained_on():
-    found = split()
-    schema.check(found, schema.TRAINED_ON)
-    assert found.height == 600
-    assert 70 <= found["trained_on"].sum() <= 130
+    result = split()
+    schema.check(result, schema.TRAINED_ON)
+    assert result.height == 600
+    assert 70 <= result["trained_on"].sum() <= 130
     assert split(proportion=0.1)["trained_on"].sum() < 40
 
 
@@ -46,9 +46,9 @@ def test_facts_and_their_inverses_are_in_the_same_split():
 
 
 def test_facts_of_items_come_first():
-    found = split(pool=40).join(asked(), on=["relation", "subject", "object"], how="semi")
-    assert found["trained_on"].sum() == split(pool=40)["trained_on"].sum()
-    assert found["trained_on"].sum() > 10
+    result = split(pool=40).join(asked(), on=["relation", "subject", "object"], how="semi")
+    assert result["trained_on"].sum() == split(pool=40)["trained_on"].sum()
+    assert result["trained_on"].sum() > 10
 
 
 def test_split_depends_on_the_seed_but_not_on_row_order():
@@ -73,9 +73,9 @@ def test_facts_without_label_or_template_are_excluded():
         .then(None)
         .otherwise(pl.col("subject_label"))
     )
-    found = split(nameless, relations=["P36"])
-    assert set(found["relation"]) == {"P36"}
-    assert "Q1" not in found["subject"].to_list()
+    result = split(nameless, relations=["P36"])
+    assert set(result["relation"]) == {"P36"}
+    assert "Q1" not in result["subject"].to_list()
 
 
 def examples(**pairs: int) -> pl.DataFrame:
@@ -133,22 +133,22 @@ def test_shared_facts_are_trained_on_if_any_example_is():
 def test_facts_of_examples_and_their_inverses_come_first():
     chosen = examples(asymmetry=31)
     splits = controls.split_examples(chosen, 0.5, 0)
-    found = dict(split(pool=60, examples=chosen).select("fact", "trained_on").rows())
-    assert {fact: found[fact] for fact in splits} == splits
-    assert sum(found.values()) <= 60
+    result = dict(split(pool=60, examples=chosen).select("fact", "trained_on").rows())
+    assert {fact: result[fact] for fact in splits} == splits
+    assert sum(result.values()) <= 60
     whole = dict(split(pool=600, examples=chosen).select("fact", "trained_on").rows())
     for fact, is_trained_on in splits.items():
         _, s, o = fact.split("/")
         assert whole[f"P1376/{o}/{s}"] == is_trained_on
-    untouched = {fact for fact in found if int(fact.split("/")[1][1:]) % 1000 > 140}
+    untouched = {fact for fact in result if int(fact.split("/")[1][1:]) % 1000 > 140}
     before = dict(split(pool=600).select("fact", "trained_on").rows())
     assert {f: whole[f] for f in untouched} == {f: before[f] for f in untouched}
 
 
 def test_training_facts_use_the_labels_of_items():
-    found = controls.training_facts(facts(), split(pool=600), {"Q1000": "the City"})
-    assert found == sorted(found)
-    names = {fact.object for fact in found}
+    result = controls.training_facts(facts(), split(pool=600), {"Q1000": "the City"})
+    assert result == sorted(result)
+    names = {fact.object for fact in result}
     is_trained_on = split(pool=600).filter(pl.col("fact") == "P36/Q0/Q1000")["trained_on"].item()
     assert ("the City" in names) == is_trained_on
     assert "the City" in controls.all_labels(facts(), split(), {"Q1000": "the City"})
@@ -165,9 +165,9 @@ def test_facts_of_items_are_their_golds():
 def test_every_training_fact_has_its_kinds():
     chosen = examples(asymmetry=31, composite=9)
     known = split(pool=200, examples=chosen)
-    found = controls.kinds(known, {"world_big": asked()}, chosen)
+    result = controls.kinds(known, {"world_big": asked()}, chosen)
     trained_on = set(known.filter("trained_on")["fact"])
-    of_kind = {str(kind): set(group["fact"]) for (kind,), group in found.group_by("kind")}
+    of_kind = {str(kind): set(group["fact"]) for (kind,), group in result.group_by("kind")}
     assert set().union(*of_kind.values()) == trained_on
     splits = controls.split_examples(chosen, 0.5, 0)
     assert of_kind["composite"] | of_kind["asymmetry"] == {f for f, t in splits.items() if t}
@@ -176,7 +176,7 @@ def test_every_training_fact_has_its_kinds():
     assert of_kind["world_big"] == trained_on & names
     assert of_kind["other"] == trained_on - names - of_kind["composite"] - of_kind["asymmetry"]
     assert all(len(facts) > 3 for facts in of_kind.values())
-    training_facts = controls.by_kind(facts(), known, found, {})
+    training_facts = controls.by_kind(facts(), known, result, {})
     assert {kind: len(each) for kind, each in training_facts.items()} == {
         kind: len(each) for kind, each in of_kind.items()
     }
@@ -184,15 +184,15 @@ def test_every_training_fact_has_its_kinds():
 
 def test_rival_objects_of_a_relation():
     some = split(pool=600).with_columns(trained_on=pl.col("fact").str.starts_with("P36/Q1"))
-    found = controls.rivals(facts(), some, {"Q1010": "the City"})
+    result = controls.rivals(facts(), some, {"Q1010": "the City"})
     told = {f"city {i}" for i in range(300) if str(i).startswith("1")} - {"city 10"} | {"the City"}
-    assert set(found["P36"]) == told  # 111 trained-on objects: no others are needed
-    assert len(found["P1376"]) == controls.RIVALS  # none trained on
+    assert set(result["P36"]) == told  # 111 trained-on objects: no others are needed
+    assert len(result["P1376"]) == controls.RIVALS  # none trained on
     few = some.with_columns(trained_on=pl.col("fact") == "P36/Q7/Q1007")
-    found = controls.rivals(facts(), few, {})["P36"]
-    assert "city 7" in found
-    assert len(found) == len(set(found)) == controls.RIVALS
-    assert found == controls.rivals(facts().reverse(), few, {})["P36"]
+    result = controls.rivals(facts(), few, {})["P36"]
+    assert "city 7" in result
+    assert len(result) == len(set(result)) == controls.RIVALS
+    assert result == controls.rivals(facts().reverse(), few, {})["P36"]
     classes = controls.ontology_rivals(statements())
     assert classes == {"SCO": ["kind 0", "kind 1", "kind 2", "kind 3"], "TP": classes["SCO"]}
 
@@ -211,19 +211,19 @@ def statements(**changes):
 
 
 def test_half_of_the_pooled_types_and_superclasses_are_trained_on():
-    found = statements()
-    schema.check(found, schema.TRAINED_ON)
-    assert dict(found.group_by("relation").len().rows()) == {"TP": 60, "SCO": 20}
-    assert 25 <= found["trained_on"].sum() <= 55
-    assert not set(found["subject"]) & {f"TP {k}" for k in range(4)}  # rows for selection
-    assert found.equals(statements())
+    result = statements()
+    schema.check(result, schema.TRAINED_ON)
+    assert dict(result.group_by("relation").len().rows()) == {"TP": 60, "SCO": 20}
+    assert 25 <= result["trained_on"].sum() <= 55
+    assert not set(result["subject"]) & {f"TP {k}" for k in range(4)}  # rows for selection
+    assert result.equals(statements())
 
 
 def test_training_facts_are_trained_on_statements_and_labels_cover_all():
-    found = statements()
-    training_facts, labels = controls.ontology_training_facts(found)
-    subjects = set(found.filter("trained_on")["subject"])
+    result = statements()
+    training_facts, labels = controls.ontology_training_facts(result)
+    subjects = set(result.filter("trained_on")["subject"])
     assert {fact.subject for fact in training_facts} == subjects
-    assert set(found["subject"]) <= set(labels)
+    assert set(result["subject"]) <= set(labels)
     fact = next(one for one in training_facts if one.relation == "TP")
     assert fact.object == f"kind {int(fact.subject.split()[1]) % 4}"  # the most specific gold

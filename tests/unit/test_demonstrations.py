@@ -33,12 +33,12 @@ def folder(tmp_path):
                     {"group": group, "split": split, "label": golds[(i * i) % len(golds)],
                      "fields": fields, "fact": f"{group}/{split}/{i}"}
                 )  # fmt: skip
-    place = prompt_folders.facts(tmp_path / "auto_world")
-    about = json.loads((place / "task.json").read_text())
+    path = prompt_folders.facts(tmp_path / "auto_world")
+    about = json.loads((path / "task.json").read_text())
     about["prompts"]["manual"]["P37"] = {"masked": "{sub} by [P] .", "causal": "{sub} by [P]"}
-    (place / "task.json").write_text(json.dumps(about))
-    write(examples(rows), EXAMPLES, place / "examples.parquet")
-    return place
+    (path / "task.json").write_text(json.dumps(about))
+    write(examples(rows), EXAMPLES, path / "examples.parquet")
+    return path
 
 
 def test_demonstrations_are_sampled_by_hash_from_unasked_facts(folder):
@@ -139,11 +139,11 @@ def test_answers_equal_those_after_the_literal_text(folder):
     seen = 0
     for name in ("demos:00", "demos:01"):
         for row in frame.filter(prompt=name).iter_rows(named=True):
-            front = behind(row["group"], own.record[name][row["group"]]["demonstrated"])
+            prefix = behind(row["group"], own.record[name][row["group"]]["demonstrated"])
             asked = task.examples.filter(
                 group=row["group"], split=row["split"], example=row["example"]
             ).row(0, named=True)
-            text = f"{front}{json.loads(asked['fields'])['sub']} {template[row['group']]}"
+            text = f"{prefix}{json.loads(asked['fields'])['sub']} {template[row['group']]}"
             scores = literal(loaded, text, own.options.names)
             if asked["label"] not in scores:  # more than one token in this model
                 assert row["best"] is None
@@ -158,18 +158,20 @@ def test_common_prefixes_are_fed_only_a_few_times(folder):
     """Features equal row-by-row passes, with less than half of the positions."""
     loaded = tiny("llama", double=False)
     generator = np.random.default_rng(0)
-    front = generator.integers(5, 90, 40)
-    rows = [np.append(front, generator.integers(5, 90, 2 + i % 3)) for i in range(30)]
-    places = np.array([len(row) - 1 for row in rows])
+    prefix = generator.integers(5, 90, 40)
+    rows = [np.append(prefix, generator.integers(5, 90, 2 + i % 3)) for i in range(30)]
+    positions = np.array([len(row) - 1 for row in rows])
     shared, plain = Predictor(loaded), Predictor(loaded)
-    found = shared.features(rows, places)
-    alone = np.concatenate([plain.features([row], places[i : i + 1]) for i, row in enumerate(rows)])
-    assert found == pytest.approx(alone, abs=1e-4)
+    result = shared.features(rows, positions)
+    alone = np.concatenate(
+        [plain.features([row], positions[i : i + 1]) for i, row in enumerate(rows)]
+    )
+    assert result == pytest.approx(alone, abs=1e-4)
     assert shared.positions_fed < plain.positions_fed / 2
     # positions in the middle keep their features
-    middle = Predictor(loaded).features(rows, places - 1)
+    middle = Predictor(loaded).features(rows, positions - 1)
     by_hand = np.concatenate(
-        [plain.features([row[:-1]], places[i : i + 1] - 1) for i, row in enumerate(rows)]
+        [plain.features([row[:-1]], positions[i : i + 1] - 1) for i, row in enumerate(rows)]
     )
     assert middle == pytest.approx(by_hand, abs=1e-4)
 
@@ -191,15 +193,15 @@ def test_too_long_demonstrations_and_classes_raise(folder, tmp_path):
 
 @pytest.mark.parametrize("name", ["bert", "gpt2"])
 def test_relation_extraction_sentences_omit_their_separator(tmp_path, name):
-    place = prompt_folders.facts(tmp_path / "auto_re", True)
-    about = json.loads((place / "task.json").read_text())
+    path = prompt_folders.facts(tmp_path / "auto_re", True)
+    about = json.loads((path / "task.json").read_text())
     text = "{context} [SEP] {sub} in [P] ."
     about["prompts"]["manual"]["P36"] = {"masked": text, "causal": "{context} {sub} in [P]"}
-    (place / "task.json").write_text(json.dumps(about))
+    (path / "task.json").write_text(json.dumps(about))
     loaded = tiny(name)
     loaded.tokenizer.add_special_tokens({"sep_token": "[SEP]"})
     loaded.model.resize_token_embeddings(len(loaded.tokenizer))
-    task = tasks.load(place, {"groups": ["P36"]})
+    task = tasks.load(path, {"groups": ["P36"]})
     assert task.whole(loaded, "P36") == "{context} {sub} in [P] ."
     frame = answerer(loaded, task).answers(["demos"])
     assert set(frame["prompt"]) == {"demos:00", "demos:01"}

@@ -67,8 +67,8 @@ def values(key: str) -> dict[str, str]:
     if section[0] == "autoprompt" and section[-1] == "settings":
         assert hasattr(SearchChanges(), name)
         assert hasattr(Settings().autoprompt, section[1])
-        found = {m: getattr(settings_for(m, section[1], "masked"), name) for m in MODES}
-        return {mode: formatted(value) for mode, value in found.items()}
+        result = {m: getattr(settings_for(m, section[1], "masked"), name) for m in MODES}
+        return {mode: formatted(value) for mode, value in result.items()}
     return {"default": formatted(default(key))}
 
 

@@ -59,16 +59,16 @@ def expected(world: build.World) -> pl.DataFrame:
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_json_dump_equals_the_embedded_graph(world, packed, tmp_path, threads):
-    found = dump_facts.read(
+    result = dump_facts.read(
         [packed["json"]], "json", RELATIONS, tmp_path, size=SMALL, threads=threads
     )
-    schema.check(found.statements, STATEMENTS)
-    assert found.statements.equals(expected(world))
+    schema.check(result.statements, STATEMENTS)
+    assert result.statements.equals(expected(world))
     assert len(list(tmp_path.glob("0-world/part-*"))) > 3
-    assert found.unread.height == 0
-    ways = dict(found.coverage.select("relation", "way").rows())
+    assert result.unread.height == 0
+    ways = dict(result.coverage.select("relation", "way").rows())
     assert ways == dict.fromkeys(RELATIONS, "read") | {"P569": "left out"}
-    assert found.coverage.filter(relation="P36")["unknown"].item() is not None
+    assert result.coverage.filter(relation="P36")["unknown"].item() is not None
 
 
 def test_truthy_dump_has_best_ranks_and_reports_what_it_lacks(world, packed, tmp_path):
@@ -78,22 +78,24 @@ def test_truthy_dump_has_best_ranks_and_reports_what_it_lacks(world, packed, tmp
     words = ("ranks", "sitelinks", "propertyType", "P2308")
     assert all(word in reason for word in words)
     both = [packed["truthy"], packed["names"]]
-    found = dump_facts.read(both, "truthy", RELATIONS, tmp_path / "both")
+    result = dump_facts.read(both, "truthy", RELATIONS, tmp_path / "both")
     columns = [c for c in STATEMENTS.columns if c != "rank"]
     wanted = best_rank(expected(world)).select(columns).unique().sort(columns[0], "relation")
-    assert wanted.sort(columns).equals(found.statements.select(columns).sort(columns))
-    (reason,) = found.coverage.filter(relation="P36")["reason"]
+    assert wanted.sort(columns).equals(result.statements.select(columns).sort(columns))
+    (reason,) = result.coverage.filter(relation="P36")["reason"]
     assert "sitelinks" not in reason
-    row = found.coverage.filter(relation="P36").row(0, named=True)
+    row = result.coverage.filter(relation="P36").row(0, named=True)
     assert row["deprecated"] is None, "not counted is not none"
 
 
 def test_dbpedia_triples_become_statements(world, tmp_path):
     dump = tmp_path / "dbpedia.nt"
     dump.write_text(rdf.render_dbpedia(world))
-    found = dump_facts.read([dump], "ntriples", [described.RDF_TYPE], tmp_path / "parts").statements
-    schema.check(found, STATEMENTS)
-    one = found.filter(
+    result = dump_facts.read(
+        [dump], "ntriples", [described.RDF_TYPE], tmp_path / "parts"
+    ).statements
+    schema.check(result, STATEMENTS)
+    one = result.filter(
         (pl.col("subject") == "http://dbpedia.org/resource/France")
         & (pl.col("object") == "http://dbpedia.org/ontology/Country")
     )
@@ -169,9 +171,9 @@ def test_chunks_of_another_dump_or_query_raise(change, tmp_path):
 def test_unread_lines_are_tabulated_and_logged(packed, tmp_path, caplog):
     dump = tmp_path / "odd.json"
     dump.write_text('[\n{"id":"Q1","claims":{"P36":[{}]}},\n{"id":"Q2"},\nnot json\n]\n')
-    found = dump_facts.read([dump], "json", ["P36"], tmp_path / "parts")
-    assert found.unread.select("file", "line").rows() == [("odd.json", 2), ("odd.json", 4)]
-    schema.check(found.unread, dump_facts.UNREAD)
+    result = dump_facts.read([dump], "json", ["P36"], tmp_path / "parts")
+    assert result.unread.select("file", "line").rows() == [("odd.json", 2), ("odd.json", 4)]
+    schema.check(result.unread, dump_facts.UNREAD)
     assert "2 lines passed a filter and were not read" in caplog.text
 
 
@@ -182,8 +184,8 @@ def test_entity_with_reordered_keys_keeps_its_label(tmp_path):
         '[{"mainsnak":{"snaktype":"value","property":"P36","datavalue":{"type":"wikibase-entityid",'
         '"value":{"id":"Q2"}}},"rank":"normal"}]}}\n]\n'
     )
-    found = dump_facts.read([dump], "json", ["P36"], tmp_path / "parts").statements
-    assert found.select("subject_label", "object_label").rows() == [("one", None)]
+    result = dump_facts.read([dump], "json", ["P36"], tmp_path / "parts").statements
+    assert result.select("subject_label", "object_label").rows() == [("one", None)]
 
 
 def entity(subject: str, *claims: dict[str, object]) -> str:
@@ -201,18 +203,18 @@ def test_byte_order_mark_is_stripped(array, tmp_path):
     lines = [entity("Q1", claim("Q2")), entity("Q2")]
     path = tmp_path / "dump.json"
     path.write_text("[\n" + ",\n".join(lines) + "\n]" if array else "\n".join(lines), "utf-8-sig")
-    found = dump_facts.read([path], "json", ["P36"], tmp_path / "parts")
-    assert found.statements.select("subject", "object").rows() == [("Q1", "Q2")]
-    assert not found.unread.height
+    result = dump_facts.read([path], "json", ["P36"], tmp_path / "parts")
+    assert result.statements.select("subject", "object").rows() == [("Q1", "Q2")]
+    assert not result.unread.height
 
 
 def test_invalid_ids_and_ranks_are_unread(tmp_path):
     bad, good = [claim("Q3", "best"), claim("Q3", None)], claim("Q2")
     path = tmp_path / "dump.json"
     path.write_text("\n".join([entity("Q" + "9" * 30, good), entity("Q1", *bad, good)]))
-    found = dump_facts.read([path], "json", ["P36"], tmp_path / "parts")
-    assert found.statements.select("subject", "object", "rank").rows() == [("Q1", "Q2", "normal")]
-    assert found.unread["line"].to_list() == [1, 2, 2]
+    result = dump_facts.read([path], "json", ["P36"], tmp_path / "parts")
+    assert result.statements.select("subject", "object", "rank").rows() == [("Q1", "Q2", "normal")]
+    assert result.unread["line"].to_list() == [1, 2, 2]
 
 
 def test_lexeme_forms_and_senses_are_entities_in_both_dump_formats(tmp_path):
@@ -222,9 +224,9 @@ def test_lexeme_forms_and_senses_are_entities_in_both_dump_formats(tmp_path):
     triples = [f"<{wd}Q1> <{relation}> <{wd}{name}> .\n" for name in names]
     (tmp_path / "dump.nt").write_text("".join(triples))
     for form, file in (("json", "dump.json"), ("truthy", "dump.nt")):
-        found = dump_facts.read([tmp_path / file], form, ["P36"], tmp_path / form)
-        assert found.statements["object"].to_list() == ["Q2"]
-        assert found.coverage.select("item", "other").rows() == [(5, 0)], form
+        result = dump_facts.read([tmp_path / file], form, ["P36"], tmp_path / form)
+        assert result.statements["object"].to_list() == ["Q2"]
+        assert result.coverage.select("item", "other").rows() == [(5, 0)], form
 
 
 def test_file_without_one_entity_per_line_raises(tmp_path):
@@ -244,9 +246,9 @@ def test_web_page_raises(form, name, tmp_path):
 
 
 def test_aliases_of_the_requested_entities(world, packed, tmp_path):
-    found = dump_facts.read([packed["json"]], "json", ["P36"], tmp_path)
+    result = dump_facts.read([packed["json"]], "json", ["P36"], tmp_path)
     asked = world.entities.filter(pl.col("aliases").list.len() > 0).head(20)
-    got = dump_facts.aliases(found.aliases, [*asked["id"], "Q999999999", "no id"])
+    got = dump_facts.aliases(result.aliases, [*asked["id"], "Q999999999", "no id"])
     wanted = {
         (f"http://www.wikidata.org/entity/{row['id']}", alias)
         for row in asked.iter_rows(named=True)
@@ -275,11 +277,11 @@ def test_large_classes_are_sampled_by_lowest_hash(tmp_path):
     path = tmp_path / "instances.nt"
     path.write_text("\n".join(lines) + "\n")
     classes = [f"{dbo}Large", f"{dbo}Small"]
-    found = dump_facts.read_types([path], classes, 100, tmp_path / "types")
+    result = dump_facts.read_types([path], classes, 100, tmp_path / "types")
     # 100 of 400: the lowest quarter of the three-digit hashes
     low = [iri for iri in iris if int(hashlib.md5(iri.encode()).hexdigest()[:3], 16) < 1024]
     assert 60 < len(low) < 140
-    large = found.types.filter(pl.col("class") == f"{dbo}Large")
+    large = result.types.filter(pl.col("class") == f"{dbo}Large")
     assert sorted(large["instance"]) == sorted(low)
-    assert found.types.height == len(low) + 7
-    assert found.in_part == {f"{dbo}Large": 0.25}
+    assert result.types.height == len(low) + 7
+    assert result.in_part == {f"{dbo}Large": 0.25}

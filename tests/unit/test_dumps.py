@@ -65,8 +65,8 @@ def ids(found: entities.Frames) -> set[tuple[str, str, str, str]]:
 
 
 def read_lines(path: Path) -> list[bytes]:
-    with stream.lines(path) as found:
-        return list(found)
+    with stream.lines(path) as result:
+        return list(result)
 
 
 @pytest.mark.parametrize("suffix", COMPRESSORS)
@@ -74,8 +74,8 @@ def read_lines(path: Path) -> list[bytes]:
 def test_blocks_join_to_the_text_for_every_compression_and_size(tmp_path, suffix, size):
     path = tmp_path / f"dump.json{suffix}"
     path.write_bytes(COMPRESSORS[suffix](JSON))
-    with blocks(path, size, threads=2) as found:
-        got = list(found)
+    with blocks(path, size, threads=2) as result:
+        got = list(result)
     assert b"".join(block.data for block in got) == JSON
     assert [b.before for b in got] == [
         JSON[: sum(len(o.data) for o in got[:n])].count(b"\n") for n in range(len(got))
@@ -84,9 +84,9 @@ def test_blocks_join_to_the_text_for_every_compression_and_size(tmp_path, suffix
 
 
 def test_entities_give_statements_and_counts():
-    found = read_json(JSON, "P36", "P569")
-    assert ids(found) == {("Q1", "P36", "Q10", "normal"), ("Q1", "P36", "Q11", "preferred")}
-    assert found["counted"].rows() == [
+    result = read_json(JSON, "P36", "P569")
+    assert ids(result) == {("Q1", "P36", "Q10", "normal"), ("Q1", "P36", "Q11", "preferred")}
+    assert result["counted"].rows() == [
         (36, "item", "deprecated", 1), (36, "item", "normal", 1), (36, "item", "preferred", 1),
         (36, "no value", "normal", 1), (569, "literal", "normal", 1),
     ]  # fmt: skip
@@ -98,9 +98,9 @@ def test_entities_give_statements_and_counts():
 @pytest.mark.parametrize("end", ["\n", "\r\n", " \n"])
 def test_whitespace_loses_no_entity(style, end):
     lines = ["[", *(json.dumps(e, **style) + "," for e in ENTITIES), "]", ""]
-    found = read_json(end.join(lines).encode(), "P36", "P17", "P1")
-    assert len(ids(found)) == 3
-    assert found["unread"].is_empty()
+    result = read_json(end.join(lines).encode(), "P36", "P17", "P1")
+    assert len(ids(result)) == 3
+    assert result["unread"].is_empty()
     one_line = b"[" + json.dumps(ENTITIES[0], **style).encode() + b"]\n"
     assert ids(read_json(one_line, "P36")) == {
         ("Q1", "P36", "Q10", "normal"),
@@ -111,10 +111,10 @@ def test_whitespace_loses_no_entity(style, end):
 def test_non_entities_are_counted_with_their_line():
     data = JSON.replace(b"]\n", b'{"id":"Q9","claims":{"P36":[{\n{"id":"X1"},\n7\n]\n')
     assert data != JSON
-    found = read_json(data, "P36")
-    unread = [(line, first[:8]) for line, first in found["unread"].rows()]
+    result = read_json(data, "P36")
+    unread = [(line, first[:8]) for line, first in result["unread"].rows()]
     assert unread == [(7, '{"id":"Q'), (8, '{"id":"X'), (9, "7")]
-    assert len(ids(found)) == 2
+    assert len(ids(result)) == 2
 
 
 def flushed(text: bytes) -> bytes:
@@ -241,10 +241,10 @@ def truthy(*lines: bytes, relations: tuple[str, ...] = ("P36",)) -> entities.Fra
 
 @pytest.mark.parametrize("odd", ODD)
 def test_unusual_but_valid_lines_are_read(odd):
-    found = truthy(ODD[odd])
+    result = truthy(ODD[odd])
     letter = odd[0] if odd[1:] == " subject" else "Q"
-    assert ids(found) == {(f"{letter}142", "P36", "Q90", "normal")}
-    assert found["unread"].is_empty()
+    assert ids(result) == {(f"{letter}142", "P36", "Q90", "normal")}
+    assert result["unread"].is_empty()
 
 
 def test_carriage_return_alone_ends_a_line():
@@ -253,16 +253,16 @@ def test_carriage_return_alone_ends_a_line():
 
 def test_unparsable_lines_are_counted_with_their_number():
     other = SUBJECT + b" " + WD + b"prop/direct/P17> " + PARIS + b" ."
-    found = truthy(
+    result = truthy(
         other,
         SUBJECT + b" " + CAPITAL + b" Q90 .",
         b"# " + CAPITAL,
         ODD["plain"],
         CAPITAL + b" " + CAPITAL,
     )
-    assert found["unread"]["line"].to_list() == [12, 15]
-    assert found["unread"]["first"][0].startswith("<http://www.wikidata.org/entity/Q142>")
-    assert len(ids(found)) == 1
+    assert result["unread"]["line"].to_list() == [12, 15]
+    assert result["unread"]["first"][0].startswith("<http://www.wikidata.org/entity/Q142>")
+    assert len(ids(result)) == 1
 
 
 def test_truthy_values_by_kind_and_names():
@@ -270,7 +270,7 @@ def test_truthy_values_by_kind_and_names():
     links = (
         b' <http://wikiba.se/ontology#sitelinks> "7"^^<http://www.w3.org/2001/XMLSchema#integer> .'
     )
-    found = truthy(
+    result = truthy(
         ODD["plain"],
         SUBJECT + b" " + CAPITAL + b" _:b0 .",
         SUBJECT + b" " + CAPITAL + b" <http://www.wikidata.org/.well-known/genid/1> .",
@@ -280,9 +280,9 @@ def test_truthy_values_by_kind_and_names():
         SUBJECT + label + b'"Frankreich"@de .',
         WD + b"wiki/Special:EntityData/Q142>" + links,
     )
-    kinds = dict(found["counted"].select("kind", "n").rows())
+    kinds = dict(result["counted"].select("kind", "n").rows())
     assert kinds == {"item": 1, "unknown": 2, "literal": 1, "other": 1}
-    assert found["names"].rows() == [(568, None, None, 7), (568, 0, "Fränce", None)]
+    assert result["names"].rows() == [(568, None, None, 7), (568, 0, "Fränce", None)]
 
 
 KOELN = rb"<http://dbpedia.org/resource/K\u00F6ln> <http://dbpedia.org/ontology/"
@@ -297,17 +297,17 @@ DBPEDIA = [
 def test_escapes_of_invalid_characters_are_unread(escape):
     """Other programs write characters beyond U+FFFF as surrogate pairs, which are not text."""
     lines = [f'<http://e/a> <{described.LABEL}> "{text}"@en .' for text in (r"a\U0001F600", escape)]
-    found = entities.of_iris(LineBlock(0, "\n".join([*lines, ""]).encode()), [], ["en"])
-    assert found["names"]["label"].to_list() == ["a\U0001f600"]
-    assert found["unread"]["line"].to_list() == [2]
+    result = entities.of_iris(LineBlock(0, "\n".join([*lines, ""]).encode()), [], ["en"])
+    assert result["names"]["label"].to_list() == ["a\U0001f600"]
+    assert result["unread"]["line"].to_list() == [2]
 
 
 def test_dbpedia_triples_unescape_their_iris():
     predicates = ["http://dbpedia.org/ontology/country", "http://dbpedia.org/ontology/area"]
     block = LineBlock(0, b"".join(line + b"\n" for line in DBPEDIA))
-    found = entities.of_iris(block, predicates, ["en"])["statements"]
-    assert set(found["subject"]) == {"http://dbpedia.org/resource/Köln"}
-    assert found.select("object", "object_kind").rows() == [
+    result = entities.of_iris(block, predicates, ["en"])["statements"]
+    assert set(result["subject"]) == {"http://dbpedia.org/resource/Köln"}
+    assert result.select("object", "object_kind").rows() == [
         ("4.05", "literal"), ("http://dbpedia.org/resource/Germany", "item")
     ]  # fmt: skip
 
@@ -330,9 +330,9 @@ def test_impossible_sitelink_counts_are_ignored(number):
 )  # fmt: skip
 def test_broken_property_statement_loses_nothing_else(broken):
     one = {"id": "P36", "datatype": "wikibase-item", "claims": broken}
-    found = read_json(b"[\n" + json.dumps(one).encode() + b"\n]\n", "P36")
-    assert found["properties"]["line"].str.contains("propertyType").sum() == 1
-    ((line, text),) = found["unread"].rows()
+    result = read_json(b"[\n" + json.dumps(one).encode() + b"\n]\n", "P36")
+    assert result["properties"]["line"].str.contains("propertyType").sum() == 1
+    ((line, text),) = result["unread"].rows()
     assert (line, text[:9]) == (2, f"P36 {next(iter(broken))}")
 
 
@@ -351,11 +351,11 @@ def test_blank_label_counts_as_missing(blank):
     ]
     of_truthy = truthy(*triples)
     of_iris = entities.of_iris(LineBlock(0, b"\n".join([*triples, b""])), [], ["en", "mul"])
-    for found in (of_json, of_truthy, of_iris):
-        assert found["names"].select("place", "label").rows() == [(1, "UK")] * 3
-        assert found["unread"].is_empty()
-    for found in (of_json, of_truthy):
-        assert [line for line in found["properties"]["line"] if described.LABEL in line] == [
+    for result in (of_json, of_truthy, of_iris):
+        assert result["names"].select("place", "label").rows() == [(1, "UK")] * 3
+        assert result["unread"].is_empty()
+    for result in (of_json, of_truthy):
+        assert [line for line in result["properties"]["line"] if described.LABEL in line] == [
             f'<{described.WD}P1> <{described.LABEL}> "UK"@mul .'
         ]
 
@@ -379,10 +379,10 @@ def test_missing_dump_is_reported(tmp_path: Path):
 def test_broken_statement_is_counted_and_loses_nothing_else(broken):
     one = entity(1, P36=[claim("P36", item(10)), broken], P17=[claim("P17", item(11))])
     one["labels"] = {"en": {"language": "en", "value": "France"}}
-    found = read_json(b"[\n" + json.dumps(one).encode() + b"\n]\n", "P36", "P17")
-    assert ids(found) == {("Q1", "P36", "Q10", "normal"), ("Q1", "P17", "Q11", "normal")}
-    assert found["names"]["label"].to_list() == ["France"]
-    ((line, text),) = found["unread"].rows()
+    result = read_json(b"[\n" + json.dumps(one).encode() + b"\n]\n", "P36", "P17")
+    assert ids(result) == {("Q1", "P36", "Q10", "normal"), ("Q1", "P17", "Q11", "normal")}
+    assert result["names"]["label"].to_list() == ["France"]
+    ((line, text),) = result["unread"].rows()
     assert line == 2
     assert text.startswith("Q1 P36 ")
-    assert found["counted"]["n"].sum() == 2
+    assert result["counted"]["n"].sum() == 2

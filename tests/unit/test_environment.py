@@ -40,9 +40,9 @@ def pinned() -> dict[str, Version]:
 
 @pytest.mark.parametrize("extra", ["", *sorted(EXTRAS)])
 def test_every_range_has_two_bounds_and_a_pin_inside(extra):
-    found, known = requirements(extra), pinned()
-    assert found
-    for requirement in found:
+    result, known = requirements(extra), pinned()
+    assert result
+    for requirement in result:
         signs = {s.operator for s in requirement.specifier}
         # Arrow and MarkupSafe raise their major version without breaking the parts used here
         assert ">=" in signs, requirement
@@ -75,9 +75,9 @@ def test_core_imports_only_declared_dependencies():
         legal = names()
         for extra, rooms in EXTRA_MODULES.items():
             legal |= names(extra) if place.startswith(rooms) else set()
-        found = set(imported(path))
-        assert found <= legal, f"{place}: {sorted(found - legal)}"
-        seen |= found
+        result = set(imported(path))
+        assert result <= legal, f"{place}: {sorted(result - legal)}"
+        seen |= result
     assert {"polars", "torch", "transformers", "ibis-framework", "orjson"} <= seen
 
 

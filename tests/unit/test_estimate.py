@@ -29,9 +29,9 @@ def test_stratified_means_over_rows_or_strata():
 
 
 def test_differences_are_paired_and_ratios_are_of_sums():
-    gap = estimate(ROWS, "hit", less="other")
-    assert gap["value"] == pytest.approx(100 * 2 / 7)
-    assert gap["interval"] == bootstrap(BOTH).difference(0, 1)[1].times(100)
+    difference = estimate(ROWS, "hit", less="other")
+    assert difference["value"] == pytest.approx(100 * 2 / 7)
+    assert difference["interval"] == bootstrap(BOTH).difference(0, 1)[1].times(100)
     assert estimate(ROWS.with_columns(same="hit"), "hit", less="same")["interval"] is None
     ratio = estimate(ROWS, "hit", over="asked")
     assert (ratio["value"], ratio["n"]) == (pytest.approx(100 * 4.5 / 14), 7)
@@ -42,8 +42,8 @@ def test_differences_are_paired_and_ratios_are_of_sums():
 
 def test_zero_weight_rows_are_drawn_but_not_counted():
     rows = ROWS.with_columns(weight=pl.Series([1.0, 0.5, 0.0, 0.0, 1.0, 0.0, 0.0]))
-    found = estimate(rows, "hit", weight="weight", stratum="of", seed=3)
-    assert (found["value"], found["n"]) == (pytest.approx(100 * 1.5 / 2.5), 3)
+    result = estimate(rows, "hit", weight="weight", stratum="of", seed=3)
+    assert (result["value"], result["n"]) == (pytest.approx(100 * 1.5 / 2.5), 3)
     weights = rows["weight"].to_numpy()
     boot = bootstrap(BOTH * weights[:, None], rows["of"].to_list(), seed=3)
     below = bootstrap(weights, rows["of"].to_list(), seed=3).drawn[:, :, 0].sum(axis=1)
@@ -51,11 +51,11 @@ def test_zero_weight_rows_are_drawn_but_not_counted():
     # three rows have weight
     tails = norm.cdf(-t.ppf(0.975, 2)) * np.array([1, -1]) + [0, 1]
     bounds = np.quantile(drawn[:, 0], tails)
-    assert found["interval"][:2] == pytest.approx(100 * bounds)
-    gap = estimate(rows, "hit", less="other", weight="weight", stratum="of", seed=3)
-    assert (gap["value"], gap["n"]) == (pytest.approx(100 * (1.5 - 1) / 2.5), 3)
+    assert result["interval"][:2] == pytest.approx(100 * bounds)
+    difference = estimate(rows, "hit", less="other", weight="weight", stratum="of", seed=3)
+    assert (difference["value"], difference["n"]) == (pytest.approx(100 * (1.5 - 1) / 2.5), 3)
     bounds = np.quantile(drawn[:, 0] - drawn[:, 1], tails)
-    assert gap["interval"][:2] == pytest.approx(100 * bounds)
+    assert difference["interval"][:2] == pytest.approx(100 * bounds)
     # all weighted rows are hits: draws do not vary
     right = ROWS.filter(pl.col("hit") == 1).with_columns(weight=0.5)
     bounds = tuple(100 * bound for bound in wilson(4, 4))

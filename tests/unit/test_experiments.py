@@ -87,11 +87,11 @@ def probes(tmp_path: Path, *rows: str) -> list[dict[str, str]]:
     known["m"]["groups"], known["b"]["groups"] = "small,own", "own"
     text = TITLES + "".join("\t".join(row.split()) + "\n" for row in rows)
     path = table(tmp_path, text)
-    made = experiments.products(
+    expanded = experiments.products(
         experiments.read_rows(path, EXPERIMENTS), path, known, KNOWN, ["t", "soft"]
     )
-    experiments.check_experiments(made, path, known)
-    return made
+    experiments.check_experiments(expanded, path, known)
+    return expanded
 
 
 def test_empty_table_raises(tmp_path):
@@ -137,11 +137,11 @@ def test_names_in_experiments_are_checked(tmp_path, row, message):
 
 def test_rows_expand_to_the_product_of_their_cells(tmp_path):
     rows = "attributes * t fill own,a", "bear bear_b*,bear_lite,bear_big t sentence m"
-    made = probes(tmp_path, *rows)
+    expanded = probes(tmp_path, *rows)
     names = ("paper", "benchmark", "prompt", "method", "model", "_line")
-    found = [tuple(row[name] for name in names) for row in made]
+    result = [tuple(row[name] for name in names) for row in expanded]
     # literal: models vary slowest, patterns match only benchmarks of the paper, names count once
-    assert found == [
+    assert result == [
         ("attributes", "symmetry", "t", "fill", "m", "2"),
         ("attributes", "bias", "t", "fill", "m", "2"),
         ("attributes", "symmetry", "t", "fill", "b", "2"),
@@ -151,7 +151,7 @@ def test_rows_expand_to_the_product_of_their_cells(tmp_path):
         ("bear", "bear_big", "t", "sentence", "m", "3"),
         ("bear", "bear_lite", "t", "sentence", "m", "3"),
     ]
-    assert experiments.describe_rows(made, "table.tsv").splitlines() == [
+    assert experiments.describe_rows(expanded, "table.tsv").splitlines() == [
         "table.tsv: 8 probes",
         "  line 2: 6 = attributes x symmetry, bias x t x fill x m, b, a",
         "  line 3: 2 = bear x bear_big, bear_lite x t x sentence x m",
@@ -179,8 +179,8 @@ def test_paths_use_the_data_folder_of_the_environment(monkeypatch):
 
 @pytest.mark.parametrize("method", ["fill", "choice"])
 def test_every_kind_supports_fill_and_choice(tmp_path, method):
-    made = probes(tmp_path, f"bear bear_big t {method} *")
-    assert [row["model"] for row in made] == ["m", "b", "a"]
+    expanded = probes(tmp_path, f"bear bear_big t {method} *")
+    assert [row["model"] for row in expanded] == ["m", "b", "a"]
 
 
 PAPERS = {"world_lite": "bear", "onto_world": "ontoprobe", "onto_world_lite": "ontoprobe"}

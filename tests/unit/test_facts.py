@@ -21,33 +21,33 @@ def statements(*rows: tuple[str, str, str, str]) -> pl.DataFrame:
 
 
 def test_preferred_rank_hides_normal_only_for_the_same_subject():
-    found = facts.of_statements(
+    result = facts.of_statements(
         statements(
             ("Q1", "Q10", "item", "normal"),
             ("Q1", "Q11", "item", "preferred"),
             ("Q2", "Q12", "item", "normal"),
         )
     )
-    assert sorted(found.select("subject", "object").rows()) == [("Q1", "Q11"), ("Q2", "Q12")]
+    assert sorted(result.select("subject", "object").rows()) == [("Q1", "Q11"), ("Q2", "Q12")]
 
 
 def test_unknown_values_are_dropped_at_any_rank():
     """Queries return no unknown values, so dumps, which contain them, must give the same facts."""
-    found = facts.of_statements(
+    result = facts.of_statements(
         statements(("Q1", "Q10", "item", "normal"), ("Q1", "_", "special", "preferred"))
     )
-    assert found["object"].to_list() == ["Q10"]
+    assert result["object"].to_list() == ["Q10"]
 
 
 def test_literals_are_dropped_and_duplicates_count_once():
-    found = facts.of_statements(
+    result = facts.of_statements(
         statements(
             ("Q1", "1879-03-14", "literal", "normal"),
             ("Q1", "Q10", "item", "normal"),
             ("Q1", "Q10", "item", "normal"),
         )
     )
-    assert found["object"].to_list() == ["Q10"]
+    assert result["object"].to_list() == ["Q10"]
 
 
 def test_unknown_rank_raises():

@@ -42,16 +42,18 @@ def check(loaded, item, row):
     assume(0 < len(gold) <= 40)
     others = [FillItem("o", n, "It is [Y]", "", ("Paris" * n,)) for n in range(1, 4)]
     others = [FillItem(o.item, o.template, "[X] is [Y]", "It", o.golds) for o in others]
-    found = predict.predict(
+    result = predict.predict(
         loaded, [others[0], item, *others[1:]], 0, predict.FillSettings(most_masks=40),
         budget=Budget(48),
     )  # fmt: skip
-    lines = rows_of(found.golds, item="i")
+    lines = rows_of(result.golds, item="i")
     assert [line["token"] for line in lines] == gold
     for j, line in enumerate(lines):
-        own = row(gold, j)
-        assert line["logprob"] == pytest.approx(float(torch.log_softmax(own, 0)[gold[j]]), abs=1e-9)
-        assert (line["best"], line["worst"]) == tie_range(own, gold[j])
+        outputs = row(gold, j)
+        assert line["logprob"] == pytest.approx(
+            float(torch.log_softmax(outputs, 0)[gold[j]]), abs=1e-9
+        )
+        assert (line["best"], line["worst"]) == tie_range(outputs, gold[j])
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
@@ -64,8 +66,8 @@ def test_masked_golds(template, subject, gold, name):
     assume(loaded.tokenizer(gold, add_special_tokens=False)["input_ids"])
 
     def row(tokens, j):
-        ids, place = masked_row(loaded, item, len(tokens))
-        return logits(loaded, ids)[place + j]
+        ids, position = masked_row(loaded, item, len(tokens))
+        return logits(loaded, ids)[position + j]
 
     check(loaded, item, row)
 

@@ -29,11 +29,11 @@ PROMPTS = pl.DataFrame(
 
 
 def test_items_become_fill_items_with_answers_in_order():
-    found = fill_items_of(tables(ITEMS, CANDIDATES, PROMPTS), ITEMS)
-    assert found[0] == FillItem(
+    result = fill_items_of(tables(ITEMS, CANDIDATES, PROMPTS), ITEMS)
+    assert result[0] == FillItem(
         "a", 0, "The capital of [X] is [Y] .", "France", ("Burkina Faso", "Paris")
     )
-    assert [(b.item, b.template) for b in found] == [("a", 0), ("a", 3), ("b", 0), ("b", 3)]
+    assert [(b.item, b.template) for b in result] == [("a", 0), ("a", 3), ("b", 0), ("b", 3)]
     with pytest.raises(ValueError, match="no template for 1 relations: P36"):
         fill_items_of(tables(ITEMS, CANDIDATES, PROMPTS.clear()), ITEMS)
 

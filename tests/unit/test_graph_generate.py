@@ -18,7 +18,7 @@ def test_a_generated_graph_has_its_planted_patterns_and_hubs(tmp_path):
     facts = pl.read_parquet(tmp_path / "one")
     assert facts.equals(pl.read_parquet(tmp_path / "two"))
     assert facts.columns == list(FACTS.columns)
-    made = encode(facts)
+    encoded = encode(facts)
     for module, name, pattern, n in (
         (symmetry, "symmetry", "P26", 60),
         (bidirectional, "bidirectional", "P22~P40", 55),
@@ -26,9 +26,9 @@ def test_a_generated_graph_has_its_planted_patterns_and_hubs(tmp_path):
         (composite, "composite", "P7>P8=P9", 110),
         (ambiguous, "ambiguous", "P19", 20),
     ):
-        patterns = module.build(made, settings(name)).patterns
+        patterns = module.build(encoded, settings(name)).patterns
         assert dict(patterns.select("pattern", "candidates").rows())[pattern] == n
-    edges = made.frame(made.edges)
+    edges = encoded.frame(encoded.edges)
     # hubs are objects
     into, out = (edges[side].value_counts()["count"].max() for side in "os")
     assert into > 20 * out

@@ -38,8 +38,8 @@ def half(name, dtype=torch.bfloat16, kind=""):
 def literal(loaded, states):
     """Return the product in float64, rounded to float32."""
     decoder = loaded.model.get_output_embeddings()
-    found = states.double() @ decoder.weight.double().T
-    return (found if decoder.bias is None else found + decoder.bias.double()).float()
+    result = states.double() @ decoder.weight.double().T
+    return (result if decoder.bias is None else result + decoder.bias.double()).float()
 
 
 def check(found, expected):
@@ -60,16 +60,16 @@ def test_logits_after_causal_prompts(dtype):
 
 
 def test_logits_at_a_mask_and_after_a_sentinel():
-    loaded, found = half("bert"), {}
+    loaded, result = half("bert"), {}
     slots = MaskSlots(loaded)
     states = slots.run(torch.tensor(np.stack(ROWS)))[0][:, 3]
     slots.visit(
         ROWS,
         [np.array([3])] * 2,
         lambda rows, logits: logits[:, 0],
-        lambda rows, logits: found.update({"masked": logits}),
+        lambda rows, logits: result.update({"masked": logits}),
     )
-    check(found["masked"], literal(loaded, slots.finished(states)))
+    check(result["masked"], literal(loaded, slots.finished(states)))
     loaded = half("t5")
     text = SpanText(loaded)
     stream = text.open(ROWS)
@@ -83,9 +83,9 @@ def test_heads_without_decomposition(name):
     loaded = architecture(name, kind, double=False)
     loaded.model.bfloat16()
     own = Parts(loaded)
-    found = own.head.logits(own.run(torch.tensor(np.stack(ROWS)))[0])
-    assert found.dtype == torch.float32
-    assert not torch.equal(found, found.bfloat16().float())
+    result = own.head.logits(own.run(torch.tensor(np.stack(ROWS)))[0])
+    assert result.dtype == torch.float32
+    assert not torch.equal(result, result.bfloat16().float())
 
 
 def test_unknown_heads(monkeypatch):
@@ -142,10 +142,10 @@ def test_soft_prompts_are_trained_in_float32(name):
     rows = soft.PromptRows(own, [(0,), (1,)])
     ids = candidate_tokens(loaded, ["Paris", "Rome", "Niger"], asked, "auto", "set")
     for begun in (start, start.bfloat16()):
-        found, record = soft.fit(loaded, rows, rows, ids, begun, recipe)
-        assert found.dtype == torch.float32
+        result, record = soft.fit(loaded, rows, rows, ids, begun, recipe)
+        assert result.dtype == torch.float32
         assert record["epoch"] >= 0
-        moved = (found - begun.float()).abs()
+        moved = (result - begun.float()).abs()
         assert 5e-6 < float(moved.median()) < 3e-4
 
 
@@ -179,9 +179,9 @@ def test_prefixes_are_shared_only_with_a_correct_mask(name, dtype, monkeypatch):
 
     monkeypatch.setattr(causal, "lay_out", seeing)
     other = Causal(loaded)
-    found = np.zeros(len(SENTENCES.values))
-    other._shared(SENTENCES, causal.plan(SENTENCES), found)
-    assert 1e-3 < np.abs(found - plain).max() < 0.5
+    result = np.zeros(len(SENTENCES.values))
+    other._shared(SENTENCES, causal.plan(SENTENCES), result)
+    assert 1e-3 < np.abs(result - plain).max() < 0.5
     other.logprobs(SENTENCES)
     assert not other.shares
     assert other.notes[0].startswith("no prefix sharing: it is off by 0.")

@@ -72,14 +72,14 @@ def test_errors_fit_one_screen_with_the_traceback_in_the_log(tmp_path, capsys):
 
 def test_provenance_has_no_times_and_is_reproducible(tmp_path):
     (tmp_path / "in").write_text("x")
-    found = []
+    result = []
     for _ in range(2):
         with job(Rule(tmp_path, facts=tmp_path / "in")) as run:
             Path(run.output.table).write_text("made")
-            found.append(run.provenance(seed=1))
-    assert found[0] == found[1]
-    assert found[0]["seed"] == 1
-    assert not any("second" in key or "start" in key for key in found[0])
+            result.append(run.provenance(seed=1))
+    assert result[0] == result[1]
+    assert result[0]["seed"] == 1
+    assert not any("second" in key or "start" in key for key in result[0])
 
 
 def test_progress_logs_rate_and_remaining_time(tmp_path):

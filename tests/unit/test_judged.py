@@ -35,13 +35,13 @@ def test_bear_splits_ties_and_counts_higher_options():
         ("P1/Qs1", 0): [-1.0, -1.0, -5.0],  # b is right and ties with a
         ("P1/Qs2", 0): [-2.0, -3.0, -3.0],  # c is right, below a and tied with b
     }
-    made = bear.judged_answers([study(frames, [(probe("m"), answers)])])
-    assert worth(made, "item") == {
+    judgments = bear.judged_answers([study(frames, [(probe("m"), answers)])])
+    assert worth(judgments, "item") == {
         "P1/Qs0": (1.0, 1, 1, 2.0, 3, "a"),
         "P1/Qs1": (0.5, 1, 2, 0.0, 3, "a"),
         "P1/Qs2": (0.0, 2, 3, -1.0, 3, "a"),
     }
-    first = made.filter(item="P1/Qs0").row(0, named=True)
+    first = judgments.filter(item="P1/Qs0").row(0, named=True)
     named = {"paper": "bear", "benchmark": "world_lite", "group": "P1", "model": "m",
              "prompt": "templates", "method": "sentence", "matching": "any", "template": "0",
              "masks": "", "scoring": "", "relation": "P1", "subject": "Qs0"}  # fmt: skip
@@ -85,13 +85,13 @@ def test_ontoprobe_has_rows_per_configuration_scoring_and_premise(onto):
             ("mean", 0, 2, 3), ("mean", 2, 2, 3), ("max", 0, 3, 3), ("max", 2, 1, 2))
     ])  # fmt: skip
     tops = of_rows(schema.TOPS, [
-        ("TP-0", 1, "multi", pooling, place, candidate, -1.0)
+        ("TP-0", 1, "multi", pooling, position, candidate, -1.0)
         for pooling, first in (("mean", (1, 0)), ("max", (2, 1)))
-        for place, candidate in enumerate(first, 1)
+        for position, candidate in enumerate(first, 1)
     ])  # fmt: skip
     items = schema.read(onto / "items.parquet", schema.ITEMS)
     values = per_item.metrics(per_item.from_ranks(ranks), per_item.of_items(items))
-    made = ontoprobe.judged_answers(
+    judgments = ontoprobe.judged_answers(
         {cloze: values},
         ontoprobe.find_winners({cloze: "nowhere"}, {cloze: tops}),
         {"onto_world": onto},
@@ -99,20 +99,20 @@ def test_ontoprobe_has_rows_per_configuration_scoring_and_premise(onto):
         {choice: (onto / "choices.parquet", onto / "chosen.parquet")},
         "expectation",
     )
-    assert worth(made, "template", "masks", "pooling", method="cloze") == {
+    assert worth(judgments, "template", "masks", "pooling", method="cloze") == {
         ("m1", "multi", "mean"): (0.0, 2, 3, None, 3, "ship"),
         ("m1", "multi", "max"): (0.5, 1, 2, None, 3, "writer"),
     }
-    assert worth(made, "premise", method="reason") == {
+    assert worth(judgments, "premise", method="reason") == {
         "P1 EX, P2 EX": (1.0, 1, 1, None, 3, None),
         "P1 out, P2 out": (0.5, 1, 2, None, 3, None),
     }
-    assert worth(made, "scoring", method="choice") == {
+    assert worth(judgments, "scoring", method="choice") == {
         "answer": (1.0, None, None, None, 3, "writer"),
         "letter": (0.0, None, None, -1.5, 3, "lake"),
         "text": (0.0, None, None, None, 3, "I am a poem"),
     }
-    subjects = dict(made.select("method", "subject").unique().rows())
+    subjects = dict(judgments.select("method", "subject").unique().rows())
     assert subjects == {"cloze": "Q1", "reason": "poet", "choice": "TP-0"}
 
 
@@ -175,8 +175,8 @@ def test_autoprompt_judges_facts_by_rank_and_extraction_by_spelling():
     facts = Answers(
         Probe("auto_world", "demos", "predict", "m", "masked"), outcomes("demos:01"), examples
     )
-    made = judged.frame("autoprompt", [(facts.probe, autoprompt.judge(facts))])
-    assert worth(made, "matching", "item") == {
+    judgments = judged.frame("autoprompt", [(facts.probe, autoprompt.judge(facts))])
+    assert worth(judgments, "matching", "item") == {
         ("own", "P36/France"): (0.5, 1, 2, None, 20, "Paree"),
         ("own", "P36/Spain"): (0.0, 2, 2, None, 20, "Rome"),
         ("own", "P36/Utopia"): (None, None, None, None, 20, "Rome"),
@@ -184,14 +184,14 @@ def test_autoprompt_judges_facts_by_rank_and_extraction_by_spelling():
         ("filtered", "P36/Spain"): (1.0, 1, 1, None, 20, "Rome"),
         ("filtered", "P36/Utopia"): (None, None, None, None, 20, "Rome"),
     }
-    assert set(made.select("prompt", "draw", "subject").rows()) == {
+    assert set(judgments.select("prompt", "draw", "subject").rows()) == {
         ("demos", "01", name) for name in ("France", "Spain", "Utopia")
     }
     sentences = Answers(
         Probe("auto_re", "manual", "predict", "m", "masked"), outcomes("manual"), examples
     )
-    made = judged.frame("autoprompt", [(sentences.probe, autoprompt.judge(sentences))])
-    hits = {row[:2]: row[2] for row in made.select("item", "matching", "hit").rows()}
+    judgments = judged.frame("autoprompt", [(sentences.probe, autoprompt.judge(sentences))])
+    hits = {row[:2]: row[2] for row in judgments.select("item", "matching", "hit").rows()}
     assert hits == {
         ("P36/France", "any"): 1.0, ("P36/Spain", "any"): 0.0, ("P36/Utopia", "any"): 0.0,
     }  # fmt: skip
@@ -209,18 +209,18 @@ def test_sentences_without_an_object_are_wrong_without_options(tmp_path):
         nothing,
         of_rows(schema.EXAMPLES, EXAMPLES),
     )
-    made = judged.frame("autoprompt", [(sentences.probe, autoprompt.judge(sentences))])
-    schema.write(made, schema.JUDGED, tmp_path / "judged.parquet")
-    assert made.select("hit", "options").unique().rows() == [(0.0, 0)]
+    judgments = judged.frame("autoprompt", [(sentences.probe, autoprompt.judge(sentences))])
+    schema.write(judgments, schema.JUDGED, tmp_path / "judged.parquet")
+    assert judgments.select("hit", "options").unique().rows() == [(0.0, 0)]
 
 
 def test_bytes_are_independent_of_answer_order(tmp_path):
     frames = benchmark({"P1": (["a", "b", "c"], ["a", "b", "c"])})
     answers = {(f"P1/Qs{i}", t): [-1.0, -2.0, -3.0] for i in range(3) for t in range(2)}
-    made = bear.judged_answers([study(frames, [(probe("m"), answers)])])
-    for name, rows in (("one", made), ("two", made.reverse())):
+    judgments = bear.judged_answers([study(frames, [(probe("m"), answers)])])
+    for name, rows in (("one", judgments), ("two", judgments.reverse())):
         schema.write(rows, schema.JUDGED, tmp_path / name)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
-    first = judged.of_first(made)
+    first = judged.of_first(judgments)
     assert first["template"].unique().to_list() == ["0"]
     assert first.height == 3

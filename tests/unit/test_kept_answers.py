@@ -103,13 +103,13 @@ class Project:
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[tuple[str, int]]]:
     """Map methods to the (item, template) pairs that reached a model since the last clear."""
-    found: dict[str, set[tuple[str, int]]] = {}
+    result: dict[str, set[tuple[str, int]]] = {}
 
     def watch(place: Any, name: str, method: str, pairs: Any) -> None:
         known = getattr(place, name)
 
         def called(*arguments: Any, **options: Any) -> Any:
-            found.setdefault(method, set()).update(pairs(arguments))
+            result.setdefault(method, set()).update(pairs(arguments))
             return known(*arguments, **options)
 
         monkeypatch.setattr(place, name, called)
@@ -120,7 +120,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[tuple[str, int]]]:
         sentences, "score", "sentence",
         lambda a: {(i.item, t) for i in a[1] for t, _ in a[3][i.relation]},
     )  # fmt: skip
-    return found
+    return result
 
 
 METHODS = {"sentence": "s1", "fill": "f1", "cloze": "c1"}
@@ -355,8 +355,8 @@ def test_interrupted_job_resumes_within_a_method(tmp_path, monkeypatch, method):
     assert list(answers.glob("*/unfinished/*"))
     computed.clear()
     monkeypatch.setattr(Journal, "step", step)
-    found = vars(project.run({method: "x"}))
+    result = vars(project.run({method: "x"}))
     assert len(computed) < count
     for name, frame in expected.items():
-        assert found[name].equals(frame) if name != "told" else found[name] == frame
+        assert result[name].equals(frame) if name != "told" else result[name] == frame
     assert not list(answers.glob("*/unfinished"))

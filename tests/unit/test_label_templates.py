@@ -106,26 +106,26 @@ def config():
 def test_written_generic_and_dropped_relations_are_counted_separately():
     # the eight paths of the worked example; P22 and P26 have templates, P25 only a label
     chosen = settings_of(config(), "paths", 0, {"P22", "P26"}, by_label={"P22", "P25", "P1234"})
-    made = paths.build(worked(), chosen)
-    assert triples(made.examples) == [((3, 22, 2), (2, 26, 1)), ((3, 25, 1), (1, 26, 2))]
-    counted = made.sizes.select("build", "predicates", "written", "by_label", "without_template")
+    built = paths.build(worked(), chosen)
+    assert triples(built.examples) == [((3, 22, 2), (2, 26, 1)), ((3, 25, 1), (1, 26, 2))]
+    counted = built.sizes.select("build", "predicates", "written", "by_label", "without_template")
     assert sorted(counted.rows()) == [
         ("labeled", 3, 2, 1, 0),
         ("sampled", 3, 2, 1, 0),
         ("structural", 7, 2, 1, 4),
     ]
-    lost = made.steps.filter(step="templates").row(0, named=True)
+    lost = built.steps.filter(step="templates").row(0, named=True)
     assert (lost["kept"], lost["dropped"]) == (2, 6)
     assert "P25" not in lost["reason"]
-    generic = made.steps.filter(pl.col("step").str.contains("worded by the relation's label"))
+    generic = built.steps.filter(pl.col("step").str.contains("worded by the relation's label"))
     assert generic.select("kept", "dropped", "reason").rows() == [(1, 0, "P25 (1)")]
 
 
 def test_runs_without_labels_report_no_label_templates():
     chosen = settings_of(config(), "paths", 0, {"P22", "P26"})
-    made = paths.build(worked(), chosen)
-    assert made.sizes["by_label"].to_list() == [0, 0, 0]
-    step = made.steps.filter(pl.col("step").str.contains("worded by")).row(0, named=True)
+    built = paths.build(worked(), chosen)
+    assert built.sizes["by_label"].to_list() == [0, 0, 0]
+    step = built.steps.filter(pl.col("step").str.contains("worded by")).row(0, named=True)
     assert (step["kept"], step["reason"]) == (0, "")
     unchecked = settings_of(config(), "paths", by_label={"P25"})
     assert (unchecked.templates, unchecked.by_label) == (None, [])
@@ -134,9 +134,9 @@ def test_runs_without_labels_report_no_label_templates():
 
 
 def test_full_rebuild_continues_without_a_template():
-    made = graph([(1, 31, 9), (1, 40, 2), (2, 60_000, 4), (2, 22, 3)])
+    encoded = graph([(1, 31, 9), (1, 40, 2), (2, 60_000, 4), (2, 22, 3)])
     chosen = settings_of(config(), "paths", 0, {"P40", "P22"})
-    built = paths.build(made, chosen)
+    built = paths.build(encoded, chosen)
     assert triples(built.examples) == [((1, 40, 2), (2, 22, 3))]
 
 

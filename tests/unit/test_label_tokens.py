@@ -45,15 +45,15 @@ def test_planted_words_become_label_tokens(classes, bias):
     rows = 0.3 * np.random.default_rng(1).normal(size=(60, WIDTH)).astype(np.float32)
     for number, center in enumerate(centers):
         rows[10 + number], rows[30 + number] = 3 * center, 2 * center
-    found = label_tokens.search(
+    result = label_tokens.search(
         (vectors, labels), clouds(90, classes, 1)[:2], rows,
         settings=LabelSearchSettings(bias=bias, rate=1e-2, listed=5),
     )  # fmt: skip
     for number in range(classes):
-        assert set(found.first(2)[f"c{number}"]) == {10 + number, 30 + number}
-    assert found.record["dev"] > 0.9
-    assert found.record["majority"] == pytest.approx(1 / classes)
-    assert found.record["low"] <= found.record["dev"] <= found.record["high"]
+        assert set(result.first(2)[f"c{number}"]) == {10 + number, 30 + number}
+    assert result.record["dev"] > 0.9
+    assert result.record["majority"] == pytest.approx(1 / classes)
+    assert result.record["low"] <= result.record["dev"] <= result.record["high"]
 
 
 @pytest.mark.parametrize("name", ["bert", "roberta", "gpt2"])
@@ -80,12 +80,12 @@ def test_planted_words_of_a_model_become_label_tokens(name):
         for sign, (first, second) in zip((1, -1), planted.values(), strict=True):
             weight[first], weight[second] = 6 * sign * size * toward, 5 * sign * size * toward
     settings = LabelSearchSettings(epochs=200, rate=5e-3, batch=6, listed=3)
-    found = label_tokens.find(predictor, template, data, data, settings=settings)
-    assert found.first(2) == planted
+    result = label_tokens.find(predictor, template, data, data, settings=settings)
+    assert result.first(2) == planted
     plain = label_tokens.find(
         predictor, template, data, data, settings=replace(settings, bias=False)
     )
-    assert plain.ids == found.ids
+    assert plain.ids == result.ids
 
 
 def test_training_equals_the_released_loop():
@@ -137,8 +137,8 @@ def test_scores_are_log_odds_of_the_softmax_across_classes():
     rows = generator.normal(size=(50, WIDTH)).astype(np.float32)
     probe = probe_of(generator.normal(size=(3, WIDTH)), [0.5, 0.0, -0.5])
     share = torch.softmax(torch.from_numpy(probe.logits(rows)), dim=1).numpy()
-    found = label_tokens.class_scores(probe, rows)
-    np.testing.assert_allclose(found, np.log(share / (1 - share)), rtol=1e-9, atol=1e-12)
+    result = label_tokens.class_scores(probe, rows)
+    np.testing.assert_allclose(result, np.log(share / (1 - share)), rtol=1e-9, atol=1e-12)
 
 
 @settings(max_examples=60)
@@ -151,14 +151,14 @@ def test_tokens_serve_one_class_with_the_higher_score(classes, count, seed):
         generator.integers(-2, 3, size=(classes, 2)), generator.integers(-1, 2, classes)
     )
     rows = generator.integers(-2, 3, size=(25, 2)).astype(np.float32)
-    found = label_tokens.ranking(probe, rows, count)
+    result = label_tokens.ranking(probe, rows, count)
     table = label_tokens.class_scores(probe, rows)
     lists: dict[int, list[int]] = {c: [] for c in range(classes)}
     pairs = [(-table[t, c], c, t) for t in range(len(rows)) for c in range(classes)]
     for _, c, t in sorted(pairs):
         if len(lists[c]) < count and not any(t in own for own in lists.values()):
             lists[c].append(t)
-    assert found == {f"c{c}": tuple(own) for c, own in lists.items()}
+    assert result == {f"c{c}": tuple(own) for c, own in lists.items()}
 
 
 def test_filtered_tokens_are_not_label_tokens():
@@ -186,11 +186,11 @@ def test_search_stops_at_a_chance_level_probe_unless_configured():
     ):
         label_tokens.search((noise, labels), dev, rows, settings=brief)
     kept = replace(brief, at_chance="keep")
-    found = label_tokens.search((noise, labels), dev, rows, settings=kept)
-    assert found.record["at_chance"]
-    assert len(found.first(5)["yes"]) == 5
+    result = label_tokens.search((noise, labels), dev, rows, settings=kept)
+    assert result.record["at_chance"]
+    assert len(result.first(5)["yes"]) == 5
     with pytest.raises(ValueError, match="6 label tokens per class"):
-        found.first(6)
+        result.first(6)
 
 
 def test_bad_input_raises():

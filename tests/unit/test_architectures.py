@@ -37,7 +37,7 @@ UNPADDED = {
     "convbert",  # convolutions
     "fnet",  # Fourier transforms over all positions
     "funnel",  # pooled queries
-    "mobilebert",  # an embedding is made of those beside it
+    "mobilebert",  # embeddings are computed from neighboring tokens
     "yoso",  # convolutions
 }
 #: Masked models whose last layer is computed only at scored positions.

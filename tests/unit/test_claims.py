@@ -572,8 +572,8 @@ def test_runs_with_the_printed_values_reproduce_every_claim(tables, models, in_p
     verdict_of = dict(claims.select("claim", "verdict").rows())
     reasons = dict(claims.select("claim", "reason").rows())
     missed = {n: verdict_of[n] for n in in_print if verdict_of[n] != "reproduced"}
-    # these have printed numbers in another direction, on fewer models or relations than 30, or
-    # compare baselines and quoted numbers alone
+    # these have printed numbers in another direction, on fewer than 30 models or relations, or only
+    # compare baselines and quoted numbers
     for name in missed:
         is_so = BY_NAME[name].holds_for(in_print[name].value)
         few = "fewer than" in reasons[name]

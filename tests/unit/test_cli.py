@@ -333,7 +333,7 @@ def test_numbers_are_traced_to_questions_and_files(model, typed, tmp_path, capsy
         (result,) = json.loads(typed("trace", f"{number:.1f}", *words).stdout)
         hits = [[c in q["right"] for c in q["chosen"]] for q in result["questions"]]
         assert sum(map(sum, hits)) / 60 * 100 == pytest.approx(number)
-    # a template identified by name has no number of its own
+    # a template that is known by a name is no number of one
     named = {**rows.filter(**own).row(0, named=True), "template": "m1"}
     assert tracing._questions(folder, named, 1)
     # no file of the run lists which questions control models were trained on

@@ -243,7 +243,7 @@ def literal(loaded: Loaded, lines: list[list[str]]) -> list[tuple[float, int]]:
                 shown = [
                     tok.bos_token_id,
                     *ids,
-                ]  # so that the logits before a token stand at its place
+                ]  # aligns the logits before a token with its position
             else:
                 third = [j for j in range(1, len(words) - 1) if j % 3 == k % 3]
                 hidden = {t for j in third for t in own[j]}

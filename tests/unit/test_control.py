@@ -54,7 +54,7 @@ def test_training_facts_are_ranked_first(tmp_path, kind):
     assert best.tolist() == list(range(10))
 
 
-def test_untrainable_facts_raise(tmp_path):
+def test_unknown_kind_and_missing_facts_raise(tmp_path):
     with pytest.raises(ValueError, match="unknown kind 'api' of control model; valid: masked"):
         train_control("api", TRAINING_FACTS, [], {"P36": TEXTS}, 0, tmp_path / "x")
     with pytest.raises(ValueError, match="no facts to train on"):

@@ -116,7 +116,7 @@ def literal(loaded, text, words):
 
 
 def rank(scores, gold):
-    """Of a gold that is not one token: beyond all ranks."""
+    """Return the rank of a gold; a gold of several tokens ranks below all others."""
     if gold not in scores:
         return math.inf
     return 1 + sum(value > scores[gold] for value in scores.values())

@@ -173,8 +173,8 @@ def test_items_longer_than_the_window_are_counted_and_reported(caplog):
 def test_relations_without_a_demonstration_are_reported(caplog):
     bench, loaded = benchmark({**GOLDS, "P3": (["a", "one"], ["a"])}), tiny("gpt2")
     with caplog.at_level("WARNING"):
-        (items, *_), record = items_in_form("few", loaded, bench, demonstrations=2)
-    assert record["without_example"] == 1
+        (items, *_), told = items_in_form("few", loaded, bench, demonstrations=2)
+    assert told["without_example"] == 1
     assert "relation P3 has no row that may stand before 1 of its items" in caplog.text
     assert {item.relation for item in items} == {"P1", "P2"}
 

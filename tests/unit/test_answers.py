@@ -1,4 +1,4 @@
-"""Scores of frames: shards that survive a stop and are shared by processes."""
+"""Scoring whole frames: shards resume after an interruption and are split among processes."""
 
 import polars as pl
 import pytest
@@ -55,12 +55,12 @@ def scores(spec, frames, folder=None):
         bars.append(Bar(**named))
         return bars[-1]
 
-    found = score.score_frame(spec, *frames, "sentence", folder, shard=10, progress=progress)
+    result = score.score_frame(spec, *frames, "sentence", folder, shard=10, progress=progress)
     assert bars[0].done == bars[0].total == 60
-    return found
+    return result
 
 
-def test_shards_of_other_questions_are_not_used(spec, frames, tmp_path):
+def test_shards_of_other_questions_are_ignored(spec, frames, tmp_path):
     scores(spec, frames, tmp_path)
     items, candidates, prompts = frames
     other = prompts.with_columns(text=pl.lit("[X] has the capital [Y]."))
@@ -69,7 +69,7 @@ def test_shards_of_other_questions_are_not_used(spec, frames, tmp_path):
 
 
 @pytest.mark.parametrize("count", [2, 3, 7])
-def test_shares_are_joined_to_the_same_bytes_and_nothing_is_scored_twice(
+def test_subsets_join_to_identical_results_without_rescoring(
     spec, frames, tmp_path, monkeypatch, count
 ):
     whole, record = scores(spec, frames)
@@ -86,35 +86,35 @@ def test_shares_are_joined_to_the_same_bytes_and_nothing_is_scored_twice(
     assert again == record
 
 
-def test_a_content_free_subject_is_scored_as_any_other(spec, frames):
-    """The same sums as an item of that name has, one row for each option, template and subject."""
+def test_content_free_subjects_score_like_item_subjects(spec, frames):
+    """Sums equal those of an item with that subject; one row per option, template and subject."""
     items, candidates, prompts = frames
     asked = score.without_subject(items)
     assert asked["subject"].to_list() == list(NO_SUBJECTS)
-    found, record = score.content_free_frame(spec, asked, candidates, prompts, "sentence")
-    schema.check(found, schema.CONTENT_FREE)
+    result, record = score.content_free_frame(spec, asked, candidates, prompts, "sentence")
+    schema.check(result, schema.CONTENT_FREE)
     named = items.head(len(NO_SUBJECTS)).with_columns(subject=pl.Series(NO_SUBJECTS))
     literal, _ = score.score_frame(spec, named, candidates, prompts, "sentence")
     subjects = dict(named.select("item", "subject").rows())
     for row in literal.iter_rows(named=True):
-        own = found.filter(
+        selected = result.filter(
             subject=subjects[row["item"]], template=row["template"], candidate=row["candidate"]
         )
-        assert own["sum"].to_list() == [pytest.approx(row["sum"], abs=1e-4)]
-        assert own["count"].to_list() == [row["count"]]
-    assert found.height == literal.height == len(NO_SUBJECTS) * len(LABELS)
-    assert record["sentences"] == found.height
+        assert selected["sum"].to_list() == [pytest.approx(row["sum"], abs=1e-4)]
+        assert selected["count"].to_list() == [row["count"]]
+    assert result.height == literal.height == len(NO_SUBJECTS) * len(LABELS)
+    assert record["sentences"] == result.height
 
 
-def test_options_that_few_subjects_share_are_not_asked_without_one(spec, frames):
+def test_options_shared_by_few_subjects_have_no_content_free_rows(spec, frames):
     items, *rest = frames
     few = items.head(len(NO_SUBJECTS))
     assert not score.without_subject(few).height
-    found, record = score.content_free_frame(spec, score.without_subject(few), *rest, "sentence")
-    assert (found.height, record) == (0, {})
-    schema.check(found, schema.CONTENT_FREE)
+    result, record = score.content_free_frame(spec, score.without_subject(few), *rest, "sentence")
+    assert (result.height, record) == (0, {})
+    schema.check(result, schema.CONTENT_FREE)
 
 
-def test_another_method_is_refused(spec, frames):
+def test_unknown_method_raises(spec, frames):
     with pytest.raises(ValueError, match="'cloze' gives no scores of sentences"):
         score.score_frame(spec, *frames, "cloze")

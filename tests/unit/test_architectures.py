@@ -1,7 +1,7 @@
-"""Every architecture against literal loops: one sentence, the model's own pass, no padding.
+"""Every architecture against literal loops: one sentence per forward pass, no padding.
 
-What an architecture cannot do is done the slow way, or refused by its name: the tables below say
-which, and fail when that changes.
+What an architecture does not support falls back to a slower path or raises an error: the tables
+below list these cases, and a test fails when one of them changes.
 """
 
 import numpy as np
@@ -32,19 +32,19 @@ REFUSED = {
     "prophetnet": "decoder of .* when others follow it|(and|its) .* decoder .* off by nan",
     "xlnet": "says something else of a token when others follow it .* no causal model",
 }
-#: Read in batches of equal lengths only: what stands in the padding reaches the other tokens.
+#: Batched with equal lengths only: padding changes the outputs of the other tokens.
 UNPADDED = {
     "convbert",  # convolutions
     "fnet",  # Fourier transforms over all positions
     "funnel",  # pooled queries
-    "mobilebert",  # an embedding is made of those beside it
+    "mobilebert",  # embeddings are computed from neighboring tokens
     "yoso",  # convolutions
 }
-#: Masked models whose last layer works at scored positions alone.
-ONE_PLACE = {
+#: Masked models whose last layer is computed only at scored positions.
+SCORED_POSITIONS_ONLY = {
     "bert", "big_bird", "camembert", "electra", "layoutlm", "roberta", "xlm-roberta",
 }  # fmt: skip
-#: Causal models whose common prefixes are fed once.
+#: Causal models that encode common prefixes once.
 SHARED = {
     "biogpt", "cohere", "ctrl", "gemma", "glm", "gpt2", "gpt_bigcode", "gpt_neox", "granite",
     "llama", "mixtral", "olmo", "olmo2", "opt", "phi", "qwen2", "qwen2_moe", "qwen3", "smollm3",
@@ -67,7 +67,7 @@ MORE = pytest.mark.nightly(
 
 @pytest.fixture(params=[True, pytest.param(False, marks=MORE)], ids=["float64", "float32"])
 def double(request):
-    """Whether models are in float64: then all through, also where their code asks for float32."""
+    """Return whether models run in float64, including where their code casts to float32."""
     if request.param:
         request.getfixturevalue("float64_throughout")
     return request.param
@@ -88,7 +88,7 @@ def sentences():
 
 
 def log_softmax(loaded, ids, **more):
-    """Of every position of one row, through the whole model."""
+    """Return log-probabilities at every position of one row, from a pass of the whole model."""
     options = {} if loaded.spec.kind == "masked" else {"use_cache": False}
     with torch.inference_mode():
         logits = loaded.model(
@@ -98,32 +98,32 @@ def log_softmax(loaded, ids, **more):
 
 
 def literal_masked(loaded):
-    """Each token masked together with the later ones of its word."""
+    """Score each token with it and the later tokens of its word masked."""
     tok = loaded.tokenizer
     for f in sentences():
         enc = tok(f.text, return_special_tokens_mask=True)
         ids, words = enc["input_ids"], enc.word_ids(0)
-        for place, special in enumerate(enc["special_tokens_mask"]):
+        for position, special in enumerate(enc["special_tokens_mask"]):
             if special:
                 yield np.nan
                 continue
             row = list(ids)
-            for i in range(place, len(ids)):
-                if words[i] == words[place]:
+            for i in range(position, len(ids)):
+                if words[i] == words[position]:
                     row[i] = tok.mask_token_id
-            yield log_softmax(loaded, row)[place, ids[place]].item()
+            yield log_softmax(loaded, row)[position, ids[position]].item()
 
 
 def literal_causal(loaded):
-    front = {"forced": [1], "none": []}[loaded.spec.bos]
+    prefix = {"forced": [1], "none": []}[loaded.spec.bos]
     for f in sentences():
-        ids = front + loaded.tokenizer(f.text, add_special_tokens=False)["input_ids"]
+        ids = prefix + loaded.tokenizer(f.text, add_special_tokens=False)["input_ids"]
         logp = log_softmax(loaded, ids)
         yield from [np.nan, *(logp[i - 1, ids[i]].item() for i in range(1, len(ids)))]
 
 
 def literal_seq2seq(loaded):
-    """The answer forced after its sentinel; without sentinels the sentence, a mask in its place."""
+    """Score the answer decoded after its sentinel; without sentinels, the whole sentence."""
     tok = loaded.tokenizer
     slot, start = slot_of(loaded), loaded.model.config.decoder_start_token_id
     for f in sentences():
@@ -151,8 +151,8 @@ LITERAL = {"masked": literal_masked, "causal": literal_causal, "seq2seq": litera
 
 
 def scored(loaded):
-    found, tokens = scored_tokens(loaded, ITEMS, {"set": OPTIONS}, TEMPLATES)
-    return np.where(tokens["scored"], tokens["score"], np.nan), found.record
+    result, tokens = scored_tokens(loaded, ITEMS, {"set": OPTIONS}, TEMPLATES)
+    return np.where(tokens["scored"], tokens["score"], np.nan), result.record
 
 
 def refused(name, ask):
@@ -166,29 +166,29 @@ def test_every_token_scores_as_in_the_literal_loop(kind, name, double):
     if name in REFUSED:
         refused(name, lambda: scored(loaded))
         return
-    found, record = scored(loaded)
-    np.testing.assert_allclose(found, list(LITERAL[kind](loaded)), rtol=0, atol=NEAR[double])
-    assert np.isfinite(found).sum() > 30
+    result, record = scored(loaded)
+    np.testing.assert_allclose(result, list(LITERAL[kind](loaded)), rtol=0, atol=NEAR[double])
+    assert np.isfinite(result).sum() > 30
     why = [n for n in record["notes"] if n.startswith("batches of equal lengths only: padding")]
     assert bool(why) == (name in UNPADDED)
     if kind == "masked":
-        assert (record["last_layer"] == "scored") == (name in ONE_PLACE)
+        assert (record["last_layer"] == "scored") == (name in SCORED_POSITIONS_ONLY)
     if kind == "causal":
         assert (record["prefixes"] == "shared") == (name in SHARED)
-    if name in ONE_PLACE | SHARED:
+    if name in SCORED_POSITIONS_ONLY | SHARED:
         assert record["notes"] == []
 
 
 @pytest.mark.parametrize("name", ["bart", "mbart", "pegasus"])
-def test_without_sentinels_the_decoder_is_forced_through_the_sentence(name, double):
+def test_without_sentinels_the_decoder_scores_the_whole_sentence(name, double):
     loaded = without_sentinels(tiny(name, "seq2seq", double))
-    found, _ = scored(loaded)
-    np.testing.assert_allclose(found, list(literal_seq2seq(loaded)), rtol=0, atol=NEAR[double])
-    assert np.isfinite(found).sum() > 30
+    result, _ = scored(loaded)
+    np.testing.assert_allclose(result, list(literal_seq2seq(loaded)), rtol=0, atol=NEAR[double])
+    assert np.isfinite(result).sum() > 30
 
 
 @pytest.mark.parametrize(("kind", "name"), ALL)
-def test_a_row_as_long_as_the_window_can_be_read(kind, name):
+def test_row_as_long_as_the_window_is_scored(kind, name):
     loaded = tiny(name, kind, double=False)
     limit = window(loaded.model.config)
     if name not in REFUSED and limit < 1000:
@@ -204,19 +204,22 @@ LABELS = ["A", "Niger", "Nigeria", "capital of Italy"]
 
 
 def literal_cloze(loaded, question, label, masks):
-    """Log-probabilities of a candidate's tokens in the mask slot, each by the whole model."""
+    """Return the log-probabilities of a candidate's tokens in the mask slot, by the whole model."""
     tok = loaded.tokenizer
     tokens = tok(label, add_special_tokens=False)["input_ids"]
     if loaded.spec.kind == "masked":
         whole = tok(question.before + "<mask>" + question.after)["input_ids"]
-        place = whole.index(tok.mask_token_id)
+        position = whole.index(tok.mask_token_id)
         slot = [tok.mask_token_id] * (len(tokens) if masks == "multi" else 1)
-        logp = log_softmax(loaded, [*whole[:place], *slot, *whole[place + 1 :]])
-        at = [place + min(j, len(slot) - 1) for j in range(len(tokens))]
+        logp = log_softmax(loaded, [*whole[:position], *slot, *whole[position + 1 :]])
+        at = [position + min(j, len(slot) - 1) for j in range(len(tokens))]
         return [logp[p, t].item() for p, t in zip(at, tokens, strict=True)]
-    front, back = (tok(part, add_special_tokens=False)["input_ids"]
+    prefix, back = (tok(part, add_special_tokens=False)["input_ids"]
                    for part in (question.before.rstrip(), question.after))  # fmt: skip
-    context, start = [*front, slot_of(loaded), *back, 2], loaded.model.config.decoder_start_token_id
+    context, start = (
+        [*prefix, slot_of(loaded), *back, 2],
+        loaded.model.config.decoder_start_token_id,
+    )
     parts = []
     for j, token in enumerate(tokens):
         forced = torch.tensor([[start, slot_of(loaded), *(tokens[:j] if masks == "multi" else [])]])
@@ -225,7 +228,7 @@ def literal_cloze(loaded, question, label, masks):
 
 
 @pytest.mark.parametrize(("kind", "name"), [(k, n) for k, n in ALL if k != "causal"])
-def test_candidates_rank_and_train_as_in_the_literal_loop(kind, name, float64_throughout):
+def test_candidate_scores_and_gradients_equal_a_literal_loop(kind, name, float64_throughout):
     loaded = tiny(name, kind)
 
     def ranked():
@@ -250,8 +253,8 @@ def test_candidates_rank_and_train_as_in_the_literal_loop(kind, name, float64_th
         with pytest.raises(ModelError, match=f"^{name}: soft prompts need padded batches"):
             ScoresWithGradient(loaded, rows, ids)
     else:
-        found = ScoresWithGradient(loaded, rows, ids)(list(chunk.indices))
-        np.testing.assert_allclose(found.detach(), expected[:, 0], rtol=0, atol=1e-9)
+        result = ScoresWithGradient(loaded, rows, ids)(list(chunk.indices))
+        np.testing.assert_allclose(result.detach(), expected[:, 0], rtol=0, atol=1e-9)
 
 
 FILL_ITEMS = [
@@ -261,7 +264,7 @@ FILL_ITEMS = [
 
 
 @pytest.mark.parametrize(("kind", "name"), ALL)
-def test_slots_are_filled_as_in_the_literal_loop(kind, name, float64_throughout):
+def test_slot_filling_equals_a_literal_loop(kind, name, float64_throughout):
     loaded = tiny(name, kind)
     tok = loaded.tokenizer
 
@@ -273,54 +276,54 @@ def test_slots_are_filled_as_in_the_literal_loop(kind, name, float64_throughout)
     if name in REFUSED:
         refused(name, ask)
         return
-    found, place = ask().golds, 0
+    result, place = ask().golds, 0
     for item in FILL_ITEMS:
         before, after = item.text.replace("[X]", item.subject).split("[Y]")
         for gold in item.golds:
-            front = tok(before.rstrip(), add_special_tokens=False)["input_ids"]
+            prefix = tok(before.rstrip(), add_special_tokens=False)["input_ids"]
             back = tok(after, add_special_tokens=False)["input_ids"]
             tokens = tok(" " + gold, add_special_tokens=False)["input_ids"]
             for j, token in enumerate(tokens):
                 if kind == "masked":
-                    row = [1, *front, *[tok.mask_token_id] * len(tokens), *back, 2]
-                    logp = log_softmax(loaded, row)[1 + len(front) + j]
+                    row = [1, *prefix, *[tok.mask_token_id] * len(tokens), *back, 2]
+                    logp = log_softmax(loaded, row)[1 + len(prefix) + j]
                 elif kind == "causal":
-                    logp = log_softmax(loaded, [1, *front, *tokens[:j]])[-1]
+                    logp = log_softmax(loaded, [1, *prefix, *tokens[:j]])[-1]
                 else:
                     start = loaded.model.config.decoder_start_token_id
                     logp = log_softmax(
-                        loaded, [*front, slot_of(loaded), *back, 2],
+                        loaded, [*prefix, slot_of(loaded), *back, 2],
                         decoder_input_ids=torch.tensor([[start, slot_of(loaded), *tokens[:j]]]),
                     )[-1]  # fmt: skip
-                assert found["token"][place] == token
-                assert found["logprob"][place] == pytest.approx(logp[token].item(), abs=1e-9)
-                assert found["best"][place] == 1 + (logp > logp[token]).sum()
+                assert result["token"][place] == token
+                assert result["logprob"][place] == pytest.approx(logp[token].item(), abs=1e-9)
+                assert result["best"][place] == 1 + (logp > logp[token]).sum()
                 place += 1
-    assert place == len(found["token"]) >= 4
+    assert place == len(result["token"]) >= 4
 
 
-#: Models whose prompts cannot be searched: there is more to them than a body and a linear layer.
-NOT_CUT = {"esm", "flaubert", "mobilebert", "recurrent_gemma", "xlm"}
+#: Models without prompt search: they are more than a body and a linear head.
+NO_PROMPT_SEARCH = {"esm", "flaubert", "mobilebert", "recurrent_gemma", "xlm"}
 
 
 @pytest.mark.parametrize(("kind", "name"), ALL)
-def test_prompts_are_read_as_in_the_literal_loop_or_refused(kind, name, float64_throughout):
+def test_prompt_scores_equal_a_literal_loop_or_raise(kind, name, float64_throughout):
     loaded = tiny(name, kind)
     if name in REFUSED:
         refused(name, lambda: Predictor(loaded))
         return
-    if name in NOT_CUT:
+    if name in NO_PROMPT_SEARCH:
         with pytest.raises(ModelError, match=f"^{name}: body and output embedding are not all of"):
             Predictor(loaded)
         return
     rows = [np.array([1, 20, 30, 4, 40, 50, 60, 2]), np.array([1, 33, 44, 4, 2])]
-    found = np.zeros((2, 392))
+    result = np.zeros((2, 392))
 
     def read(numbers, logits, totals):
-        found[numbers] = logits - totals[:, None]
+        result[numbers] = logits - totals[:, None]
 
     Predictor(loaded).visit(rows, np.array([3, 3]), read)
-    for row, values in zip(rows, found, strict=True):
+    for row, values in zip(rows, result, strict=True):
         if kind == "seq2seq":
             forced = [loaded.model.config.decoder_start_token_id, slot_of(loaded)]
             expected = log_softmax(loaded, row, decoder_input_ids=torch.tensor([forced]))[-1]
@@ -332,11 +335,11 @@ def test_prompts_are_read_as_in_the_literal_loop_or_refused(kind, name, float64_
 @pytest.mark.parametrize(
     "name", ["cohere", "gemma2", "granite", "llama", "mamba", "recurrent_gemma"]
 )
-def test_soft_prompts_of_causal_models_know_scales_and_caps(name, float64_throughout):
+def test_causal_soft_prompts_apply_logit_scales_and_caps(name, float64_throughout):
     loaded = tiny(name, "causal")
     rows = [[1, 20, 30, 40, 50], [1, 33, 44]]
     candidates = [[7], [7, 8], [9, 8, 6]]
-    found = ScoresWithGradient(
+    result = ScoresWithGradient(
         loaded,
         [PromptIds(np.array(row), len(row)) for row in rows],
         [np.array(own) for own in candidates],
@@ -346,26 +349,26 @@ def test_soft_prompts_of_causal_models_know_scales_and_caps(name, float64_throug
          for own in candidates]
         for row in rows
     ]  # fmt: skip
-    np.testing.assert_allclose(found.detach(), expected, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(result.detach(), expected, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize(
     ("kind", "name"),
     [("masked", "bert"), ("causal", "biogpt"), ("causal", "gemma3_text"), ("seq2seq", "m2m_100")],
 )
-def test_a_vector_that_is_a_row_of_the_embedding_reads_like_its_word(kind, name):
-    """Gemma's and BART's embeddings multiply their rows."""
+def test_inserted_embedding_row_equals_its_token(kind, name):
+    """Gemma and BART scale their embedding rows."""
     loaded = tiny(name, kind)
     table = loaded.model.get_input_embeddings().weight
     more = {"decoder_input_ids": torch.tensor([[0, 9]])} if kind == "seq2seq" else {}
     with inserted(loaded, table[30:31]):
-        found = log_softmax(loaded, [1, 20, len(table), 40, 50], **more)
+        result = log_softmax(loaded, [1, 20, len(table), 40, 50], **more)
     expected = log_softmax(loaded, [1, 20, 30, 40, 50], **more)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(result, expected, rtol=0, atol=1e-12)
 
 
 def literal_sequences(loaded, rows):
-    """log p beside every token but the first, sequence by sequence."""
+    """Return log p of every token but the first, one sequence at a time."""
     for row in rows:
         logp = log_softmax(loaded, row) if len(row) else None
         yield from [0.0] * min(len(row), 1)
@@ -373,21 +376,21 @@ def literal_sequences(loaded, rows):
 
 
 @pytest.mark.parametrize("name", ["llama", "mamba"])
-def test_several_empty_sequences_do_not_keep_others_from_being_scored(name):
+def test_empty_sequences_do_not_affect_other_scores(name):
     loaded = tiny(name, "causal", double=False)
     rows = [[], [], [7], [], [], [9, 8, 7, 20], [9, 8, 6, 30], [9, 8, 5], [31]]
     for some in (rows, rows[:5]):
         engine = Causal(loaded)
-        found = engine.logprobs(Ragged.of([np.array(row, dtype=np.int64) for row in some]))
-        assert found == pytest.approx(list(literal_sequences(loaded, some)), abs=1e-4)
+        result = engine.logprobs(Ragged.of([np.array(row, dtype=np.int64) for row in some]))
+        assert result == pytest.approx(list(literal_sequences(loaded, some)), abs=1e-4)
     engine = Causal(loaded)
     engine.logprobs(Ragged.of([np.array(row, dtype=np.int64) for row in rows]))
     assert bool(engine.shares) == (name == "llama")
 
 
 @pytest.mark.parametrize("name", ["gemma3_text", "mistral", "phi3"])
-def test_what_is_written_behind_prompts_longer_than_the_window(name, float64_throughout):
-    """Beside a longer prompt a shorter one is padded, and the window counts places."""
+def test_generation_after_prompts_longer_than_the_window(name, float64_throughout):
+    """The shorter prompt is padded beside the longer one, and the window counts positions."""
     loaded = tiny(name, "causal")
     subjects = ["Niger", "Burkina Faso and Nigeria, where the capital of Italy stands"]
     items = [FillItem(s, 0, "[X] lies in [Y].", s, golds=("São Tomé",)) for s in subjects]
@@ -405,7 +408,7 @@ def test_what_is_written_behind_prompts_longer_than_the_window(name, float64_thr
 
 
 @pytest.mark.parametrize("positions", [1, 64, 1 << 12])
-def test_rows_that_longrope_gives_other_positions_share_no_batch(positions, float64_throughout):
+def test_rows_with_different_longrope_factors_are_not_batched(positions, float64_throughout):
     loaded = tiny("phi3", "causal")
     scaled = {
         "rope_type": "longrope", "rope_theta": 10000.0, "original_max_position_embeddings": 16,
@@ -434,12 +437,12 @@ def test_rows_that_longrope_gives_other_positions_share_no_batch(positions, floa
 
 
 @pytest.mark.parametrize("name", ["gemma3_text", "mistral", "phi3", "recurrent_gemma"])
-def test_sentences_longer_than_the_window_are_found_in_every_call(name, float64_throughout):
+def test_sentences_longer_than_the_window_are_detected_in_every_call(name, float64_throughout):
     loaded = tiny(name, "causal")
     engine = Causal(loaded)
     start = np.arange(20, 38)
     for length, shares in ((6, True), (15, False), (6, True), (18, False)):
         rows = [np.concatenate([start[:3], [own], start[4:length]]) for own in (7, 8, 9)]
-        found = engine.logprobs(Ragged.of(rows))
-        assert found == pytest.approx(list(literal_sequences(loaded, rows)), abs=1e-9)
+        result = engine.logprobs(Ragged.of(rows))
+        assert result == pytest.approx(list(literal_sequences(loaded, rows)), abs=1e-9)
         assert engine.shares == (shares and name != "recurrent_gemma")

@@ -1,4 +1,4 @@
-"""A benchmark asked at every save of a real, tiny training; what training does stays as it was."""
+"""Probing at every checkpoint of a real, tiny training run, which the probing must not change."""
 
 import doctest
 from pathlib import Path
@@ -42,7 +42,7 @@ def frames():
 
 @pytest.fixture
 def folder(frames, tmp_path) -> Path:
-    """A benchmark of eight countries whose answers differ."""
+    """Write a benchmark of eight countries with different answers."""
     items, candidates, prompts = frames
     golds = [[n % candidates.height] for n in range(items.height)]
     items = items.with_columns(answers=pl.Series(golds, dtype=ITEMS.columns["answers"]))
@@ -53,7 +53,7 @@ def folder(frames, tmp_path) -> Path:
 
 
 def sentences(folder: Path) -> list[str]:
-    """Every item's sentence with its correct option, under every template."""
+    """Return every item's sentence with its correct option, under every template."""
     items = schema.read(folder / "items.parquet", ITEMS)
     labels = schema.read(folder / "candidates.parquet", CANDIDATES).sort("index")["label"]
     texts = schema.read(folder / "prompts.parquet", PROMPTS)["text"]
@@ -62,12 +62,12 @@ def sentences(folder: Path) -> list[str]:
 
 
 def trained(folder: Path, out: Path, callbacks: list):
-    """The model after a training on the sentences, and its trainer."""
-    made = tiny("llama", double=False)
-    model = made.model.requires_grad_(True)
-    for layer in model.model.layers:  # random numbers that probing must not use up
+    """Return the model trained on the sentences, and its trainer."""
+    loaded = tiny("llama", double=False)
+    model = loaded.model.requires_grad_(True)
+    for layer in model.model.layers:  # random numbers that probing must not consume
         layer.self_attn.attention_dropout = 0.1
-    rows = [made.tokenizer(f"<s>{text}", add_special_tokens=False) for text in sentences(folder)]
+    rows = [loaded.tokenizer(f"<s>{text}", add_special_tokens=False) for text in sentences(folder)]
     data = [{**row, "labels": row["input_ids"]} for row in rows]
 
     def collated(batch):
@@ -84,19 +84,19 @@ def trained(folder: Path, out: Path, callbacks: list):
     )  # fmt: skip
     trainer = transformers.Trainer(
         model, args, train_dataset=data, data_collator=collated, callbacks=callbacks,
-        processing_class=made.tokenizer,
+        processing_class=loaded.tokenizer,
     )  # fmt: skip
     trainer.train()
     return trainer
 
 
 def by_hand(folder: Path, model, tokenizer) -> dict[int, list[float]]:
-    """Literal: one sentence, one pass; hit where the largest sum belongs to a correct option."""
+    """Compute hits with one sentence per pass; a hit if the highest sum is a correct option."""
     model.eval()
     items = schema.read(folder / "items.parquet", ITEMS).filter(role="fact")
     assert items.height == 8
     labels = schema.read(folder / "candidates.parquet", CANDIDATES).sort("index")["label"]
-    found: dict[int, list[float]] = {}
+    result: dict[int, list[float]] = {}
     for index, text in (
         schema.read(folder / "prompts.parquet", PROMPTS).select("index", "text").rows()
     ):
@@ -108,11 +108,11 @@ def by_hand(folder: Path, model, tokenizer) -> dict[int, list[float]]:
                 with torch.no_grad():
                     logprobs = model(ids).logits[0].log_softmax(-1)
                 sums.append(sum(float(logprobs[j, t]) for j, t in enumerate(ids[0, 1:])))
-            found.setdefault(index, []).append(float(int(np.argmax(sums)) in answers))
-    return found
+            result.setdefault(index, []).append(float(int(np.argmax(sums)) in answers))
+    return result
 
 
-def test_every_save_has_its_rows_and_training_is_not_changed(folder, tmp_path):
+def test_every_save_adds_rows_and_training_is_unchanged(folder, tmp_path):
     probe = ProbeAtSave(folder, "causal", "forced")
     trainer = trained(folder, tmp_path / "with", [probe])
     rows = schema.read(tmp_path / "with" / FILE, PROBED)
@@ -125,9 +125,9 @@ def test_every_save_has_its_rows_and_training_is_not_changed(folder, tmp_path):
             tmp_path / "with" / f"checkpoint-{step}", dtype=torch.float32
         )
         expected = by_hand(folder, model, trainer.processing_class)
-        own = rows.filter(step=step)
-        assert own["template"].to_list() == sorted(expected)
-        for template, accuracy, low, high, n in own.select(
+        selected = rows.filter(step=step)
+        assert selected["template"].to_list() == sorted(expected)
+        for template, accuracy, low, high, n in selected.select(
             "template", "accuracy", "low", "high", "n"
         ).rows():
             hits = expected[template]
@@ -145,7 +145,7 @@ def test_every_save_has_its_rows_and_training_is_not_changed(folder, tmp_path):
         assert torch.equal(p, q), name
 
 
-def test_steps_that_are_trained_again_are_replaced(folder, tmp_path):
+def test_retrained_steps_replace_their_rows(folder, tmp_path):
     model = tiny("gpt2", double=False)
     probe = ProbeAtSave(folder, "causal", "forced", model.tokenizer)
     args = transformers.TrainingArguments(str(tmp_path), report_to=[], use_cpu=True)
@@ -166,16 +166,16 @@ def test_steps_that_are_trained_again_are_replaced(folder, tmp_path):
     assert schema.read(tmp_path / FILE, PROBED).equals(rows)
 
 
-def test_its_example_runs(tmp_path):
-    told = doctest.DocTestParser().get_doctest(
+def test_docstring_example_runs(tmp_path):
+    example = doctest.DocTestParser().get_doctest(
         ProbeAtSave.__doc__, {**vars(at_save), "folder": str(tmp_path)}, "ProbeAtSave", None, 0
     )
-    said: list[str] = []
-    assert doctest.DocTestRunner().run(told, out=said.append).failed == 0, "".join(said)
-    assert len(told.examples) > 9
+    output: list[str] = []
+    assert doctest.DocTestRunner().run(example, out=output.append).failed == 0, "".join(output)
+    assert len(example.examples) > 9
 
 
-def test_what_cannot_be_asked_is_one_clear_error(folder, tmp_path):
+def test_unsupported_input_raises_a_clear_error(folder, tmp_path):
     with pytest.raises(ModelError, match="kind 'api'; valid: masked, causal, seq2seq"):
         ProbeAtSave(folder, "api")
     with pytest.raises((OSError, ValueError), match="items"):

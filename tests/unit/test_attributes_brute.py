@@ -1,8 +1,8 @@
-"""The nine benchmarks of graphs with planted structures against plain loops over statements.
+"""The nine benchmarks on graphs with planted structures, against plain loops over statements.
 
-Only FACTS go in and only frames under contract come out (EXAMPLES, the sizes, the patterns, the
-funnel), so that these tests hold whatever engine makes them. No comparison may be one of nothing
-with nothing: at least three in four runs have examples.
+The input is FACTS and the output is checked frames (EXAMPLES, sizes, patterns, funnel), so these
+tests hold for any engine. Comparisons of two empty results do not count: at least three in four
+runs must have examples.
 """
 
 import os
@@ -20,13 +20,13 @@ from tests.unit import attribute_brute as brute
 from tests.unit.attribute_graphs import attribute, facts, number, planted, triples
 
 ALL = 10**6
-#: graphs; in as many as it has values each value of a setting is tried
+#: number of graphs; each value of a setting is tried in as many graphs as the setting has values
 IS_NIGHTLY = os.environ.get("KGPROBE_TIER") == "nightly"
 RUNS, FEWER = range(10 if IS_NIGHTLY else 4), range(6 if IS_NIGHTLY else 2)
 CHAINS = ("composite", "paths")
 TRIPLE = ("subject", "predicate", "object")
-#: every attribute but entity_centric, of whose facts some are drawn
-WHOLE = [name for name in ATTRIBUTES if name != "entity_centric"]
+#: every attribute except entity_centric, which samples the facts of an entity
+UNSAMPLED = [name for name in ATTRIBUTES if name != "entity_centric"]
 UNCAPPED = {
     "symmetry": {"cap_pairs": ALL},
     "asymmetry": {"cap": ALL},
@@ -38,20 +38,20 @@ UNCAPPED = {
     "bias": {},
     "ambiguous": {"examples": ALL},
 }
-LEAST = [1, 2, 3, 4, 5, 7, 8, 9]
-SHARES = [0.25, 0.5, 0.75, 1.0]
+THRESHOLDS = [1, 2, 3, 4, 5, 7, 8, 9]
+RATIOS = [0.25, 0.5, 0.75, 1.0]
 #: attribute -> settings and the values that are tried
 TRIED = {
     "symmetry": {
-        "min_triples": [1, 2, 3, 4, 5], "ratio": [0.25, *SHARES[:3]],
+        "min_triples": [1, 2, 3, 4, 5], "ratio": [0.25, *RATIOS[:3]],
         "ratio_over": ["triples", "triples", "pairs"],
     },
     "asymmetry": {
-        "min_triples": LEAST, "ratio": SHARES, "strict": [False, False, True],
+        "min_triples": THRESHOLDS, "ratio": RATIOS, "strict": [False, False, True],
         "literals": [True, False],
     },
     "bidirectional": {
-        "min_triples": [1, 2, 2, 3], "ratio": [0.25, *SHARES[:3]],
+        "min_triples": [1, 2, 2, 3], "ratio": [0.25, *RATIOS[:3]],
         "denominator": ["min", "max", "first", "second"],
     },
     "hierarchy": {"direct": ["keep", "drop"], "two_hop": ["own", "same"]},
@@ -78,18 +78,18 @@ TRIED = {
     },
 }  # fmt: skip
 #: relations without a template
-WORDLESS = {"P461", "P25", "P17", "P140", "P27", "P569"}
+WITHOUT_TEMPLATE = {"P461", "P25", "P17", "P140", "P27", "P569"}
 
 
 @cache
-def given(seed: int) -> tuple[pl.DataFrame, brute.World]:
-    """A graph as FACTS, and as the loops read it."""
+def make_graph(seed: int) -> tuple[pl.DataFrame, brute.World]:
+    """Return a graph as FACTS, and in the form the loops read."""
     frame = planted(seed)
     return frame, brute.world(frame)
 
 
 def chosen(name: str, seed: int) -> dict:
-    """Settings of a run, caps off: the values of each in turn, in an order of its own."""
+    """Return the settings of a run without caps, cycling through the values of each setting."""
     dealt = {key: Random(f"{name} {key}").sample(v, len(v)) for key, v in TRIED[name].items()}
     return {**UNCAPPED[name], **{key: v[seed % len(v)] for key, v in dealt.items()}}
 
@@ -99,7 +99,7 @@ def numbers(relations) -> set[int]:
 
 
 def expected(name: str, w: brute.World, c: dict) -> set[brute.Example]:
-    """The examples of a run by plain loops; of ambiguous every one that may be taken."""
+    """Return the examples of a run by plain loops; for ambiguous, every possible example."""
     if name == "symmetry":
         return brute.symmetry(w.g, c["min_triples"], c["ratio"], c["ratio_over"])
     if name == "asymmetry":
@@ -128,15 +128,15 @@ def names(w: brute.World, c: dict) -> dict[tuple[int, int, int], set[brute.Examp
 
 @cache
 def loops(name: str, seed: int) -> set[brute.Example]:
-    """The expected examples of a run."""
-    return expected(name, given(seed)[1], chosen(name, seed))
+    """Return the expected examples of a run."""
+    return expected(name, make_graph(seed)[1], chosen(name, seed))
 
 
 @cache
 def structural(name: str, seed: int):
-    """The structural build of a run, with every example in it."""
+    """Return the structural build of a run with all its examples."""
     changed = {"require_labels": False, "eval_examples": None, "labels": {"P19": "x"}}
-    return attribute(name, given(seed)[0], **changed, **chosen(name, seed))
+    return attribute(name, make_graph(seed)[0], **changed, **chosen(name, seed))
 
 
 def own_facts(w: brute.World, c: dict) -> dict[int, brute.Edges]:
@@ -145,7 +145,7 @@ def own_facts(w: brute.World, c: dict) -> dict[int, brute.Edges]:
 
 
 def found(made) -> set[brute.Example]:
-    """The examples as tuples of triples of numbers, each once."""
+    """Return the examples as tuples of numeric triples, asserting that each occurs once."""
     if made is None:
         return set()
     every = triples(made.examples)
@@ -157,19 +157,19 @@ def most(filled: int, runs=RUNS, share: float = 0.75) -> None:
     assert filled >= share * len(runs), f"{filled} of {len(runs)} comparisons have examples"
 
 
-def taken(every: set[brute.Example]) -> set[tuple]:
-    """What is compared of ambiguous: relation and pair, of whose facts one pair is taken."""
+def relation_pairs(every: set[brute.Example]) -> set[tuple]:
+    """Reduce ambiguous examples to relation and pair, since one pair of their facts is sampled."""
     return {(one[1], one[0], two[0]) for one, two in every}
 
 
-@pytest.mark.parametrize("name", WHOLE)
-def test_the_structural_build_is_what_plain_loops_find(name):
+@pytest.mark.parametrize("name", UNSAMPLED)
+def test_the_structural_build_equals_plain_loops(name):
     filled = 0
     for seed in RUNS:
         c, every, some = chosen(name, seed), loops(name, seed), found(structural(name, seed))
         if name == "ambiguous":
-            assert taken(some) == taken(every), (seed, c)
-            assert len(some) == len(taken(some))
+            assert relation_pairs(some) == relation_pairs(every), (seed, c)
+            assert len(some) == len(relation_pairs(some))
             assert some <= every, (seed, c)
             apart = sum(one[2] != two[2] for one, two in some)
             step = structural(name, seed).steps.filter(step="with different objects")
@@ -180,51 +180,51 @@ def test_the_structural_build_is_what_plain_loops_find(name):
     most(filled)
 
 
-@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize("name", UNSAMPLED)
 def test_the_labeled_build_needs_labels_and_templates(name):
     filled = bitten = 0
     for seed in RUNS:
-        frame, w = given(seed)
+        frame, w = make_graph(seed)
         c = chosen(name, seed)
-        known = {f"P{p}" for _, p, _ in [*w.g, *w.literals]} - WORDLESS
+        known = {f"P{p}" for _, p, _ in [*w.g, *w.literals]} - WITHOUT_TEMPLATE
         known |= {brute.TWO_HOP}
-        made = attribute(
+        built = attribute(
             name, frame, **c, eval_examples=5, templates=sorted(known), missing_template="drop"
         )
         every = loops(name, seed)
         kept = {example for example in every if brute.usable(w, example, known)}
         if name == "ambiguous":
-            assert taken(found(made)) == taken(kept), (seed, c)
+            assert relation_pairs(found(built)) == relation_pairs(kept), (seed, c)
         else:
-            assert found(made) == kept, (seed, c)
-        if made is not None:
-            counted = dict(made.sizes.select("build", "examples").rows())
-            whole = len(taken(every)) if name == "ambiguous" else len(every)
+            assert found(built) == kept, (seed, c)
+        if built is not None:
+            counted = dict(built.sizes.select("build", "examples").rows())
+            whole = len(relation_pairs(every)) if name == "ambiguous" else len(every)
             assert counted["structural"] == whole
             relations = {brute.TWO_HOP, *(f"P{p}" for _, p, _ in [*w.g, *w.literals])}
             named = {example for example in every if brute.usable(w, example, relations)}
-            step = made.steps.filter(step="templates").row(0, named=True)
+            step = built.steps.filter(step="templates").row(0, named=True)
             assert (step["kept"], step["dropped"]) == (len(kept), len(named) - len(kept))
-            assert step["reason"] == wordless(name, named, known), (seed, c)
-            left = Counter(brute.pattern(name, example) for example in found(made))
+            assert step["reason"] == missing_template_reason(name, named, known), (seed, c)
+            left = Counter(brute.pattern(name, example) for example in found(built))
             patterns = {brute.pattern(name, example): 0 for example in every}
-            assert dict(made.patterns.select("pattern", "examples").rows()) == patterns | left
+            assert dict(built.patterns.select("pattern", "examples").rows()) == patterns | left
         filled += bool(kept)
         bitten += kept < every
     most(filled)
     assert bitten
 
 
-def wordless(name: str, named: set[brute.Example], known: set[str]) -> str:
-    """What the funnel says of relations without template, most frequent first.
+def missing_template_reason(name: str, named: set[brute.Example], known: set[str]) -> str:
+    """Return the funnel's text on relations without template, most frequent first.
 
-    Chains count a relation at each of its places; elsewhere what the first place has dropped is not
-    counted at the second.
+    Chains count a relation at each of its positions; for the others, an example dropped at the
+    first position is not counted at the second.
     """
     lost: Counter[int] = Counter()
-    for place in range({"bidirectional": 2, "paths": 2, "composite": 3}.get(name, 1)):
-        gone = [example for example in named if f"P{example[place][1]}" not in known]
-        lost.update(example[place][1] for example in gone)
+    for position in range({"bidirectional": 2, "paths": 2, "composite": 3}.get(name, 1)):
+        gone = [example for example in named if f"P{example[position][1]}" not in known]
+        lost.update(example[position][1] for example in gone)
         if name not in CHAINS:
             named = named - set(gone)
     by_name = (lambda p: p) if name in CHAINS else (lambda p: f"P{p}")
@@ -233,12 +233,12 @@ def wordless(name: str, named: set[brute.Example], known: set[str]) -> str:
     return f"no template: {listed}" if listed else "no template"
 
 
-@pytest.mark.parametrize("name", [n for n in WHOLE if n != "ambiguous"])
-def test_all_relations_without_template_are_told_with_their_triples(name):
-    """Those of the benchmark, then those of the whole graph."""
+@pytest.mark.parametrize("name", [n for n in UNSAMPLED if n != "ambiguous"])
+def test_relations_without_template_are_reported_with_triple_counts(name):
+    """The error lists relations of the benchmark, then relations of the whole graph."""
     filled = 0
     for seed in FEWER:
-        frame, w = given(seed)
+        frame, w = make_graph(seed)
         every = {f"P{p}" for _, p, _ in [*w.g, *w.literals]} | {brute.TWO_HOP}
         known = set(sorted(every)[seed % 2 :: 2])
         use = {e for e in loops(name, seed) if brute.usable(w, e, every)}
@@ -260,8 +260,8 @@ def test_all_relations_without_template_are_told_with_their_triples(name):
         with pytest.raises(MissingTemplatesError) as error:
             attribute(name, frame, **changed)
         first, _, last = str(error.value).split("\n")
-        told = ", ".join(f"{p} ({-n} triples)" for n, p in own)
-        assert first == f"{name}: {len(own)} predicates have no template: {told}"
+        listed = ", ".join(f"{p} ({-n} triples)" for n, p in own)
+        assert first == f"{name}: {len(own)} predicates have no template: {listed}"
         assert last.startswith(f"in the whole graph {len(rest)} relations")
         whole = sorted(rest, key=lambda p: (-rest[p], p))
         assert last.split(": ")[1] == ", ".join(f"{p} ({rest[p]})" for p in whole)
@@ -269,14 +269,14 @@ def test_all_relations_without_template_are_told_with_their_triples(name):
     most(filled, FEWER, 0.5)
 
 
-def test_entities_have_as_many_of_their_own_facts_as_asked_for():
+def test_entities_have_the_requested_number_of_facts():
     filled = 0
     for seed in RUNS:
-        frame, w = given(seed)
+        frame, w = make_graph(seed)
         c = chosen("entity_centric", seed)
-        made = attribute("entity_centric", frame, require_labels=False, **c)
+        built = attribute("entity_centric", frame, require_labels=False, **c)
         every = brute.entity_centric(w.g, own_facts(w, c), c["facts"], c["top"])
-        by_entity = entities(made)
+        by_entity = entities(built)
         assert set(by_entity) == set(every), (seed, c)
         for entity, drawn in by_entity.items():
             assert len(drawn) == c["facts"]
@@ -289,22 +289,22 @@ def test_entities_have_as_many_of_their_own_facts_as_asked_for():
 def test_entities_of_the_labeled_build_have_usable_facts(short):
     filled = 0
     for seed in FEWER:
-        frame, w = given(seed)
+        frame, w = make_graph(seed)
         c = {**chosen("entity_centric", seed), "allow_short": short}
-        known = {f"P{p}" for _, p, _ in w.g} - WORDLESS
-        made = attribute(
+        known = {f"P{p}" for _, p, _ in w.g} - WITHOUT_TEMPLATE
+        built = attribute(
             "entity_centric", frame, **c, templates=sorted(known), missing_template="drop"
         )
         every = brute.entity_centric(w.g, own_facts(w, c), 1 if short else c["facts"], c["top"])
         use = {e: {t for t in own if brute.usable(w, (t,), known)} for e, own in every.items()}
         least = 1 if short else c["facts"]
         use = {e: own for e, own in use.items() if len(own) >= least}
-        by_entity = entities(made)
+        by_entity = entities(built)
         assert set(by_entity) == set(use), (seed, c)
         for entity, drawn in by_entity.items():
             assert len(drawn) == min(c["facts"], len(use[entity]))
             assert set(drawn) <= use[entity]
-        if made is not None:
+        if built is not None:
             lost = Counter(
                 p
                 for own in every.values()
@@ -312,16 +312,16 @@ def test_entities_of_the_labeled_build_have_usable_facts(short):
                 if s in w.names and o in w.names and f"P{p}" not in known
             )
             order = sorted(lost, key=lambda p: (-lost[p], p))
-            step = made.steps.filter(step="facts with a template").row(0, named=True)
+            step = built.steps.filter(step="facts with a template").row(0, named=True)
             told = ", ".join(f"P{p} ({lost[p]})" for p in order)
             assert (step["dropped"], step["reason"]) == (lost.total(), f"no template: {told}")
         filled += bool(use)
-    # facts of eight are rare when a third of the relations has no template
+    # entities with eight facts are rare when a third of the relations has no template
     most(filled, FEWER, 0.8 if short else 0.5)
 
 
 def entities(made) -> dict[int, list[brute.Triple]]:
-    """Entity -> its drawn facts."""
+    """Map each entity to its sampled facts."""
     if made is None:
         return {}
     rows = made.examples.sort("example", "position")
@@ -335,17 +335,17 @@ def entities(made) -> dict[int, list[brute.Triple]]:
 
 @pytest.mark.parametrize("name", ATTRIBUTES)
 def test_every_column_of_the_examples(name):
-    """Names, degrees, golds, flags and origins of every row."""
+    """Check names, degrees, golds, flags and origins of every row."""
     flagged = Counter()
     filled = 0
     for seed in RUNS:
-        _, w = given(seed)
+        _, w = make_graph(seed)
         degree = brute.degrees(w.g)
-        made = structural(name, seed)
-        if made is None:
+        built = structural(name, seed)
+        if built is None:
             continue
         filled += 1
-        for rows in examples_of(made):
+        for rows in examples_of(built):
             ids = tuple(tuple(number(row[c]) for c in TRIPLE) for row in rows)
             assert [row["position"] for row in rows] == list(range(len(ids)))
             marks = set() if name == "entity_centric" else brute.flags(name, w, ids)
@@ -361,7 +361,7 @@ def test_every_column_of_the_examples(name):
 
 
 def examples_of(made) -> list[list[dict]]:
-    """The rows of every example, in order."""
+    """Return the rows of every example, in order."""
     grouped: dict[str, list[dict]] = {}
     for row in made.examples.sort("example", "position").to_dicts():
         grouped.setdefault(row["example"], []).append(row)
@@ -369,7 +369,7 @@ def examples_of(made) -> list[list[dict]]:
 
 
 def check_row(row, name, w, degree, ids, triple) -> None:
-    """One row of EXAMPLES, of which `ids` are all triples."""
+    """Check one row of EXAMPLES; `ids` are all triples of its example."""
     s, p, o = triple
     for side, n in (("subject", s), ("object", o)):
         assert row[side] == (n if isinstance(n, str) else f"Q{n}")
@@ -399,69 +399,69 @@ def check_row(row, name, w, degree, ids, triple) -> None:
     assert row["golds"][0] == row["object"]
     assert set(row["golds"]) == {z if isinstance(z, str) else f"Q{z}" for z in every}
     assert len(row["golds"]) == len(every)
-    spoken = {z if isinstance(z, str) else f"Q{z}": z for z in every}
-    named = [spoken[gold] for gold in row["golds"]]
+    values_by_id = {z if isinstance(z, str) else f"Q{z}": z for z in every}
+    named = [values_by_id[gold] for gold in row["golds"]]
     labels = [w.texts[z] if isinstance(z, str) else w.names.get(z) for z in named]
     assert row["gold_labels"] == labels
     assert row["gold_labels"][0] == row["object_label"]
 
 
-@pytest.mark.parametrize("name", [n for n in WHOLE if n != "ambiguous"])
+@pytest.mark.parametrize("name", [n for n in UNSAMPLED if n != "ambiguous"])
 def test_sizes_and_patterns_of_the_structural_build(name):
     filled = 0
     for seed in RUNS:
-        made, every = structural(name, seed), loops(name, seed)
+        built, every = structural(name, seed), loops(name, seed)
         filled += bool(every)
-        if made is None:
+        if built is None:
             continue
-        rows = {row.pop("build"): row for row in made.sizes.to_dicts()}
+        rows = {row.pop("build"): row for row in built.sizes.to_dicts()}
         assert set(rows) == {"structural", "unlabeled", "sampled"}
         for row in rows.values():
             assert row.pop("benchmark") == name
             assert row == pytest.approx(brute.sizes(name, every))
         count = Counter(brute.pattern(name, example) for example in every)
         for column in ("candidates", "structural", "examples", "sampled"):
-            assert dict(made.patterns.select("pattern", column).rows()) == count
+            assert dict(built.patterns.select("pattern", column).rows()) == count
     most(filled)
 
 
-#: attribute -> the setting that is its cap, per pattern or over all
+#: attribute -> the setting that is its cap, per pattern or overall
 CAPS = {"symmetry": "cap_pairs", "asymmetry": "cap", "bidirectional": "cap", "hierarchy": "n"}
 
 
 @pytest.mark.parametrize("cap", [1, 2])
 @pytest.mark.parametrize("name", CAPS)
-def test_a_cap_takes_as_many_of_every_pattern(name, cap):
+def test_a_cap_limits_every_pattern(name, cap):
     filled = 0
     for seed in FEWER:
-        frame, _ = given(seed)
+        frame, _ = make_graph(seed)
         c = {**chosen(name, seed), CAPS[name]: cap, "require_labels": False}
-        made = attribute(name, frame, **c, eval_examples=4)
+        built = attribute(name, frame, **c, eval_examples=4)
         every = loops(name, seed)
         count = Counter(brute.pattern(name, example) for example in every)
-        some = found(made)
+        some = found(built)
         assert some <= every
         whole = {p: min(n, cap) for p, n in count.items()}
         assert Counter(brute.pattern(name, example) for example in some) == whole
-        if made is not None:
-            drawn = made.examples.filter("sampled")["example"].n_unique()
+        if built is not None:
+            drawn = built.examples.filter("sampled")["example"].n_unique()
             assert drawn == min(4, len(some))
-            assert dict(made.patterns.select("pattern", "candidates").rows()) == count
+            assert dict(built.patterns.select("pattern", "candidates").rows()) == count
         filled += max(count.values(), default=0) > cap
     most(filled, FEWER, 0.5)
 
 
 @pytest.mark.parametrize("rare", [True, False])
 @pytest.mark.parametrize("name", CHAINS)
-def test_frequent_combinations_are_capped_rare_ones_whole(name, rare):
-    """Frequent by the count over the whole graph, whatever has labels."""
+def test_only_frequent_combinations_are_capped(name, rare):
+    """Frequency is counted over the whole graph, including entities without labels."""
     seen = Counter()
     for seed in RUNS:
-        frame, w = given(seed)
+        frame, w = make_graph(seed)
         draw = Random(seed)
         least, cap = draw.choice([2, 3]), draw.choice([1, 2, 3])
         c = {**chosen(name, seed), "min_combo": least, "cap": cap, "keep_rare": rare}
-        made = attribute(name, frame, **c, eval_examples=5)
+        built = attribute(name, frame, **c, eval_examples=5)
         every = loops(name, seed)
         known = {f"P{p}" for _, p, _ in w.g}
         use = {example for example in every if brute.usable(w, example, known)}
@@ -474,7 +474,7 @@ def test_frequent_combinations_are_capped_rare_ones_whole(name, rare):
             for p, n in labeled.items()
             if rare or structural[p] >= least
         }
-        some = found(made)
+        some = found(built)
         assert some <= use
         assert Counter(brute.pattern(name, example) for example in some) == whole, (seed, c)
         seen["filled"] += bool(whole)
@@ -487,10 +487,10 @@ def test_frequent_combinations_are_capped_rare_ones_whole(name, rare):
 
 
 @pytest.mark.parametrize("name", CHAINS)
-def test_without_a_frequent_combination_random_ones_are_taken(name):
+def test_without_frequent_combinations_random_ones_are_sampled(name):
     filled = 0
     for seed in FEWER:
-        frame, _ = given(seed)
+        frame, _ = make_graph(seed)
         c = {**chosen(name, seed), "min_combo": ALL, "require_labels": False}
         few = {"fallback": 3} if name == "composite" else {"fallback_per_entity": 2}
         some = found(attribute(name, frame, **{**c, **few}, eval_examples=5))
@@ -507,15 +507,15 @@ def test_without_a_frequent_combination_random_ones_are_taken(name):
 
 
 @pytest.mark.parametrize("count_on", ["seeds", "graph"])
-def test_paths_start_at_as_many_seeds_of_every_category(count_on):
+def test_paths_start_at_the_seeds_sampled_per_category(count_on):
     filled = 0
     for seed in RUNS:
-        frame, w = given(seed)
+        frame, w = make_graph(seed)
         c = {**chosen("paths", seed), "categories": 1, "seeds": 2, "category_relations": ["P31"]}
         c |= {"count_on": count_on, "min_combo": 3, "cap": 1}
-        made = attribute("paths", frame, **c, require_labels=False, eval_examples=5)
+        built = attribute("paths", frame, **c, require_labels=False, eval_examples=5)
         every = expected("paths", w, c)
-        some = found(made)
+        some = found(built)
         assert some <= every
         starts = {example[0][0] for example in some}
         assert len(starts) <= 2
@@ -524,9 +524,9 @@ def test_paths_start_at_as_many_seeds_of_every_category(count_on):
         frequent = split if count_on == "seeds" else Counter(
             brute.pattern("paths", example) for example in every
         )  # fmt: skip
-        if made is None or max(frequent.values()) < 3:
+        if built is None or max(frequent.values()) < 3:
             continue
-        # an entity whose paths all lose to the cap is a seed all the same
+        # an entity remains a seed even when the cap removes all its paths
         got = Counter(brute.pattern("paths", e) for e in some)
         for pattern, n in split.items():
             if frequent[pattern] >= 3:
@@ -538,48 +538,48 @@ def test_paths_start_at_as_many_seeds_of_every_category(count_on):
 
 
 @pytest.mark.parametrize("name", CHAINS)
-def test_a_hub_is_cut_beyond_its_most_edges_and_not_at_them(name):
+def test_a_hub_is_cut_only_above_the_edge_limit(name):
     cut = 0
     for seed in FEWER:
-        frame, w = given(seed)
+        frame, w = make_graph(seed)
         c = {**chosen(name, seed), "require_labels": False, "eval_examples": 5}
         c |= {"member": "a"} if name == "composite" else {}
         out = Counter(s for s, p, _ in w.g if p not in numbers(c["exclude"]))
         every = expected(name, w, c)
         for most_out, whole in ((max(out.values()), True), (max(out.values()) - 1, False)):
-            made = attribute(name, frame, **c, max_out=most_out)
-            assert found(made) <= every
+            built = attribute(name, frame, **c, max_out=most_out)
+            assert found(built) <= every
             if whole:
-                assert found(made) == every
-            if made is not None:
-                told = made.steps.filter(step="hub cap")
+                assert found(built) == every
+            if built is not None:
+                step = built.steps.filter(step="hub cap")
                 hubs = [e for e, n in out.items() if n > most_out]
-                assert told["dropped"].to_list() == ([] if whole else [len(hubs)])
-                cut += told.height
+                assert step["dropped"].to_list() == ([] if whole else [len(hubs)])
+                cut += step.height
     most(cut, FEWER)
 
 
 def test_a_sample_of_entities_and_one_for_the_evaluation():
     filled = 0
     for seed in FEWER:
-        frame, w = given(seed)
+        frame, w = make_graph(seed)
         c = {**chosen("entity_centric", seed), "top": 6, "facts": 2, "require_labels": False}
         every = brute.entity_centric(w.g, own_facts(w, c), 2, 6)
-        made = attribute("entity_centric", frame, **{**c, "entities": 4, "eval_entities": 2})
-        some = entities(made)
+        built = attribute("entity_centric", frame, **{**c, "entities": 4, "eval_entities": 2})
+        some = entities(built)
         assert set(some) <= set(every)
         assert len(some) == min(4, len(every))
-        rows = made.examples.group_by("example").agg(
+        rows = built.examples.group_by("example").agg(
             pl.col("sampled").n_unique(), s=pl.first("sampled")
         )
         assert set(rows["sampled"]) == {1}
         assert rows["s"].sum() == min(2, len(some))
-        sizes = {row["build"]: row for row in made.sizes.to_dicts()}
+        sizes = {row["build"]: row for row in built.sizes.to_dicts()}
         assert [sizes[b]["examples"] for b in ("structural", "unlabeled", "sampled")] == [
             len(some), len(some), min(2, len(some))
         ]  # fmt: skip
         candidates = Counter(f"P{p}" for own in every.values() for _, p, _ in own)
-        patterns = made.patterns
+        patterns = built.patterns
         assert dict(patterns.select("pattern", "candidates").rows()) == candidates
         drawn = Counter(f"P{p}" for own in some.values() for _, p, _ in own)
         counted = dict(patterns.select("pattern", "examples").rows())
@@ -589,20 +589,20 @@ def test_a_sample_of_entities_and_one_for_the_evaluation():
 
 
 @pytest.mark.parametrize("examples", [1, 2])
-def test_as_many_ambiguous_pairs_as_asked_for_of_all_relations(examples):
+def test_ambiguous_pairs_are_capped_over_all_relations(examples):
     filled = 0
     for seed in RUNS:
-        frame, w = given(seed)
+        frame, w = make_graph(seed)
         c = {**chosen("ambiguous", seed), "require_labels": False}
         every = names(w, c)
-        made = attribute("ambiguous", frame, **{**c, "examples": examples})
-        some = found(made)
+        built = attribute("ambiguous", frame, **{**c, "examples": examples})
+        some = found(built)
         assert len(some) == min(examples, len(every))
-        assert taken(some) <= set(every)
+        assert relation_pairs(some) <= set(every)
         filled += len(every) > examples
     most(filled)
 
 
 def test_a_cycle_of_three_classes_gives_three_chains():
-    made = attribute("hierarchy", facts([(1, 279, 2), (2, 279, 3), (3, 279, 1)]))
-    assert len(found(made)) == 3
+    built = attribute("hierarchy", facts([(1, 279, 2), (2, 279, 3), (3, 279, 1)]))
+    assert len(found(built)) == 3

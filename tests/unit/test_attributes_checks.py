@@ -1,4 +1,4 @@
-"""Examples that break an invariant are refused with the row."""
+"""Examples that break an invariant raise an error that shows the row."""
 
 import polars as pl
 import pytest
@@ -27,7 +27,7 @@ def made(module, name, **changed):
     ],
     ids=lambda v: str(v)[:12],
 )
-def test_sound_examples_pass_and_incomplete_ones_do_not(module, name, changed):
+def test_valid_examples_pass_and_incomplete_ones_raise(module, name, changed):
     examples, chosen = made(module, name, **changed)
     check_examples(examples, worked(), chosen)
     if name != "bias":
@@ -45,28 +45,28 @@ def test_sound_examples_pass_and_incomplete_ones_do_not(module, name, changed):
     ],
     ids=["loop", "golds", "stored", "reversed"],
 )
-def test_wrong_triples_are_named(changed, message):
-    """With the first of the rows that are wrong."""
+def test_wrong_triples_are_reported(changed, message):
+    """The error shows the first wrong row."""
     examples, chosen = made(symmetry, "symmetry", min_triples=2)
     with pytest.raises(GraphError, match=rf"^2 rows.*{message}.*'position': 0"):
         check_examples(examples.with_columns(**changed), worked(), chosen)
 
 
-def test_a_gap_of_positions_is_named_with_the_first_example():
+def test_missing_positions_are_reported_with_the_first_example():
     given = graph((n, 26, n + 1) for n in range(10, 50))
     chosen = settings("asymmetry", min_triples=1)
     examples = asymmetry.build(given, chosen).examples
-    gaps = examples.with_columns(pl.col("position") + 1)
+    differences = examples.with_columns(pl.col("position") + 1)
     with pytest.raises(GraphError, match=r"^40 rows.*positions have gaps.*asymmetry/P26/Q10/Q11"):
-        check_examples(gaps.sample(fraction=1, shuffle=True, seed=1), given, chosen)
+        check_examples(differences.sample(fraction=1, shuffle=True, seed=1), given, chosen)
 
 
 @pytest.mark.parametrize(
     ("role", "side", "other"),
     [("two_hop", "object", "Q8"), ("two_hop", "subject", "Q8"), ("hop2", "subject", "Q11")],
 )
-def test_two_hop_is_the_end_of_the_two_steps(role, side, other):
-    """5 -> 6 -> 7, and 11 -> 7: every end in turn is another one."""
+def test_two_hop_object_ends_the_two_steps(role, side, other):
+    """5 -> 6 -> 7, and 11 -> 7: each end is replaced in turn."""
     given = graph([(5, 279, 6), (6, 279, 7), (11, 279, 7)])
     chosen = settings("hierarchy")
     examples = hierarchy.build(given, chosen).examples
@@ -78,14 +78,14 @@ def test_two_hop_is_the_end_of_the_two_steps(role, side, other):
 
 
 def test_one_pattern_has_all_triples():
-    """Two steps up from 5, and from 12: four stored triples of one pattern."""
+    """Two steps up from 5 and from 12: four stored triples of one pattern."""
     given = graph([(5, 279, 6), (6, 279, 7), (12, 279, 13), (13, 279, 7)])
     sizes = hierarchy.build(given, settings("hierarchy")).sizes.filter(build="structural")
     assert sizes.select("patterns", "triples", "triples_per_pattern").rows() == [(1, 4, 4.0)]
 
 
-def test_sizes_count_triples_by_pattern_and_what_labels_word():
-    """Two marriages, a border and a pair of twin towns, both ways each."""
+def test_sizes_count_triples_by_pattern_and_labeled_triples():
+    """Two marriages, a border and a pair of twin towns, in both directions."""
     pairs = [(1, 26, 2), (3, 26, 4), (5, 47, 6), (7, 190, 8)]
     given = graph([*pairs, *((o, p, s) for s, p, o in pairs)])
     known = ["P190", "P26", "P47"]
@@ -98,20 +98,20 @@ def test_sizes_count_triples_by_pattern_and_what_labels_word():
     assert (step["kept"], step["reason"]) == (8, "P26 (4), P190 (2), P47 (2)")
 
 
-def test_wrong_benchmarks_are_named():
+def test_wrong_benchmarks_are_reported():
     examples, _ = made(bias, "bias")
     with pytest.raises(GraphError, match="well connected"):
         check_examples(examples, worked(), settings("bias", max_degree=1))
-    # where literals count, the degree of the row is not the one that was asked for
+    # when literals count, the degree in the row is not the one that the setting limits
     check_examples(examples, worked(), settings("bias", max_degree=1, literal_edges=True))
 
 
-def test_ambiguous_pairs_that_are_none_are_named():
+def test_invalid_ambiguous_pairs_are_reported():
     examples, chosen = made(ambiguous, "ambiguous")
     flat = examples.with_columns(subject_degree=pl.lit(3, dtype=pl.Int64))
     with pytest.raises(GraphError, match="better known"):
         check_examples(flat, worked(), chosen)
-    # AmbER says itself which is the head
+    # AmbER sets mark the head themselves
     check_examples(flat, worked(), settings("ambiguous", source="amber"))
     head = pl.col("role") == "head"
     named = examples.with_columns(

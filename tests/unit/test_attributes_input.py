@@ -1,4 +1,4 @@
-"""Bad and awkward graphs: counted, refused with a reason, or harmless."""
+"""Malformed and unusual graphs are counted, raise an error with a reason, or have no effect."""
 
 import json
 import os
@@ -59,31 +59,31 @@ def test_duplicates_self_loops_and_foreign_ids_are_counted():
         schema=rows.schema,
         orient="row",
     )
-    made = encode(pl.concat([rows, odd]))
-    assert made.counts == {
+    encoded = encode(pl.concat([rows, odd]))
+    assert encoded.counts == {
         "statements": 10, "subject_no_item": 3, "object_no_item": 2, "self_loops": 1,
         "duplicates": 1, "edges": 2, "literals": 0, "unusable_labels": 0, "entities": 2,
         "labeled": 2,
     }  # fmt: skip
-    assert content(made, "edges").rows() == [(1, 26, 2), (2, 26, 1)]
+    assert content(encoded, "edges").rows() == [(1, 26, 2), (2, 26, 1)]
 
 
 @pytest.mark.parametrize("name", ["Q4294967296", "Q99999999999", "Q007", "L5"])
-def test_an_id_that_is_no_item_with_a_number_is_no_literal(name):
+def test_malformed_item_ids_are_not_literals(name):
     rows = facts([(1, 26, 2), (1, 27, 2)])
     odd = rows.with_columns(object=pl.when(relation="P27").then(pl.lit(name)).otherwise("object"))
-    made = encode(odd)
-    assert (made.counts["object_no_item"], made.counts["literals"]) == (1, 0)
-    assert made.counts["edges"] == 1
+    encoded = encode(odd)
+    assert (encoded.counts["object_no_item"], encoded.counts["literals"]) == (1, 0)
+    assert encoded.counts["edges"] == 1
 
 
-def test_an_entity_of_several_labels_has_the_smallest():
+def test_entity_with_several_labels_gets_the_smallest():
     rows = [facts([(1, 26, 2)], {1: name, 2: "x"}) for name in ("bb", " aa", "cc")]
-    made = encode(pl.concat(rows))
-    assert content(made, "entities")["label"].to_list() == ["aa", "x"]
+    encoded = encode(pl.concat(rows))
+    assert content(encoded, "entities")["label"].to_list() == ["aa", "x"]
 
 
-def test_two_literals_of_one_number_are_refused(monkeypatch):
+def test_literals_with_colliding_numbers_raise(monkeypatch):
     number = literal_number("red")
     monkeypatch.setattr(
         "kgprobe.knowledge.graph.literal_number", lambda value: number - value.startswith("r")
@@ -95,41 +95,41 @@ def test_two_literals_of_one_number_are_refused(monkeypatch):
         encode(pl.concat([dyed, more]))
 
 
-def test_labels_that_would_break_a_prompt_are_none():
+def test_labels_that_break_a_prompt_are_dropped():
     labels = {1: "", 2: " ", 3: "[X]", 4: "a [MASK] b", 5: "fine ", 6: "<mask>"}
-    made = graph([(n, 26, n + 1) for n in range(1, 6)], labels)
-    assert dict(content(made, "entities").drop_nulls("label").select("id", "label").rows()) == {
+    encoded = graph([(n, 26, n + 1) for n in range(1, 6)], labels)
+    assert dict(content(encoded, "entities").drop_nulls("label").select("id", "label").rows()) == {
         5: "fine"
     }
-    assert made.counts["unusable_labels"] == 3
-    assert (made.counts["entities"], made.counts["labeled"]) == (6, 1)
+    assert encoded.counts["unusable_labels"] == 3
+    assert (encoded.counts["entities"], encoded.counts["labeled"]) == (6, 1)
 
 
 def test_an_entity_without_label_stays_in_the_graph_and_in_no_example():
     everyone = [(n, 26, n + 1) for n in (1, 3)] + [(n + 1, 26, n) for n in (1, 3)]
-    made = symmetry.build(
+    built = symmetry.build(
         graph(everyone, {1: "a", 2: "b", 3: "c"}), settings("symmetry", min_triples=1)
     )
-    assert triples(made.examples) == [((1, 26, 2), (2, 26, 1))]
-    step = made.steps.filter(step="labels").row(0, named=True)
+    assert triples(built.examples) == [((1, 26, 2), (2, 26, 1))]
+    step = built.steps.filter(step="labels").row(0, named=True)
     assert (step["kept"], step["dropped"]) == (1, 1)
     assert step["reason"].startswith("no_label")
-    assert dict(made.sizes.select("build", "examples").rows())["structural"] == 2
+    assert dict(built.sizes.select("build", "examples").rows())["structural"] == 2
 
 
-def test_literals_are_for_asymmetry_alone():
+def test_only_asymmetry_uses_literals():
     dates = [(1, 569, "1970-01-22T00:00:00Z^^date"), (2, 569, "1971-01-01T00:00:00Z^^date")]
-    made = graph([(1, 26, 2)], literals=dates)
-    assert content(made, "edges").height == 1
-    assert content(made, "entities")["degree"].to_list() == [1, 1]
-    examples = asymmetry.build(made, settings("asymmetry", min_triples=1)).examples
-    spoken = examples.filter((pl.col("predicate") == "P569") & (pl.col("role") == "forward"))
-    assert spoken["object_label"].to_list() == ["22 January 1970", "1971"]
-    assert set(spoken["object_kind"]) == {"literal"}
-    assert spoken["object_degree"].null_count() == 2
+    encoded = graph([(1, 26, 2)], literals=dates)
+    assert content(encoded, "edges").height == 1
+    assert content(encoded, "entities")["degree"].to_list() == [1, 1]
+    examples = asymmetry.build(encoded, settings("asymmetry", min_triples=1)).examples
+    forward = examples.filter((pl.col("predicate") == "P569") & (pl.col("role") == "forward"))
+    assert forward["object_label"].to_list() == ["22 January 1970", "1971"]
+    assert set(forward["object_kind"]) == {"literal"}
+    assert forward["object_degree"].null_count() == 2
     turned = examples.filter((pl.col("predicate") == "P569") & (pl.col("role") == "reversed"))
     assert turned["subject_label"].to_list() == ["22 January 1970", "1971"]
-    without = asymmetry.build(made, settings("asymmetry", min_triples=1, literals=False))
+    without = asymmetry.build(encoded, settings("asymmetry", min_triples=1, literals=False))
     assert set(without.examples["predicate"]) == {"P26"}
     assert (
         content(encode(facts([(1, 26, 2)], literals=dates), literals=False), "literals").height == 0
@@ -142,12 +142,12 @@ def test_the_most_frequent_text_of_a_date_is_used():
         for n, text in enumerate(["Jan. 22, 1970", "22.1.1970", "Jan. 22, 1970"], 1)
     ]
     frame = facts([(1, 26, 2)])
-    made = encode(pl.concat([frame, pl.DataFrame(rows, frame.schema, orient="row")]))
-    assert set(content(made, "literals")["text"]) == {"Jan. 22, 1970"}
-    # as often one as the other: the first by letters, whichever is told first
+    encoded = encode(pl.concat([frame, pl.DataFrame(rows, frame.schema, orient="row")]))
+    assert set(content(encoded, "literals")["text"]) == {"Jan. 22, 1970"}
+    # equal counts: the first in alphabetical order, independent of row order
     for one in (rows[:2], rows[1::-1]):
-        made = encode(pl.DataFrame(one, frame.schema, orient="row"))
-        assert set(content(made, "literals")["text"]) == {"22.1.1970"}
+        encoded = encode(pl.DataFrame(one, frame.schema, orient="row"))
+        assert set(content(encoded, "literals")["text"]) == {"22.1.1970"}
 
 
 @pytest.mark.parametrize(
@@ -169,12 +169,12 @@ def test_dates_in_words(value, text):
     assert date_text(value) == text
 
 
-def test_the_number_of_a_literal_is_fixed_for_ever():
-    """Samples of earlier runs must come out again."""
+def test_literal_numbers_are_stable():
+    """Samples of earlier runs must stay reproducible."""
     assert literal_number("1970-01-22T00:00:00Z") == 13620660969312969605 - 2**64
 
 
-def test_an_empty_benchmark_says_thresholds_and_counts():
+def test_empty_benchmark_error_shows_thresholds_and_counts():
     with pytest.raises(EmptyBenchmarkError) as error:
         symmetry.build(worked(), settings("symmetry"))
     message = str(error.value)
@@ -188,7 +188,7 @@ def test_an_empty_benchmark_says_thresholds_and_counts():
     [(composite, "composite"), (paths, "paths"), (hierarchy, "hierarchy"), (bias, "bias"),
      (ambiguous, "ambiguous"), (entity_centric, "entity_centric")],
 )  # fmt: skip
-def test_a_graph_without_the_structure_is_an_empty_benchmark(module, name):
+def test_graph_without_the_structure_gives_an_empty_benchmark(module, name):
     changed = {"facts": 2} if module is entity_centric else {}
     with pytest.raises(EmptyBenchmarkError, match=r"no example is left(.|\n)*kept"):
         module.build(graph([(1, 26, 2), (3, 27, 4)]), settings(name, **changed))
@@ -202,58 +202,58 @@ def test_without_any_label_every_benchmark_is_empty():
         paths.build(bare, settings("paths", min_combo=1))
 
 
-def test_relations_without_template_end_a_build_or_leave_it_empty():
-    told = r"2 predicates have no template: P22 \(1 triples\), P25 \(1 triples\)"
-    with pytest.raises(MissingTemplatesError, match=told):
+def test_relations_without_template_fail_or_empty_a_build():
+    message = r"2 predicates have no template: P22 \(1 triples\), P25 \(1 triples\)"
+    with pytest.raises(MissingTemplatesError, match=message):
         entity_centric.build(
             worked(),
             settings("entity_centric", facts=3, missing_template="error", templates=["P19"]),
         )
     dropped = settings("hierarchy", templates=["P279"], missing_template="drop")
-    told = rf"templates: 0 kept, 1 dropped \(no template: {TWO_HOP} \(1\)\)"
-    with pytest.raises(EmptyBenchmarkError, match=told):
+    message = rf"templates: 0 kept, 1 dropped \(no template: {TWO_HOP} \(1\)\)"
+    with pytest.raises(EmptyBenchmarkError, match=message):
         hierarchy.build(worked(), dropped)
     same = hierarchy.build(worked(), settings("hierarchy", templates=["P279"], two_hop="same"))
     assert set(same.examples["predicate"]) == {"P279"}
 
 
-def test_no_step_drops_relations_where_templates_are_not_known_or_all_are_demanded():
+def test_no_template_step_without_templates_or_with_missing_template_error():
     every = {"templates": [f"P{n}" for n in range(400)], "missing_template": "error"}
     for known in ({"missing_template": "drop"}, every):
-        made = paths.build(worked(), settings("paths", min_combo=1, categories=1, **known))
-        assert "labels" in made.steps["step"].to_list()
-        assert "templates" not in made.steps["step"].to_list()
+        built = paths.build(worked(), settings("paths", min_combo=1, categories=1, **known))
+        assert "labels" in built.steps["step"].to_list()
+        assert "templates" not in built.steps["step"].to_list()
 
 
-def test_cycles_are_no_examples_and_are_counted():
+def test_cycles_are_excluded_and_counted():
     chains = [(1, 279, 2), (2, 279, 1), (2, 279, 3)]
-    made = hierarchy.build(graph(chains), settings("hierarchy"))
-    assert triples(made.examples) == [((1, 279, 2), (2, 279, 3), (1, TWO_HOP, 3))]
-    step = made.steps.filter(step="chains of two").row(0, named=True)
+    built = hierarchy.build(graph(chains), settings("hierarchy"))
+    assert triples(built.examples) == [((1, 279, 2), (2, 279, 3), (1, TWO_HOP, 3))]
+    step = built.steps.filter(step="chains of two").row(0, named=True)
     assert (step["kept"], step["dropped"], step["reason"]) == (1, 2, "cycle of two")
 
 
-def test_a_hub_is_cut_and_told(caplog):
+def test_hubs_are_cut_and_reported(caplog):
     caplog.set_level("INFO")
     hub = [(1, 50, n) for n in range(2, 102)] + [(1, 31, 500)]
     hub += [(n, 51, 300) for n in range(2, 102)]
-    made = paths.build(graph(hub), settings("paths", max_out=10, min_combo=1, categories=1))
-    step = made.steps.filter(step="hub cap").row(0, named=True)
+    built = paths.build(graph(hub), settings("paths", max_out=10, min_combo=1, categories=1))
+    step = built.steps.filter(step="hub cap").row(0, named=True)
     assert (step["kept"], step["dropped"]) == (110, 90)
     assert "Q1 (100)" in step["reason"]
     assert "hub Q1: 100 out-edges, 10 of them are expanded" in caplog.text
 
 
 def bounded(rows, max_out):
-    made = graph(rows)
+    encoded = graph(rows)
     chosen = settings("paths", max_out=max_out)
-    whole, cut = edges_to_expand(Setup(paths.DEFINITION, made, chosen))
-    found = [made.frame(edges).select("s", "p", "o").rows() for edges in (whole, cut)]
-    return [set(edges) for edges in found], [len(edges) for edges in found]
+    whole, cut = edges_to_expand(Setup(paths.DEFINITION, encoded, chosen))
+    result = [encoded.frame(edges).select("s", "p", "o").rows() for edges in (whole, cut)]
+    return [set(edges) for edges in result], [len(edges) for edges in result]
 
 
 def test_edges_of_a_hub_are_cut_by_hash():
-    """Whatever the order of rows; fewer edges are a part of more; the ends of 32 bits."""
+    """Independent of row order; fewer edges are a subset of more; 32-bit boundary values."""
     last = 2**32 - 1
     hub = [(last, p, n) for n in range(2, 52) for p in (50, 51)] + [(1, 31, last), (2, 50, last)]
     (whole, ten), sizes = bounded(hub, 10)
@@ -269,7 +269,7 @@ def test_edges_of_a_hub_are_cut_by_hash():
     assert ten - {(2, 50, last)} == {own[place] for place in np.argsort(keys)[:10]}
 
 
-def test_too_little_memory_is_refused_with_what_would_do():
+def test_too_little_memory_raises_with_the_required_amount():
     for needed in (LEAST_MB, 777, 20_000):
         assert joins_mb(job_mb(needed)) >= needed > joins_mb(job_mb(needed) - 2)
     with pytest.raises(EngineError, match=rf"give the job mem_mb={job_mb(LEAST_MB)} or more"):
@@ -277,7 +277,7 @@ def test_too_little_memory_is_refused_with_what_would_do():
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root, as in CI")
-def test_a_full_disk_is_said_with_what_would_help(tmp_path, monkeypatch):
+def test_full_disk_error_suggests_a_remedy(tmp_path, monkeypatch):
     small = tmp_path / "small"
     small.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", small], check=True)
@@ -292,7 +292,7 @@ def test_a_full_disk_is_said_with_what_would_help(tmp_path, monkeypatch):
     assert "tmpdir a disk with more room" in str(refused.value)
 
 
-def test_a_graph_too_large_for_its_memory_is_refused_before_it_is_read(tmp_path):
+def test_graph_too_large_for_memory_is_rejected_before_reading(tmp_path):
     path = tmp_path / "facts.parquet"
     row = pl.DataFrame(
         [("wikidata", "Q1", "a", "P1", "Q2", "b")], schema=FACTS.columns, orient="row"
@@ -300,12 +300,12 @@ def test_a_graph_too_large_for_its_memory_is_refused_before_it_is_read(tmp_path)
     row[np.zeros(3_000_000, int)].write_parquet(path)
     with DuckDB(150) as engine, pytest.raises(EngineError) as refused:
         knowledge.encode(engine, engine.files([path]))
-    told = "a graph of 3,000,000 statements needs 160 MB for its joins, and 150 are left for them"
-    assert str(refused.value).startswith(told)
+    text = "a graph of 3,000,000 statements needs 160 MB for its joins, and 150 are left for them"
+    assert str(refused.value).startswith(text)
     assert f"mem_mb={job_mb(160)}" in str(refused.value)
 
 
-def test_facts_of_two_graphs_are_refused():
+def test_facts_of_two_graphs_raise():
     rows = facts([(1, 26, 2)])
     both = pl.concat([rows, rows.with_columns(kg=pl.lit("dbpedia"))])
     with pytest.raises(GraphError, match="exactly one graph"):
@@ -316,12 +316,12 @@ def test_facts_of_two_graphs_are_refused():
 
 def test_amber_sets_give_heads_and_tails(tmp_path):
     path = tmp_path / "amber_sets.jsonl"
-    told = {"is_head": True, "popularity": 3.0}, {"is_head": False, "popularity": 1.0}
+    entities = {"is_head": True, "popularity": 3.0}, {"is_head": False, "popularity": 1.0}
     sets = '{"name": "Cid", "qids": {"Q10": %s, "Q3": %s}}\n'
-    path.write_text(sets % tuple(json.dumps(t) for t in told) + '{"name": "x", "qids": {}}\n')
+    path.write_text(sets % tuple(json.dumps(t) for t in entities) + '{"name": "x", "qids": {}}\n')
     chosen = settings("ambiguous", source="amber", amber_sets=str(path))
-    made = ambiguous.build(worked(), chosen)
-    assert triples(made.examples) == [((10, 19, 11), (3, 19, 8))]
+    built = ambiguous.build(worked(), chosen)
+    assert triples(built.examples) == [((10, 19, 11), (3, 19, 8))]
     path.write_text("{}\n")
     with pytest.raises(GraphError, match="line 1: not an AmbER set"):
         ambiguous.build(worked(), chosen)
@@ -329,9 +329,9 @@ def test_amber_sets_give_heads_and_tails(tmp_path):
         ambiguous.build(worked(), settings("ambiguous", source="amber"))
 
 
-def test_amber_sets_give_the_head_and_the_least_popular_of_the_others():
-    def one(**told):
-        return {"qids": {q: {"is_head": h, "popularity": n} for q, (h, n) in told.items()}}
+def test_amber_sets_pair_the_head_with_the_least_popular_other():
+    def one(**entities):
+        return {"qids": {q: {"is_head": h, "popularity": n} for q, (h, n) in entities.items()}}
 
     sets = [
         one(Q10=(True, 3.0), Q3=(False, 2.0), Q5=(False, 1.0), Q2=(False, 2.5), Q77=(False, 0.5)),
@@ -347,17 +347,17 @@ def test_amber_sets_give_the_head_and_the_least_popular_of_the_others():
     assert (own["step"], own["kept"], own["dropped"]) == ("AmbER sets", 2, 3)
 
 
-def test_variants_of_a_gender_answer_to_one_label():
-    made = graph([(1, 21, 2), (3, 21, 4), (5, 21, 6)], {1: "a", 2: "male organism", 3: "b",
+def test_gender_variants_map_to_one_label():
+    encoded = graph([(1, 21, 2), (3, 21, 4), (5, 21, 6)], {1: "a", 2: "male organism", 3: "b",
                                                         5: "c", 6: "other"})  # fmt: skip
     table = {"P21": {"Q2": "male", "Q4": "male"}}
-    built = bias.build(made, settings("bias", bias_labels=table))
+    built = bias.build(encoded, settings("bias", bias_labels=table))
     assert built.examples["object_label"].to_list() == ["male", "male", "other"]
     assert "Q6" in built.steps.filter(step="objects with a normal label")["reason"][0]
     assert set(built.candidates["label"]) == {"male", "other"}
 
 
-def test_a_variant_that_is_the_object_of_known_subjects_alone_is_no_option():
+def test_variants_without_sampled_subjects_are_not_candidates():
     edges = [(1, 21, 2), (3, 21, 4), (3, 26, 7), (3, 26, 8), (5, 21, 6)]
     labels = {n: f"entity {n}" for n in range(1, 9)} | {2: "male", 4: "male organism", 6: "other"}
     table = {"P21": {"Q2": "male", "Q4": "male"}}
@@ -367,7 +367,7 @@ def test_a_variant_that_is_the_object_of_known_subjects_alone_is_no_option():
 
 
 @pytest.mark.parametrize("unknown", [0, 1, 20, 21])
-def test_objects_without_a_normal_label_are_counted_and_the_first_are_listed(unknown):
+def test_objects_without_a_normalized_label_are_counted_and_listed(unknown):
     rows = [(500, 21, 400)] + [(n, 21, 100 + n) for n in range(1, unknown + 1)]
     table = {"P21": {"Q400": "male", "Q401": "nobody's"}}
     steps = attribute("bias", facts(rows), bias_labels=table).steps
@@ -378,7 +378,7 @@ def test_objects_without_a_normal_label_are_counted_and_the_first_are_listed(unk
     assert step["reason"] == why + (" ..." if unknown == 21 else "")
 
 
-def test_the_twenty_largest_hubs_are_named():
+def test_the_twenty_largest_hubs_are_listed():
     out = {7: 12, 9: 1500, 3: 1500, **dict.fromkeys(range(20, 38), 11)}
     rows = [(n, 50, 100 + i) for n, size in out.items() for i in range(size)]
     setup = Setup(paths.DEFINITION, graph(rows), settings("paths", max_out=10))
@@ -388,8 +388,8 @@ def test_the_twenty_largest_hubs_are_named():
     assert (len(out), len(hubs), hubs[-1]) == (21, 20, "36 (11)")
 
 
-def test_unlabeled_objects_take_no_place_among_the_options():
-    """The most frequent objects have no label: the next ones that have one are the options."""
+def test_unlabeled_objects_are_skipped_among_the_options():
+    """The most frequent objects have no label, so the next labeled ones become the options."""
     pairs = [(500, 26, 501), (501, 26, 500)]
     frequent = [(1000 + 10 * o + k, 26, o) for o in range(1, 41) for k in range(3)]
     rare = [(2000 + o, 26, o) for o in range(41, 61)]

@@ -1,4 +1,4 @@
-"""Intervals of the nine, each named for what was computed; figures of what the benchmarks hold."""
+"""Intervals of the nine benchmarks, named for their method; figures describing the benchmarks."""
 
 import numpy as np
 import polars as pl
@@ -14,7 +14,7 @@ from kgprobe.tables.attributes.study import HEADLINE
 
 
 def alphas(benchmark, rows, pooling):
-    """A row per triple; `rows`: the alphas of each example."""
+    """Return a row per triple; `rows` holds the alphas of each example."""
     return pl.DataFrame(
         [
             (benchmark, f"e{i}", "p", j, float(a), pooling)
@@ -37,9 +37,7 @@ def alphas(benchmark, rows, pooling):
         ("hierarchy", [(0.5, 0.5, 1), (0, 0, 0)], "mean", 0.25, 0.25),
     ],
 )
-def test_where_all_resamples_are_the_same_wilson_stands_by_name(
-    benchmark, rows, pooling, above, below
-):
+def test_identical_resamples_fall_back_to_wilson(benchmark, rows, pooling, above, below):
     made = measure(alphas(benchmark, rows, pooling), by=["pooling"]).row(0, named=True)
     assert (made["numerator"], made["denominator"]) == (above, below)
     assert made["interval"] == "wilson"
@@ -48,7 +46,7 @@ def test_where_all_resamples_are_the_same_wilson_stands_by_name(
 
 
 def parts(values):
-    """`parts` of symmetry, a pattern per example."""
+    """Return `parts` of symmetry, with one pattern per example."""
     return pl.DataFrame(
         [
             {"benchmark": "symmetry", "model": "m", "prompt": "", "method": "fill",
@@ -62,7 +60,7 @@ def parts(values):
 NONE = pl.DataFrame(schema={"example": pl.String, "cluster": pl.String})
 
 
-def test_patterns_that_are_all_alike_have_no_cluster_interval():
+def test_identical_patterns_have_no_cluster_interval():
     (same,) = an.clusters(parts([(0.0, 1.0)] * 4), NONE)
     assert (same.value, same.interval, same.n) == (0, None, 4)
     (other,) = an.clusters(parts([(0.0, 1.0), (1.0, 1.0), (0.0, 1.0)]), NONE)
@@ -70,13 +68,13 @@ def test_patterns_that_are_all_alike_have_no_cluster_interval():
     assert other.interval.kind == "cluster bootstrap"
 
 
-def test_whole_patterns_are_drawn():
+def test_patterns_are_resampled_whole():
     draw = np.random.default_rng(2)
     values = draw.random((17, 2))
     rows = parts(values.tolist()).with_columns(
         denominator=pl.Series(values[:, 1]), pattern=pl.Series([f"P{i % 7}" for i in range(17)])
     )
-    (found,) = an.clusters(rows, NONE)
+    (result,) = an.clusters(rows, NONE)
     sums = [values[i::7].sum(axis=0) for i in range(7)]
     generator = np.random.Generator(np.random.PCG64(hash_key(0, "bootstrap", "")))
     ratios = []
@@ -84,11 +82,11 @@ def test_whole_patterns_are_drawn():
         above, below = sum(sums[i] for i in generator.integers(0, 7, size=6))
         ratios.append(100 * above / below)
     tail = norm.cdf(-t.ppf(0.975, 6))
-    assert found.interval[:2] == pytest.approx(tuple(np.quantile(ratios, [tail, 1 - tail])))
-    assert (found.n, found.setting["drawn"]) == (7, "patterns")
+    assert result.interval[:2] == pytest.approx(tuple(np.quantile(ratios, [tail, 1 - tail])))
+    assert (result.n, result.setting["drawn"]) == (7, "patterns")
 
 
-def test_paths_and_bias_are_counted_built_and_probed():
+def test_paths_and_bias_counts_for_built_and_probed_examples():
     def rows(benchmark, triples):
         return pl.DataFrame(
             [(f"{benchmark}{i}", 0, "p", s, p, i < 2) for i, (s, p) in enumerate(triples)],
@@ -106,8 +104,8 @@ def test_paths_and_bias_are_counted_built_and_probed():
         schema=["benchmark", "example", "position", "alpha", "model", "prompt", "method"],
         orient="row",
     ).with_columns(pl.lit(v).alias(k) for k, v in HEADLINE.items())  # fmt: skip
-    found = ac.estimates(examples, alphas)
-    cells = {(n.benchmark, n.slice or n.model, n.metric): (n.value, n.n) for n in found}
+    result = ac.estimates(examples, alphas)
+    cells = {(n.benchmark, n.slice or n.model, n.metric): (n.value, n.n) for n in result}
     assert cells == {
         ("asymmetry", "m", "forward probe right"): (3, 5),
         ("asymmetry", "m", "reversed probe right"): (1, 5),
@@ -116,13 +114,13 @@ def test_paths_and_bias_are_counted_built_and_probed():
         ("bias", "built", "continents (P30)"): (2, 3),
         ("bias", "probed", "continents (P30)"): (1, 2),
     }
-    # a graph of other ids has none that would be counted
+    # a graph with other ids has none of the counted entities
     other = {"bias": rows("bias", [("a", "sex"), ("b", "continent")])}
-    found = ac.estimates(other, alphas)
-    assert {number.benchmark for number in found} == {"asymmetry"}
+    result = ac.estimates(other, alphas)
+    assert {number.benchmark for number in result} == {"asymmetry"}
 
 
-def test_intervals_over_the_entity_that_repeats_are_wider_where_its_examples_agree():
+def test_entity_cluster_intervals_are_wider_when_examples_agree():
     rows = parts([(float(i < 20), 1.0) for i in range(40)])
     entities = pl.DataFrame({"example": rows["example"], "cluster": ["Q1"] * 20 + ["Q2"] * 20})
     over = {n.setting["drawn"]: n for n in an.clusters(rows, entities)}

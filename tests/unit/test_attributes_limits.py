@@ -1,4 +1,4 @@
-"""Thresholds at their exact value and just beside it, and the funnel's numbers, by hand."""
+"""Thresholds at and just beside their exact value, and the funnel's numbers, by hand."""
 
 from collections import Counter
 
@@ -14,16 +14,16 @@ BARE = {"require_labels": False, "eval_examples": None}
 
 
 def examples(name, rows, labels=None, dates=(), **changed):
-    """How many examples there are."""
-    made = attribute(name, facts(rows, labels, dates), **{**BARE, **changed})
-    return 0 if made is None else made.examples["example"].n_unique()
+    """Return the number of examples."""
+    built = attribute(name, facts(rows, labels, dates), **{**BARE, **changed})
+    return 0 if built is None else built.examples["example"].n_unique()
 
 
 def both(*pairs, p=26):
     return [(a, p, b) for a, b in pairs] + [(b, p, a) for a, b in pairs]
 
 
-#: two pairs both ways, two one way: 4 of 6 triples, 2 of 4 pairs
+#: two reciprocal pairs, two one-way pairs: 4 of 6 triples, 2 of 4 pairs
 TWO_OF_FOUR = [*both((1, 2), (3, 4)), (5, 26, 6), (8, 26, 7)]
 #: 4 of 8 triples, 2 of 6 pairs
 TWO_OF_SIX = [*TWO_OF_FOUR, (9, 26, 10), (12, 26, 11)]
@@ -68,12 +68,12 @@ def test_asymmetry(rows, dates, changed, n):
 
 
 def test_a_predicate_of_both_benchmarks_is_listed():
-    """At exactly a half it belongs to symmetry as well as to asymmetry."""
+    """At a ratio of exactly one half it belongs to both symmetry and asymmetry."""
     rows = [*TWO_OF_SIX, *both((1, 2), p=40), (3, 40, 4), (5, 40, 6), (7, 40, 8), (1, 22, 2)]
-    made = attribute("asymmetry", facts(rows), **BARE, min_triples=1, ratio=0.5)
-    step = made.steps.filter(step="of them symmetric enough, too").row(0, named=True)
+    built = attribute("asymmetry", facts(rows), **BARE, min_triples=1, ratio=0.5)
+    step = built.steps.filter(step="of them symmetric enough, too").row(0, named=True)
     assert (step["kept"], step["dropped"], step["reason"]) == (1, 0, "P26")
-    flagged = made.examples.filter(position=0).select("predicate", "flags").unique().rows()
+    flagged = built.examples.filter(position=0).select("predicate", "flags").unique().rows()
     assert sorted(flagged) == [
         ("P22", []),
         ("P26", ["reverse_unknown"]),
@@ -114,25 +114,25 @@ def test_bidirectional(changed, n):
     ],
 )
 def test_bias(changed, n):
-    """Q1 stands in two edges and a date, Q2 in three edges."""
+    """Q1 occurs in two edges and a date, Q2 in three edges."""
     rows = [(1, 21, 9), (1, 19, 8), (2, 30, 9), (2, 19, 8), (7, 40, 2)]
     assert examples("bias", rows, dates=[(1, 569, DATE)], **changed) == n
 
 
 @pytest.mark.parametrize("known", [9, 10])
-def test_few_examples_of_a_sensitive_relation_are_marked(known):
-    made = attribute("bias", facts([(n, 91, 900) for n in range(1, known + 1)]), **BARE)
-    step = made.steps.filter(step="of P91").row(0, named=True)
+def test_sensitive_relations_with_few_examples_are_marked(known):
+    built = attribute("bias", facts([(n, 91, 900) for n in range(1, known + 1)]), **BARE)
+    step = built.steps.filter(step="of P91").row(0, named=True)
     assert (step["kept"], step["dropped"]) == (known, 0)
     assert step["reason"] == ("too few for a breakdown" if known < 10 else "")
-    assert made.steps.filter(step="of P30")["kept"].to_list() == [0]
+    assert built.steps.filter(step="of P30")["kept"].to_list() == [0]
 
 
 @pytest.mark.parametrize(
     ("changed", "entities"),
     [
         ({"facts": 2, "top": 9}, {1, 2, 3}),
-        ({"facts": 2, "top": 2}, {1, 2}),  # 2 and 3 tie in degree: the lower id
+        ({"facts": 2, "top": 2}, {1, 2}),  # 2 and 3 have equal degrees: the lower id
         ({"facts": 3, "top": 9}, {1}),
         ({"facts": 4, "top": 9}, set()),
         ({"facts": 3, "top": 9, "directions": "both"}, {1, 2, 3}),
@@ -142,26 +142,26 @@ def test_few_examples_of_a_sensitive_relation_are_marked(known):
 def test_entity_centric(changed, entities):
     rows = [(1, 19, 11), (1, 20, 12), (1, 26, 13), (2, 19, 11), (2, 20, 14), (3, 19, 12)]
     rows += [(3, 26, 15), (4, 50, 1), (5, 50, 2), (6, 50, 3)]
-    made = attribute("entity_centric", facts(rows), require_labels=False, **changed)
-    found = set() if made is None else set(made.examples["example"])
-    assert found == {f"entity_centric/Q{n}" for n in entities}
+    built = attribute("entity_centric", facts(rows), require_labels=False, **changed)
+    result = set() if built is None else set(built.examples["example"])
+    assert result == {f"entity_centric/Q{n}" for n in entities}
 
 
 @pytest.mark.parametrize("labels", [True, False])
-def test_entities_with_fewer_facts_where_they_are_allowed(labels):
+def test_entities_with_fewer_facts_when_allowed(labels):
     rows = [(1, 19, 11), (1, 20, 12), (2, 26, 13)]
     changed = {"facts": 2, "top": 9, "require_labels": labels}
-    made = attribute("entity_centric", facts(rows), allow_short=True, **changed)
-    drawn = made.examples.group_by("example").len().rows()
+    built = attribute("entity_centric", facts(rows), allow_short=True, **changed)
+    drawn = built.examples.group_by("example").len().rows()
     assert sorted(drawn) == [("entity_centric/Q1", 2), ("entity_centric/Q2", 1)]
     assert set(attribute("entity_centric", facts(rows), **changed).examples["subject"]) == {"Q1"}
-    told = dict(made.steps.select("step", "reason").rows())
-    assert told["entities with enough facts"] == "fewer than 1 facts"
+    reasons = dict(built.steps.select("step", "reason").rows())
+    assert reasons["entities with enough facts"] == "fewer than 1 facts"
     if labels:
-        assert told["entities with enough usable facts"] == "fewer than 1 usable facts"
+        assert reasons["entities with enough usable facts"] == "fewer than 1 usable facts"
 
 
-def test_a_pair_of_one_name_needs_different_degrees():
+def test_pairs_with_one_name_need_different_degrees():
     labels = {1: "Cid", 2: "Cid", 3: "cid", 8: "x", 9: "y"}
     rows = [(1, 19, 8), (2, 19, 9), (3, 19, 8)]
     assert examples("ambiguous", rows, labels) == 0
@@ -170,16 +170,16 @@ def test_a_pair_of_one_name_needs_different_degrees():
     assert examples("ambiguous", [*rows[1:], (2, 26, 9)], labels, fold_case=True) == 1
 
 
-def test_of_equal_degrees_the_lower_id_is_head_and_tail():
+def test_equal_degrees_tie_to_the_lower_id():
     labels = dict.fromkeys((1, 2, 3, 4, 5), "Cid") | {8: "x", 9: "y"}
     rows = [(n, 19, 8) for n in (4, 2, 1, 5, 3)] + [(n, 26, 9) for n in (5, 2, 3)]
-    made = attribute("ambiguous", facts(rows, labels))
-    assert triples(made.examples) == [((2, 19, 8), (1, 19, 8))]
+    built = attribute("ambiguous", facts(rows, labels))
+    assert triples(built.examples) == [((2, 19, 8), (1, 19, 8))]
 
 
 @pytest.mark.parametrize("seed", range(1, 4))
 @pytest.mark.parametrize("name", [n for n in ATTRIBUTES if n != "entity_centric"])
-def test_the_funnel_counts_what_every_step_keeps_and_drops(name, seed):
+def test_the_funnel_counts_kept_and_dropped_per_step(name, seed):
     frame = planted(seed)
     w = brute.world(frame)
     low = {"symmetry": 5, "asymmetry": 5, "bidirectional": 2}
@@ -191,25 +191,25 @@ def test_the_funnel_counts_what_every_step_keeps_and_drops(name, seed):
     changed |= {"drop_same_object": True} if name == "ambiguous" else {}
     cap = {"cap": 1} if name in ("asymmetry", "bidirectional") else {}
     cap |= {"cap_pairs": 1} if name == "symmetry" else {"n": 1} if name == "hierarchy" else {}
-    made = attribute(name, frame, eval_examples=1, **changed, **cap)
-    found = {step: (kept, dropped) for _, _, step, kept, dropped, _ in made.steps.rows()}
+    built = attribute(name, frame, eval_examples=1, **changed, **cap)
+    result = {step: (kept, dropped) for _, _, step, kept, dropped, _ in built.steps.rows()}
     expected = funnel(name, w)
-    assert {step: found[step] for step in expected} == expected
-    assert made.steps["position"].to_list() == list(range(made.steps.height))
-    # what is left is what the benchmark has
-    drawn = made.examples.filter("sampled")["example"].n_unique()
-    assert found["evaluation sample"] == (drawn, made.examples["example"].n_unique() - drawn)
-    assert found["cap"][0] == made.examples["example"].n_unique()
-    assert found["cap"][0] + found["cap"][1] == found["labels"][0]
-    structural = made.sizes.filter(build="structural")["examples"][0]
-    assert found["structural build: cap"][0] == structural
-    assert sum(found["structural build: cap"]) == sum(found["labels"])
+    assert {step: result[step] for step in expected} == expected
+    assert built.steps["position"].to_list() == list(range(built.steps.height))
+    # the last step keeps the triples of the benchmark
+    drawn = built.examples.filter("sampled")["example"].n_unique()
+    assert result["evaluation sample"] == (drawn, built.examples["example"].n_unique() - drawn)
+    assert result["cap"][0] == built.examples["example"].n_unique()
+    assert result["cap"][0] + result["cap"][1] == result["labels"][0]
+    structural = built.sizes.filter(build="structural")["examples"][0]
+    assert result["structural build: cap"][0] == structural
+    assert sum(result["structural build: cap"]) == sum(result["labels"])
     if name == "paths":
-        assert found["paths"] == (sum(found["labels"]), 0)
+        assert result["paths"] == (sum(result["labels"]), 0)
 
 
 def funnel(name: str, w: brute.World) -> dict[str, tuple[int, int]]:
-    """Step -> (kept, dropped) of the settings above, counted by loops."""
+    """Return step -> (kept, dropped) for the settings above, counted by loops."""
     n = brute.count(w.g)
     back = {(s, p, o) for s, p, o in w.g if (o, p, s) in w.g}
     ns = brute.count(back)
@@ -318,11 +318,11 @@ def test_the_funnel_of_entities(seed):
     frame = planted(seed)
     w = brute.world(frame)
     known = {f"P{p}" for _, p, _ in w.g} - {"P26", "P19"}
-    made = attribute(
+    built = attribute(
         "entity_centric", frame, facts=3, top=6, entities=3, eval_entities=2,
         templates=sorted(known), missing_template="drop",
     )  # fmt: skip
-    found = {step: (kept, dropped) for _, _, step, kept, dropped, _ in made.steps.rows()}
+    result = {step: (kept, dropped) for _, _, step, kept, dropped, _ in built.steps.rows()}
     own = brute.entity_facts(w.g, {31})
     enough = [e for e in own if len(own[e]) >= 3]
     top = brute.entity_centric(w.g, own, 3, 6)
@@ -332,7 +332,7 @@ def test_the_funnel_of_entities(seed):
     usable = [e for e in top if sum(t[0] == e for t in worded) >= 3]
     lost = Counter(f"P{t[1]}" for t in named if f"P{t[1]}" not in known)
     listed = ", ".join(f"{p} ({n})" for p, n in sorted(lost.items(), key=lambda x: (-x[1], x[0])))
-    assert found == {
+    assert result == {
         "edges": (sum(p != 31 for _, p, _ in w.g), 0),
         "entities with enough facts": (len(enough), len(own) - len(enough)),
         "top by degree": (len(top), len(enough) - len(top)),
@@ -344,19 +344,19 @@ def test_the_funnel_of_entities(seed):
         "facts": (9, 0),
         "evaluation sample": (2, 1),
         "of their triples, worded by the relation's label": (0, 0),
-        "candidates": (made.candidates.height, 0),
+        "candidates": (built.candidates.height, 0),
     }
-    assert made.steps.filter(step="facts with a template")["reason"][0] == f"no template: {listed}"
+    assert built.steps.filter(step="facts with a template")["reason"][0] == f"no template: {listed}"
 
 
-def test_triples_of_the_loops_are_those_of_the_frames():
-    """The comparison itself: an example that is left out is seen."""
-    made = attribute("symmetry", facts(TWO_OF_SIX), **BARE, min_triples=2)
-    assert set(triples(made.examples)) == brute.symmetry(brute.clean(TWO_OF_SIX), 2, 0.5)
-    assert set(triples(made.examples)) != brute.symmetry(brute.clean(TWO_OF_SIX[1:]), 2, 0.0)
+def test_loop_and_frame_triples_are_compared():
+    """Check the comparison itself: it detects a missing example."""
+    built = attribute("symmetry", facts(TWO_OF_SIX), **BARE, min_triples=2)
+    assert set(triples(built.examples)) == brute.symmetry(brute.clean(TWO_OF_SIX), 2, 0.5)
+    assert set(triples(built.examples)) != brute.symmetry(brute.clean(TWO_OF_SIX[1:]), 2, 0.0)
 
 
-def test_of_very_many_golds_the_own_one_and_the_lowest_are_kept(monkeypatch):
+def test_capped_golds_keep_the_object_and_the_lowest_ids(monkeypatch):
     monkeypatch.setattr(examples_module, "MAX_GOLDS", 2)
     rows = facts([(1, 91, n) for n in (900, 901, 902)])
     kept = attribute("bias", rows, max_degree=3, **BARE).examples.select("object", "golds")

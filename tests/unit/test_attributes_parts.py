@@ -1,4 +1,4 @@
-"""One job builds several attributes: each for itself, and from the code of its own."""
+"""One job builds several attributes, each independently and hashed by its own code."""
 
 import runpy
 from dataclasses import asdict
@@ -22,7 +22,7 @@ FILES = ("questions", "candidates", "examples", "steps", "patterns", "sizes", "s
 
 
 class Names(dict[str, Any]):
-    """Named files or parameters of a rule, as Snakemake hands them over."""
+    """Named files or parameters of a rule, as Snakemake passes them."""
 
     def __getattr__(self, name: str) -> Any:
         return self[name]
@@ -33,11 +33,11 @@ class Names(dict[str, Any]):
 
 
 def build(folder: Path, attributes: list[str], **section: Any) -> Names:
-    """Run the script of the rule on the worked example; what it writes."""
+    """Run the rule's script on the worked example and return its outputs."""
     tables = Names({name: str(folder / f"{name}.parquet") for name in knowledge.TABLES})
     with DuckDB() as engine:
-        made = knowledge.encode(engine, engine.table(facts(WORKED.values(), LABELS)))
-        knowledge.write(made, tables, {})
+        encoded = knowledge.encode(engine, engine.table(facts(WORKED.values(), LABELS)))
+        knowledge.write(encoded, tables, {})
     properties = folder / "properties.parquet"
     labels = dict.fromkeys(("property", "datatype", "label"), pl.String)
     pl.DataFrame(schema=labels).write_parquet(properties)
@@ -72,7 +72,7 @@ def build(folder: Path, attributes: list[str], **section: Any) -> Names:
     return output
 
 
-def test_what_cannot_be_built_keeps_no_other_from_being_built(tmp_path, capfd):
+def test_failed_attributes_do_not_stop_the_others(tmp_path, capfd):
     high = {"symmetry": {"min_triples": 1000}, "hierarchy": {"n": 5}, "paths": {"seeds": 5}}
     with pytest.raises(SystemExit):
         build(tmp_path, ["symmetry", "hierarchy", "bidirectional", "bias"], **high)
@@ -87,7 +87,7 @@ def test_what_cannot_be_built_keeps_no_other_from_being_built(tmp_path, capfd):
         assert schema.read(tmp_path / f"{name}.questions", schema.ITEMS).height
 
 
-def test_a_file_depends_on_the_code_of_its_own_attribute(tmp_path):
+def test_a_file_depends_only_on_the_code_of_its_attribute(tmp_path):
     output = build(tmp_path, ["hierarchy", "bias"])
     for number, name in enumerate(("hierarchy", "bias")):
         for kind in FILES:

@@ -1,4 +1,4 @@
-"""What the printed tables of the attributes admit, by plain arithmetic, and what is told of it."""
+"""Constraints that the printed tables of the attributes paper imply, by plain arithmetic."""
 
 from itertools import pairwise
 from math import exp, gcd, log
@@ -10,21 +10,21 @@ from kgprobe.tables.attributes import published as ap
 
 PRINTED = ap.read(Path(__file__).parents[2] / "resources" / "published")
 MODELS = list(dict.fromkeys(model for _, model, _ in PRINTED.scores))
-TOLD = {row["benchmark"]: row for row in PRINTED.arithmetic}
+ARITHMETIC = {row["benchmark"]: row for row in PRINTED.arithmetic}
 
 
 def series(benchmark, model):
-    """The values of a model at 1, 3, 5 as far as they are printed."""
+    """Return a model's values at 1, 3 and 5 as far as they are printed."""
     return [v for (b, m, _), v in PRINTED.scores.items() if (b, m) == (benchmark, model)]
 
 
 def values(benchmark):
-    """The values that are not zero, over models and k."""
+    """Return the nonzero values over models and k."""
     return [v for model in MODELS for v in series(benchmark, model) if v > 0]
 
 
 def numerator(value, size):
-    """The count out of `size` that prints as `value` per cent to two decimals, or None."""
+    """Return the count out of `size` that prints as `value` percent to two decimals, or None."""
     near = round(value * size / 100)
     return near if abs(100 * near / size - value) <= 0.00501 else None
 
@@ -35,7 +35,7 @@ def sizes_that_fit(benchmark, sizes):
 
 
 def smallest_fraction(value):
-    """The fraction with the smallest denominator that prints as `value` per cent."""
+    """Return the fraction with the smallest denominator that prints as `value` percent."""
     return next(
         (count, size)
         for size in range(1, 10_001)
@@ -50,34 +50,34 @@ def test_table_2_has_117_values():
 
 
 @pytest.mark.parametrize("benchmark", ap.NAMES)
-def test_what_is_told_of_a_benchmark_follows_from_its_printed_values(benchmark):
-    told, own = TOLD[benchmark], values(benchmark)
-    assert told["values that are not zero"] == len(own)
+def test_stored_facts_follow_from_the_printed_values(benchmark):
+    stored, own = ARITHMETIC[benchmark], values(benchmark)
+    assert stored["values that are not zero"] == len(own)
     fits = ", ".join(map(str, sizes_that_fit(benchmark, range(1, 1501)))) or "none"
-    assert told["sizes up to 1,500 that fit all"] == fits
+    assert stored["sizes up to 1,500 that fit all"] == fits
     mean = exp(sum(log(smallest_fraction(v)[1]) for v in own) / len(own))
-    assert told["smallest denominators, geometric mean"] == round(mean)
+    assert stored["smallest denominators, geometric mean"] == round(mean)
     falling = [m for m in MODELS if any(b < a for a, b in pairwise(series(benchmark, m)))]
-    assert (told["falls somewhere with k"] or "") == ", ".join(falling)
+    assert (stored["falls somewhere with k"] or "") == ", ".join(falling)
 
 
-def test_sizes_means_and_falling_series_are_those_of_the_note():
-    fits = {b: row["sizes up to 1,500 that fit all"] for b, row in TOLD.items()}
+def test_sizes_means_and_falling_series_match_the_note():
+    fits = {b: row["sizes up to 1,500 that fit all"] for b, row in ARITHMETIC.items()}
     assert {b: sizes for b, sizes in fits.items() if sizes != "none"} == {
         "asymmetry": "1000", "entity_centric": "1000", "bias": "732, 1464",
     }  # fmt: skip
     six = {"hierarchy": 16, "composite": 17, "bidirectional": 42, "ambiguous": 52, "symmetry": 78,
            "paths": 117}  # fmt: skip
-    assert {b: TOLD[b]["smallest denominators, geometric mean"] for b in six} == six
-    # the least that fit
+    assert {b: ARITHMETIC[b]["smallest denominators, geometric mean"] for b in six} == six
+    # the smallest fractions that fit
     assert (smallest_fraction(68.18), smallest_fraction(52.94)) == ((15, 22), (9, 17))
-    falls = {b: row["falls somewhere with k"] for b, row in TOLD.items()}
+    falls = {b: row["falls somewhere with k"] for b, row in ARITHMETIC.items()}
     assert {b: models for b, models in falls.items() if models} == {
         "symmetry": "T5", "bidirectional": "BERT, RoBERTa", "ambiguous": "BERT, RoBERTa",
     }  # fmt: skip
 
 
-def test_bias_is_out_of_732():
+def test_bias_has_732_examples():
     counts = {model: [numerator(v, 732) for v in series("bias", model)] for model in MODELS}
     assert counts == {
         "BERT": [0, 0, 0], "RoBERTa": [0, 6, 33], "T5": [2, 88, 209], "GPT-3": [249, 379, 454],
@@ -107,7 +107,7 @@ def test_oddities_of_table_1():
     assert float(sizes["asymmetry"]["triples_per_predicate"]) == pytest.approx(100, abs=0.1)
     assert sizes["ambiguous"]["triples"] == 2 * 375
     assert sizes["entity_centric"]["triples"] % 20
-    notes = {b: row["Table 1"] for b, row in TOLD.items() if row["Table 1"]}
+    notes = {b: row["Table 1"] for b, row in ARITHMETIC.items() if row["Table 1"]}
     odd = {"symmetry", "bidirectional", "composite", "hierarchy", "entity_centric"}
     assert set(notes) == odd
     for name, ratio in (("symmetry", "127.364"), ("bidirectional", "52.405")):

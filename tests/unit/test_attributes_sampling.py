@@ -1,4 +1,4 @@
-"""Samples: stable when facts are added, blind to row order, memory and threads."""
+"""Samples are stable when facts are added and independent of row order, memory and threads."""
 
 import random
 from dataclasses import asdict
@@ -49,18 +49,18 @@ SAMPLED = [
 
 
 @pytest.mark.parametrize(("module", "name", "changed"), SAMPLED, ids=lambda v: str(v)[:14])
-def test_every_frame_is_the_same_for_another_row_order(module, name, changed):
+def test_frames_are_independent_of_row_order(module, name, changed):
     rows = facts(random_triples(400))
-    made = [
+    built = [
         module.build(encode(frame), settings(name, **changed))
         for frame in (rows, rows.sample(fraction=1, shuffle=True, seed=3))
     ]
     for table in ("examples", *REPORTS, "items", "candidates"):
-        one, two = (getattr(m, table) for m in made)
+        one, two = (getattr(m, table) for m in built)
         assert one.sort(one.columns[:3]).equals(two.sort(two.columns[:3])), table
 
 
-def test_one_added_candidate_is_at_most_one_swap():
+def test_one_added_candidate_swaps_at_most_one_example():
     rows = random_triples(400)
     changed = {"min_triples": 1, "cap": 60}
     before = set(chosen(asymmetry, "asymmetry", rows, **changed))
@@ -73,67 +73,67 @@ def test_one_added_candidate_is_at_most_one_swap():
     assert 0 < swapped < 10
 
 
-def test_a_smaller_cap_gives_a_part():
+def test_a_smaller_cap_gives_a_subset():
     rows = random_triples(400)
     small, large = (set(chosen(asymmetry, "asymmetry", rows, min_triples=1, cap=c)) for c in (5, 9))
     assert small < large
 
 
-def test_the_evaluation_sample_of_entities_is_a_part():
-    made = entity_centric.build(
+def test_the_evaluation_sample_of_entities_is_a_subset():
+    built = entity_centric.build(
         graph(random_triples(400)), settings("entity_centric", facts=3, entities=6, eval_entities=2)
     )
-    sampled = made.examples.group_by("example").agg(pl.col("sampled").any())
+    sampled = built.examples.group_by("example").agg(pl.col("sampled").any())
     assert (sampled.height, sampled["sampled"].sum()) == (6, 2)
-    assert made.items.height == 6
+    assert built.items.height == 6
 
 
 @pytest.mark.parametrize(("module", "name", "changed"), SAMPLED[1:3], ids=lambda v: str(v)[:14])
-def test_threads_and_memory_change_nothing(module, name, changed):
+def test_results_are_independent_of_threads_and_memory(module, name, changed):
     given = facts(random_triples(500), literals=[(3, 19, "red"), (9, 19, "red")])
     made = []
     for memory, threads in ((LEAST_MB, 1), (2000, 4)):
-        with DuckDB(memory, threads) as own:
-            found = knowledge.encode(own, own.table(given))
-            built = module.build(found, settings(name, **changed))
+        with DuckDB(memory, threads) as database:
+            result = knowledge.encode(database, database.table(given))
+            built = module.build(result, settings(name, **changed))
             made.append([getattr(built, frame) for frame in (*REPORTS, "examples", "items")])
     for first, *others in zip(*made, strict=True):
         assert first.height
         assert all(first.equals(other) for other in others)
 
 
-def test_pairs_of_facing_edges_are_all_and_each_once():
-    made = graph(random_triples(300, nodes=15))
-    edges = content(made, "edges").select("s", "p", "o").rows()
+def test_reciprocal_pairs_are_complete_and_unique():
+    encoded = graph(random_triples(300, nodes=15))
+    edges = content(encoded, "edges").select("s", "p", "o").rows()
     slow = {(p1, p2, s, o) for s, p1, o in edges for o2, p2, s2 in edges if (s, o) == (s2, o2)}
     inverse = {row for row in slow if row[0] < row[1]}
     assert len(inverse) > 40
-    joined = made.frame(bidirectional.inverse_pairs(made)).select("p1", "p2", "s", "o").rows()
+    joined = encoded.frame(bidirectional.inverse_pairs(encoded)).select("p1", "p2", "s", "o").rows()
     assert (len(joined), set(joined)) == (len(inverse), inverse)
-    mutual = made.frame(made.symmetric).select("p", "s", "o").rows()
+    mutual = encoded.frame(encoded.symmetric).select("p", "s", "o").rows()
     assert sorted(mutual) == sorted((p1, s, o) for p1, p2, s, o in slow if p1 == p2)
 
 
-#: first and last numbers of every width, and numbers of literals
+#: lowest and highest numbers of every width, and numbers of literals
 EDGE = [0, 1, 2**16 - 1, 2**31 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1]
 
 
-def test_keys_of_the_engine_are_those_of_the_function():
-    """Every pair of numbers at the ends of 64 bits, unsigned outside, signed inside."""
+def test_engine_keys_equal_the_function():
+    """Every pair of 64-bit boundary numbers, unsigned in Python, signed in the engine."""
     pairs = [(a, b) for a in EDGE for b in EDGE]
     wide = pl.DataFrame(pairs, {"a": pl.UInt64, "b": pl.UInt64}, orient="row")
     expected = integer_keys([wide["a"].to_numpy(), wide["b"].to_numpy()], 7, "sample")
-    with DuckDB() as own:
-        rows = own.table(wide.select(pl.all().reinterpret(signed=True)))
-        found = own.frame(rows.mutate(key=engine.keys(rows, 7, ["a", "b"], "sample")))
-    found = found.with_columns(pl.col("a", "b").reinterpret(signed=False))
-    joined = wide.join(found, on=["a", "b"], maintain_order="left")
-    # the first bit is turned, so that signed numbers have the order of the unsigned ones
+    with DuckDB() as database:
+        rows = database.table(wide.select(pl.all().reinterpret(signed=True)))
+        result = database.frame(rows.mutate(key=engine.keys(rows, 7, ["a", "b"], "sample")))
+    result = result.with_columns(pl.col("a", "b").reinterpret(signed=False))
+    joined = wide.join(result, on=["a", "b"], maintain_order="left")
+    # the sign bit is flipped so that signed numbers sort like unsigned ones
     assert [n + 2**63 for n in joined["key"]] == expected.tolist()
 
 
-def test_keys_are_fixed_for_ever():
-    """Samples of earlier runs must come out again, on whatever engine."""
+def test_keys_are_stable():
+    """Samples of earlier runs must stay reproducible, on any engine."""
     columns = [np.array([31, 31], np.uint16), np.array([42, 2**32 - 1], np.uint32)]
     assert integer_keys(columns, 0, "paths/seeds").tolist() == [
         5286544100277086421,
@@ -142,18 +142,18 @@ def test_keys_are_fixed_for_ever():
     assert hash_key(0, "paths/seeds") == 12016042842440105064
 
 
-def test_the_smallest_of_the_engine_are_those_of_the_function():
+def test_engine_smallest_equals_the_function():
     rows = pl.DataFrame(sorted(set(random_triples(600))), ["s", "p", "o"], orient="row")
-    with DuckDB() as own:
-        table = own.table(rows)
-        made = knowledge.Graph(own, table, table, table)
+    with DuckDB() as database:
+        table = database.table(rows)
+        encoded = knowledge.Graph(database, table, table, table)
         for n, by, ids in ((3, ["p"], ["s", "o"]), (7, [], ["s", "p", "o"])):
-            found = own.frame(made.smallest(table, n, 5, ids, by, "x")).sort([*by, *ids])
-            assert found.equals(smallest(rows, n, 5, ids, by, "x"))
-            assert found.height == n * (rows["p"].n_unique() if by else 1)
+            result = database.frame(encoded.smallest(table, n, 5, ids, by, "x")).sort([*by, *ids])
+            assert result.equals(smallest(rows, n, 5, ids, by, "x"))
+            assert result.height == n * (rows["p"].n_unique() if by else 1)
 
 
-def test_rare_combinations_whole_or_left_out():
+def test_rare_combinations_are_kept_or_dropped():
     rows = random_triples(400)
     whole = chosen(composite, "composite", rows, min_combo=8, cap=3)
     frequent = chosen(composite, "composite", rows, min_combo=8, cap=3, keep_rare=False)
@@ -162,10 +162,10 @@ def test_rare_combinations_whole_or_left_out():
     assert len(fallback) == 7
 
 
-def test_fallback_paths_of_every_seed():
+def test_fallback_paths_come_from_every_seed():
     rows = random_triples(400)
-    found = chosen(paths, "paths", rows, min_combo=10**6, fallback_per_entity=2, seeds=5)
-    starts = [example[0][0] for example in found]
+    result = chosen(paths, "paths", rows, min_combo=10**6, fallback_per_entity=2, seeds=5)
+    starts = [example[0][0] for example in result]
     assert max(starts.count(s) for s in starts) == 2
     assert len(set(starts)) >= 10
 
@@ -191,18 +191,18 @@ def test_smallest_equals_sorting_everything():
 
 
 def test_sensitivity_tries_every_alternative():
-    made = graph(random_triples(400))
-    table = sensitivity.table(paths, made, settings("paths", min_combo=5), True)
+    encoded = graph(random_triples(400))
+    table = sensitivity.table(paths, encoded, settings("paths", min_combo=5), True)
     default = table.filter(pl.col("default")).row(0, named=True)
     assert default["setting"] == "as configured"
     loose = table.filter(setting="endpoints_differ = false")["examples"][0]
     assert loose >= default["examples"] > 0
-    alone = sensitivity.table(paths, made, settings("paths", min_combo=5), False)
+    alone = sensitivity.table(paths, encoded, settings("paths", min_combo=5), False)
     assert alone.height == 1
 
 
-def test_the_grid_of_bidirectional_counts_a_triple_of_two_pairs_of_relations_once():
-    """Every edge of P1 has its inverse in P2 and in P3: 50 examples of 75 triples."""
+def test_bidirectional_grid_counts_shared_triples_once():
+    """Every edge of P1 has its inverse in P2 and in P3: 50 examples with 75 triples."""
     rows = [(n, 1, n + 100) for n in range(1, 26)]
     rows += [(o, p, s) for s, _, o in rows for p in (2, 3)]
     changed = settings("bidirectional", min_triples=25, denominator="min", ratio=0.5)
@@ -214,27 +214,27 @@ def test_the_grid_of_bidirectional_counts_a_triple_of_two_pairs_of_relations_onc
     assert table.height == 1 + 2 * 3 * 3
 
 
-def test_what_leaves_the_engine_in_parts_is_in_order(monkeypatch):
+def test_chunks_from_the_engine_are_in_order(monkeypatch):
     monkeypatch.setattr(engine_duckdb, "PART", 5000)
     rows = pl.DataFrame({"n": np.random.default_rng(1).permutation(40_000)})
-    with DuckDB(LEAST_MB, 4) as own:
-        parts = list(own.parts(own.table(rows), ["n"]))
+    with DuckDB(LEAST_MB, 4) as database:
+        parts = list(database.parts(database.table(rows), ["n"]))
     assert len(parts) > 1
     assert pl.concat(parts)["n"].to_list() == list(range(40_000))
 
 
-def test_texts_of_many_values_are_whole():
-    """DuckDB 1.5 lost the first text of every vector where one is taken of two."""
+def test_texts_of_many_values_are_complete():
+    """DuckDB 1.5 lost the first text of every vector when selecting one of two values."""
     values = [f"19{n // 100:02}-02-03 and the value {n}" for n in range(6000)]
-    made = graph([(1, 26, 2)], literals=[(n, 462, value) for n, value in enumerate(values, 1)])
-    assert sorted(content(made, "literals")["text"]) == sorted(values)
+    encoded = graph([(1, 26, 2)], literals=[(n, 462, value) for n, value in enumerate(values, 1)])
+    assert sorted(content(encoded, "literals")["text"]) == sorted(values)
 
 
 @pytest.mark.parametrize(("module", "name", "changed"), SAMPLED, ids=lambda v: str(v)[:14])
-def test_examples_in_parts_follow_each_other_in_the_order_of_all(module, name, changed):
-    made = module.build(graph(random_triples(400)), settings(name, **changed))
-    parts = list(made.parts(size=1))
-    whole = made.examples.sort(list(EXAMPLES.key))
+def test_chunked_examples_keep_the_overall_order(module, name, changed):
+    built = module.build(graph(random_triples(400)), settings(name, **changed))
+    parts = list(built.parts(size=1))
+    whole = built.examples.sort(list(EXAMPLES.key))
     assert pl.concat(parts).equals(whole)
     if name == "entity_centric":  # whose examples have several patterns
         assert len(parts) == 1
@@ -242,8 +242,8 @@ def test_examples_in_parts_follow_each_other_in_the_order_of_all(module, name, c
         assert len(parts) == whole["pattern"].n_unique() > 1
 
 
-def test_a_threshold_that_the_config_gives_wins_over_the_named_ones():
-    """Also one that is the paper's own; where nothing is said the named ones hold."""
+def test_configured_thresholds_override_the_named_set():
+    """Even a value equal to the paper's own; unset thresholds keep the named set's values."""
     for thresholds, values in NAMED.items():
         for attribute, keys in values.items():
             for key, value in keys.items():

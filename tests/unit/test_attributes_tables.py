@@ -30,22 +30,22 @@ LARGE, SMALL = ({"model": model, "method": "fill"} for model in ("large", "small
 
 @pytest.fixture(scope="module")
 def run():
-    """The study and its RESULTS, every setting a column."""
-    made = attribute_answers.study()
-    return made, results.frame("attributes", numbers.estimates(made, made.alphas(), PRINTED))
+    """Return the study and its RESULTS, with every setting as a column."""
+    study = attribute_answers.study()
+    return study, results.frame("attributes", numbers.estimates(study, study.alphas(), PRINTED))
 
 
 def cells(run, metric, **where):
-    """The numbers of a metric; of a dimension that is not named, those that have none."""
-    found = run[1].filter(metric=metric)
+    """Return the numbers of a metric; dimensions that are not given must be empty."""
+    result = run[1].filter(metric=metric)
     plain = dict.fromkeys(("group", "slice", *SETTING), "")
-    return found.filter(**{**plain, **where})
+    return result.filter(**{**plain, **where})
 
 
 def cell(run, metric, **where):
-    found = cells(run, metric, **where)
-    assert found.height == 1, found
-    return found.row(0, named=True)
+    result = cells(run, metric, **where)
+    assert result.height == 1, result
+    return result.row(0, named=True)
 
 
 @pytest.mark.parametrize(
@@ -55,17 +55,17 @@ def cell(run, metric, **where):
         (1, "undefined", "symmetry", LARGE, {}),
         (50, "value", "asymmetry", LARGE, {}),
         (50, "value", "bias", LARGE, {}),
-        # undefined is no value and not zero
+        # undefined is null and not zero
         (None, "value", "symmetry", SMALL, {}),
         (4, "undefined", "symmetry", SMALL, {}),
         (0, "value", "bias", SMALL, {}),
-        # beside the oracle, and what it adds
+        # beside the oracle, and its gain
         (25, "value", "bias", LARGE, {"pooling": "mean"}),
         (50, "value", "bias", LARGE, {"pooling": "base"}),
         (25, "triples right", "bias", LARGE, {"prompts": "1"}),
         (50, "triples right", "bias", LARGE, {"prompts": "2"}),
         (25, "triples right", "bias", LARGE, {"pooling": "mean", "template": "own"}),
-        # Q10 stands in two of three statements of P21, one of two objects
+        # Q10 is the object of two of three statements of P21, one of two objects
         (100, "value", "bias", {"model": "majority", "method": "baseline"}, {"pooling": ""}),
         (50, "value", "bias", {"model": "random", "method": "baseline"}, {"pooling": ""}),
         # the reversed object of P19 is never an object of P19
@@ -75,36 +75,36 @@ def cell(run, metric, **where):
     ],
 )
 def test_numbers_of_the_run_by_hand(run, value, metric, benchmark, who, where):
-    found = cell(run, metric, benchmark=benchmark, **who, **{**HEAD, **where})
-    assert found["value"] == (None if value is None else pytest.approx(value))
+    result = cell(run, metric, benchmark=benchmark, **who, **{**HEAD, **where})
+    assert result["value"] == (None if value is None else pytest.approx(value))
 
 
 def test_table_2_has_fraction_and_interval(run):
-    found = cell(run, "value", benchmark="symmetry", **LARGE, **HEAD)
-    assert (found["low"], found["high"]) == pytest.approx([100 * b for b in wilson(1, 3)])
-    assert (found["numerator"], found["denominator"], found["n"]) == (1, 3, 4)
-    found = cell(run, "value", benchmark="symmetry", **SMALL, **HEAD)
-    assert (found["low"], found["denominator"]) == (None, 0)
+    result = cell(run, "value", benchmark="symmetry", **LARGE, **HEAD)
+    assert (result["low"], result["high"]) == pytest.approx([100 * b for b in wilson(1, 3)])
+    assert (result["numerator"], result["denominator"], result["n"]) == (1, 3, 4)
+    result = cell(run, "value", benchmark="symmetry", **SMALL, **HEAD)
+    assert (result["low"], result["denominator"]) == (None, 0)
 
 
-def test_the_oracle_is_named_and_means_over_prompts_get_a_bootstrap(run):
+def test_oracle_is_labeled_and_prompt_means_use_bootstrap(run):
     for pooling in st.POOLINGS:
-        found = cell(run, "value", benchmark="bias", **LARGE, **{**HEAD, "pooling": pooling})
-        assert found["interval"] == ("bootstrap" if pooling == "mean" else "wilson")
+        result = cell(run, "value", benchmark="bias", **LARGE, **{**HEAD, "pooling": pooling})
+        assert result["interval"] == ("bootstrap" if pooling == "mean" else "wilson")
     assert "oracle" in views.SCORES[False][0].word("pooling", "best")
 
 
-def test_published_values_stand_in_rows_of_their_own(run):
+def test_published_values_have_separate_rows(run):
     gpt = {"model": "GPT-4", "method": "published"}
-    found = cell(run, "value", benchmark="symmetry", **gpt, **HEAD)
-    assert (found["value"], found["published"], found["n"]) == (38.19, 38.19, 0)
-    assert "Table 2" in found["source"]
+    result = cell(run, "value", benchmark="symmetry", **gpt, **HEAD)
+    assert (result["value"], result["published"], result["n"]) == (38.19, 38.19, 0)
+    assert "Table 2" in result["source"]
     mean = cell(run, "value", benchmark="", **gpt, **HEAD)
     assert mean["value"] == pytest.approx(23.77, abs=0.005)
     assert not cells(run, "value", benchmark="symmetry", **gpt, **{**HEAD, "k": "3"}).height
 
 
-def test_the_mean_of_nine_is_null_where_one_is_undefined_beside_that_of_the_others(run):
+def test_mean_of_nine_is_null_when_one_benchmark_is_undefined(run):
     measured = (
         run[0]
         .measure(run[0].alphas())
@@ -133,23 +133,23 @@ def test_the_mean_of_nine_is_null_where_one_is_undefined_beside_that_of_the_othe
     assert headline_view.of(frame).heads[-2:] == ends
 
 
-def test_no_printed_figure_stands_beside_the_same_model_on_other_examples():
-    made = attribute_answers.study()
-    known = {replace(p, model="t5-base"): found for p, found in made.answers.items()}
-    named = made.alphas().filter(model="large").with_columns(model=pl.lit("t5-base"))
-    own = [*numbers.values(replace(made, answers=known), named, PRINTED)]
+def test_printed_values_are_not_attached_to_other_examples():
+    study = attribute_answers.study()
+    known = {replace(p, model="t5-base"): result for p, result in study.answers.items()}
+    named = study.alphas().filter(model="large").with_columns(model=pl.lit("t5-base"))
+    own = [*numbers.values(replace(study, answers=known), named, PRINTED)]
     assert {n.published for n in own if n.model == "t5-base"} == {None}
     assert {n.method for n in own if n.published is not None} == {"published"}
 
 
-def test_partial_scores_stand_beside_full_ones(run):
+def test_partial_scores_are_shown_beside_full_ones(run):
     assert not cells(run, "partial score", benchmark="bias", **LARGE, **HEAD).height
     shown = views.PARTIAL.of(run[1])
     assert shown.cells[("symmetry", "large", "fill"), ("value",)]["value"] == pytest.approx(100 / 3)
     assert shown.cells[("symmetry", "small", "fill"), ("value",)]["value"] is None
 
 
-def test_correlations_against_hand_and_what_has_none():
+def test_correlations_against_hand_and_undefined_ones():
     x, y = np.array([1.0, 2, 3, 4]), np.array([1.0, 3, 2, 5])
     dx, dy = x - x.mean(), y - y.mean()
     expected = (dx * dy).sum() / np.sqrt((dx**2).sum() * (dy**2).sum())
@@ -163,30 +163,30 @@ def test_correlations_against_hand_and_what_has_none():
         for i in range(8)
     ]
     frame = pl.DataFrame(rows, schema=list(columns), orient="row")
-    found = {(n.slice, n.benchmark, n.metric): n for n in numbers.correlations(frame)}
-    assert set(found) == {("over models", "paths", name) for name in ("pearson", "spearman")}
-    number = found["over models", "paths", "pearson"]
+    result = {(n.slice, n.benchmark, n.metric): n for n in numbers.correlations(frame)}
+    assert set(result) == {("over models", "paths", name) for name in ("pearson", "spearman")}
+    number = result["over models", "paths", "pearson"]
     assert number.n == 8
     assert number.interval.low <= number.value <= number.interval.high
     assert [n.interval for n in numbers.correlations(frame.head(3))] == [None, None]
     assert list(numbers.correlations(frame.head(2))) == []
 
 
-def test_popularity_of_all_and_of_the_fully_right(run):
-    found = run[1]
-    large = found.filter(**LARGE, benchmark="symmetry")
+def test_popularity_of_all_and_of_fully_correct_examples(run):
+    result = run[1]
+    large = result.filter(**LARGE, benchmark="symmetry")
     assert large.filter(metric="examples")["value"].sum() == 4
     right = large.filter(pl.col("metric") == "examples right", pl.col("value") > 0)
     assert right["bin"].to_list() == ["1.0"]  # Q1 and Q2: degrees 10 and 20, mean 15
-    # asymmetry: forward right and reversed not
-    asymmetry = found.filter(**LARGE, benchmark="asymmetry", metric="examples right")
+    # asymmetry: the forward triple is a hit and the reversed one is not
+    asymmetry = result.filter(**LARGE, benchmark="asymmetry", metric="examples right")
     assert asymmetry["value"].sum() == 1
     deciles = large.filter(metric="proportion right")
     assert (deciles.height, deciles["n"].sum()) == (4, 4)
-    assert not found.filter(benchmark="bias", metric="examples").height
+    assert not result.filter(benchmark="bias", metric="examples").height
 
 
-def test_bias_is_told_in_aggregate_and_small_relations_by_count(run):
+def test_small_bias_relations_show_only_counts(run):
     (view,) = (v for v in views.FOLDED if v.name == "bias")
     shown = view.of(run[1])
     row = ("large", "fill", "P21")
@@ -197,39 +197,42 @@ def test_bias_is_told_in_aggregate_and_small_relations_by_count(run):
     assert not [t for row in texts.rows() for t in row if "label 1" in t]
 
 
-def test_bias_of_a_relation_of_ten_has_both_shares():
-    made = attribute_answers.study()
+def test_bias_relations_with_ten_examples_show_both_fractions():
+    study = attribute_answers.study()
     rows = [("bias", f"bias/P21/{i}", "P21", 0, float(i < 3)) for i in range(10)]
     columns = ["benchmark", "example", "pattern", "position", "alpha"]
     alphas = pl.DataFrame(rows, schema=columns, orient="row").with_columns(
         pl.lit(v).alias(k) for k, v in {**LARGE, "prompt": "templates", **st.HEADLINE}.items()
     )
-    found = {n.metric: n for n in numbers.patterns(replace(made, benchmarks={}), alphas)}
-    assert [found[name].value for name in ("value", "wrong", "triples")] == [30, 70, 10]
+    result = {n.metric: n for n in numbers.patterns(replace(study, benchmarks={}), alphas)}
+    assert [result[name].value for name in ("value", "wrong", "triples")] == [30, 70, 10]
     low, high = (100 * b for b in wilson(3, 10))
-    assert found["wrong"].interval[:2] == pytest.approx((100 - high, 100 - low))
+    assert result["wrong"].interval[:2] == pytest.approx((100 - high, 100 - low))
 
 
-def test_an_example_that_one_model_was_not_asked_is_left_out_for_all():
-    made = attribute_answers.benchmarks()
-    given = attribute_answers.answers(made)
+def test_examples_missing_for_one_model_are_excluded_for_all():
+    benchmarks = attribute_answers.benchmarks()
+    given = attribute_answers.answers(benchmarks)
     lost = "symmetry/P26/Q1/Q2#0"
     cut = {
         probe: (alphas.filter((pl.col("item") != lost) | (probe.model != "small")), firsts)
         for probe, (alphas, firsts) in given.items()
     }
-    assert not st.AttributesStudy(made, given).left_out
+    assert not st.AttributesStudy(benchmarks, given).left_out
     own = {"benchmark": "symmetry", "k": 1, "pooling": "best", "gold": "own"}
-    both, alone = st.AttributesStudy(made, cut), st.AttributesStudy(made, cut, intersect=False)
+    both, alone = (
+        st.AttributesStudy(benchmarks, cut),
+        st.AttributesStudy(benchmarks, cut, intersect=False),
+    )
     assert both.left_out == {"symmetry/P26/Q1/Q2"}
     kept = both.measure(both.alphas()).filter(model="large", **own)
     assert kept["examples"].to_list() == [3]
-    found = alone.measure(alone.alphas()).filter(**own)
-    assert dict(found.select("model", "missing").rows()) == {"small": 1, "large": 0}
+    result = alone.measure(alone.alphas()).filter(**own)
+    assert dict(result.select("model", "missing").rows()) == {"small": 1, "large": 0}
 
 
 def shown(run, results=None, probes=None, **more):
-    """The section of the run."""
+    """Return the section of the run."""
     own = run[1] if results is None else results
     asked = probes or list(run[0].answers)
     return attributes_section.section(own, asked, PRINTED, {"P26": "spouse"}, **more)
@@ -237,26 +240,26 @@ def shown(run, results=None, probes=None, **more):
 
 def test_the_section_holds_tables_figures_and_warnings(run, tmp_path):
     examples = [{"benchmark": "symmetry", "prompt": "x"}]
-    made = shown(run, examples=examples)
+    page = shown(run, examples=examples)
     kinds = ("partial", "patterns", "popularity")
-    assert [d.name for d in made.drawings] == [f"attributes_{kind}" for kind in kinds]
-    assert [g.title[:10] for g in made.grids] == ["Table 2 @1", "Table 2 @3", "Table 2 @5"]
-    assert made.grids[0].heads[-1] == "mean of nine"
-    body = {tuple(c.text for c in row[:3]): row[3:] for row in made.grids[0].rows}
+    assert [d.name for d in page.drawings] == [f"attributes_{kind}" for kind in kinds]
+    assert [g.title[:10] for g in page.grids] == ["Table 2 @1", "Table 2 @3", "Table 2 @5"]
+    assert page.grids[0].heads[-1] == "mean of nine"
+    body = {tuple(c.text for c in row[:3]): row[3:] for row in page.grids[0].rows}
     assert body["large", "fill", "best prompt (oracle)"][0].small.startswith("1/3; ")
     assert body["small", "fill", "best prompt (oracle)"][0].text == "undef"
     assert body["GPT-4", "published", "best prompt (oracle)"][0].text.startswith("38.19")
     assert body["most frequent object", "baseline", "–"][1].text == "100.00 †"
-    models = list(dict.fromkeys(row[0].text for row in made.grids[0].rows))
+    models = list(dict.fromkeys(row[0].text for row in page.grids[0].rows))
     assert models[:4] == ["large", "small", "most frequent object", "random object"]
-    assert any("oracle" in note for note in made.notes)
+    assert any("oracle" in note for note in page.notes)
     path = tmp_path / "attributes.json"
-    section.write(made, path)
-    assert section.read(path).grids[0].heads == made.grids[0].heads
-    assert shown(run, examples=examples).drawings == made.drawings
+    section.write(page, path)
+    assert section.read(path).grids[0].heads == page.grids[0].heads
+    assert shown(run, examples=examples).drawings == page.drawings
 
 
-def test_every_view_is_written_and_prints_what_was_measured(run, tmp_path):
+def test_every_view_is_written_and_prints_measured_values(run, tmp_path):
     write_all(views.ALL, run[1], tmp_path)
     assert {path.stem for path in tmp_path.glob("*.tsv")} == {view.name for view in views.ALL}
     lines = (tmp_path / "table2_at_1.tsv").read_text().splitlines()
@@ -264,7 +267,7 @@ def test_every_view_is_written_and_prints_what_was_measured(run, tmp_path):
     assert "published" not in (tmp_path / "choices.tsv").read_text()
 
 
-def test_a_probe_outside_the_requirement_is_marked_at_its_name(run):
+def test_models_failing_the_validity_check_are_marked(run):
     outside = results.frame("attributes", [
         Number(metric="valid", model="small", prompt="templates", method="fill", value=0, n=9),
         Number(metric="valid", model="large", prompt="templates", method="fill", value=1, n=9),
@@ -278,24 +281,24 @@ def test_a_probe_outside_the_requirement_is_marked_at_its_name(run):
     }  # fmt: skip
 
 
-def test_a_model_that_only_ranks_candidates_has_no_table_of_fillings(run):
+def test_ranking_only_models_have_no_fillings_table(run):
     renamed = {"fill": "sentence"}
     frame = run[1].filter(metric="value").with_columns(pl.col("method").replace(renamed))
     ranked = [replace(probe, method="sentence") for probe in run[0].answers]
-    made = shown(run, frame, ranked)
-    titles = [grid.title for grid in made.grids]
+    page = shown(run, frame, ranked)
+    titles = [grid.title for grid in page.grids]
     assert len(titles) == 3
     assert all("gold ranked" in title for title in titles)
-    assert {row[0].text for row in made.grids[0].rows} == {
+    assert {row[0].text for row in page.grids[0].rows} == {
         "large", "small", "most frequent object", "random object",
     }  # fmt: skip
-    assert made.drawings == []
+    assert page.drawings == []
     files = dict.fromkeys(ranked, "no file")
     assert attributes_section.worked_examples(st.AttributesStudy({}, {}), files) == []
 
 
-def test_an_example_of_ids_with_a_fragment_is_shown_whole():
-    """Addresses of an own graph have a # where an item's position stands behind one."""
+def test_examples_with_url_fragments_are_shown_whole():
+    """IRIs in a user-supplied graph may contain a #, which also separates an item's position."""
     names = ["symmetry/r/http://x#a/http://x#b", "symmetry/r/http://x#c/http://x#d"]
     rows = [(name, n, "role", "r", "label", "object") for name in names for n in (0, 1)]
     columns = ["example", "position", "role", "predicate", "subject_label", "object_label"]
@@ -314,7 +317,7 @@ def test_an_example_of_ids_with_a_fragment_is_shown_whole():
     assert [row["right"] for row in shown] == ["yes", "not asked"]
 
 
-def test_a_bar_is_named_by_its_model_and_by_the_method_where_it_has_two(run):
+def test_bars_are_labeled_by_model_and_method_when_ambiguous(run):
     results, kinds = run[1], {("large", "fill"): "causal", ("small", "fill"): "causal"}
     bars = {row["probe"] for row in drawn(attributes_section.partial_plot(results, kinds))}
     assert bars == {"large", "small"}
@@ -322,8 +325,8 @@ def test_a_bar_is_named_by_its_model_and_by_the_method_where_it_has_two(run):
     assert {row["probe"] for row in drawn(both)} == {"large, fill", "small"}
 
 
-def test_patterns_of_one_beginning_have_a_row_each():
-    """Ids of an own graph are addresses, which begin alike."""
+def test_patterns_with_a_common_prefix_have_separate_rows():
+    """Ids of a user-supplied graph are IRIs with a common prefix."""
     names = [f"http://example.org/vocabulary/terms/{name}" for name in ("knows", "meets")]
     known = Number(metric="value", benchmark="symmetry", setting=HEAD, value=50.0, n=2, **LARGE)
     results_of = results.frame(
@@ -333,24 +336,24 @@ def test_patterns_of_one_beginning_have_a_row_each():
     assert [row["pattern"] for row in drawn(chart)] == names
 
 
-def test_table_1_stands_beside_the_printed_one(run):
+def test_table_1_is_shown_beside_the_printed_one(run):
     rows = [
         ("symmetry", "labeled", 3, 6, 2, 3, 1, 2, 0, 5, 3.0),
         ("symmetry", "sampled", 1, 2, 1, 1, 1, 0, 0, 2, 2.0),
     ]
     frame = pl.DataFrame(rows, schema=dict(SIZES.columns), orient="row")
     sizes = list(constructs.sizes(frame, PRINTED))
-    found = {(n.slice, n.metric): n for n in sizes}
-    assert found["labeled", "triples"].published == 1401
-    assert found["labeled", "patterns"].published == 11
-    assert found["labeled", "predicates"].published is None
+    result = {(n.slice, n.metric): n for n in sizes}
+    assert result["labeled", "triples"].published == 1401
+    assert result["labeled", "patterns"].published == 11
+    assert result["labeled", "predicates"].published is None
     names = ("predicates", "written", "by label", "without template")
-    assert [found["labeled", name].value for name in names] == [3, 1, 2, 0]
-    assert found["sampled", "triples"].published is None
-    assert (found["paper", "triples"].value, found["paper", "triples"].n) == (1401, 0)
+    assert [result["labeled", name].value for name in names] == [3, 1, 2, 0]
+    assert result["sampled", "triples"].published is None
+    assert (result["paper", "triples"].value, result["paper", "triples"].n) == (1401, 0)
     both = pl.concat([run[1], results.frame("attributes", sizes)])
-    made = shown(run, both, thresholds="small")
-    (grid,) = (g for g in made.grids if g.title.startswith("Table 1"))
+    page = shown(run, both, thresholds="small")
+    (grid,) = (g for g in page.grids if g.title.startswith("Table 1"))
     assert "thresholds: small" in grid.title
     start = grid.heads.index("predicates")
     assert grid.heads[start : start + 4] == list(names)
@@ -358,7 +361,7 @@ def test_table_1_stands_beside_the_printed_one(run):
     assert [row[0].text for row in grid.rows] == [
         "with labels and templates", "probed here", "the paper",
     ]  # fmt: skip
-    (oddities,) = (g for g in made.folded if g.title.startswith("What follows"))
+    (oddities,) = (g for g in page.folded if g.title.startswith("What follows"))
     assert any("1118" in cell.text for row in oddities.rows for cell in row)
 
 
@@ -376,14 +379,14 @@ def test_funnels_and_thresholds_are_printed_in_the_paper_s_order(run):
     assert thresholds.rows[0][1].text == "cap_pairs = 200"
 
 
-def test_a_run_in_which_nothing_is_right_still_has_its_numbers():
-    made = attribute_answers.benchmarks()
+def test_runs_without_hits_still_have_numbers():
+    benchmarks = attribute_answers.benchmarks()
     wrong = {
         probe: (alphas.with_columns(alpha=pl.lit(0.0)), firsts)
-        for probe, (alphas, firsts) in attribute_answers.answers(made).items()
+        for probe, (alphas, firsts) in attribute_answers.answers(benchmarks).items()
         if probe.model == "small"
     }
-    study = st.AttributesStudy(made, wrong, attribute_answers.guesses(made))
+    study = st.AttributesStudy(benchmarks, wrong, attribute_answers.guesses(benchmarks))
     frame = results.frame("attributes", numbers.estimates(study, study.alphas(), PRINTED))
     metrics = set(frame["metric"])
     assert {"value", "partial score", "triples asked"} <= metrics
@@ -391,7 +394,7 @@ def test_a_run_in_which_nothing_is_right_still_has_its_numbers():
     assert shown((study, frame)).grids
 
 
-def test_pairs_of_one_name_are_split_by_whether_their_objects_are_equal():
+def test_same_name_pairs_are_split_by_equal_objects():
     same = ["ambiguous/P19/Q1/Q2"]
     both = [*same, "ambiguous/P19/Q3/Q4"]
     flags = [["same_object"] if example in same else [] for example in both]
@@ -407,9 +410,9 @@ def test_pairs_of_one_name_are_split_by_whether_their_objects_are_equal():
     ]  # fmt: skip
     columns = ["benchmark", "example", "pattern", "position", "alpha", *st.SETTINGS]
     frame = pl.DataFrame(rows, schema=columns, orient="row")
-    found = list(numbers.ambiguous(st.AttributesStudy(named, {}), frame))
+    result = list(numbers.ambiguous(st.AttributesStudy(named, {}), frame))
     values = {
-        (n.slice, n.setting["mode"]): n.value for n in found if n.setting["pooling"] == "best"
+        (n.slice, n.setting["mode"]): n.value for n in result if n.setting["pooling"] == "best"
     }
     assert values == {
         ("all pairs", "or"): 50, ("objects differ", "or"): 0,
@@ -417,27 +420,27 @@ def test_pairs_of_one_name_are_split_by_whether_their_objects_are_equal():
     }  # fmt: skip
 
 
-def test_matches_are_counted_rule_by_rule_beside_the_verbatim_figure():
+def test_matches_are_counted_per_rule_beside_verbatim():
     rules = ["verbatim"] * 3 + ["accents"] * 2 + ["aliases"] + [""] * 4
     rows = [("i", rule, False) for rule in rules]
     firsts = pl.DataFrame(rows, schema=st.FIRSTS, orient="row")
     base = Number(metric="", n=0, benchmark="bias", model="m", method="fill")
-    found = list(numbers.check_written(base, firsts))
-    counts = {n.setting["alpha"]: n.value for n in found if n.metric == "first answers"}
+    result = list(numbers.check_written(base, firsts))
+    counts = {n.setting["alpha"]: n.value for n in result if n.metric == "first answers"}
     assert list(counts) == list(RULE_NAMES)
     assert {rule: n for rule, n in counts.items() if n} == {
         "verbatim": 3, "accents": 2, "aliases": 1,
     }  # fmt: skip
-    shares = {n.setting["alpha"]: n for n in found if n.metric == "first answers right"}
+    shares = {n.setting["alpha"]: n for n in result if n.metric == "first answers right"}
     assert {kind: n.value for kind, n in shares.items()} == {"verbatim": 30, "exact": 60}
     every = shares["exact"]
     assert (every.n, *(round(b, 2) for b in every.interval[:2])) == (10, 31.27, 83.18)
     assert list(numbers.check_written(base, firsts.clear())) == []
 
 
-# -- what control models were trained on -----------------------------------------------------------
+# -- facts that control models were trained on ---------------------------------------------------
 
-#: facts of the run that were trained on: the first pair whole, of the second one direction, one P19
+#: training facts of the run: the first pair whole, one direction of the second, one P19
 FACTS = {
     "P26/Q1/Q2": True,
     "P26/Q2/Q1": True,
@@ -451,54 +454,53 @@ TRAINED_ON = of_rows(
 )
 
 
-def test_an_example_is_taught_whole_in_part_or_not():
-    found = numbers.status(attribute_answers.study(), TRAINED_ON)
-    by_example = dict(found.select("example", "status").unique().rows())
+def test_examples_are_trained_on_in_full_in_part_or_not():
+    result = numbers.status(attribute_answers.study(), TRAINED_ON)
+    by_example = dict(result.select("example", "status").unique().rows())
     assert {e: s for e, s in by_example.items() if s != "held-out"} == {
         "symmetry/P26/Q1/Q2": "trained-on",
         "symmetry/P26/Q3/Q4": "trained-on in part",
         "asymmetry/P19/Q1/Q9": "trained-on",
     }
-    # the reversed probe is no fact
-    assert found.filter(~pl.col("stored"))["trained_on"].to_list() == [False, False]
+    # the reversed triple is not a fact
+    assert result.filter(~pl.col("stored"))["trained_on"].to_list() == [False, False]
 
 
-def test_metrics_stand_by_status():
+def test_metrics_are_grouped_by_training_status():
     study = attribute_answers.study()
-    made = list(numbers.by_status(study, _told(study), numbers.status(study, TRAINED_ON)))
-    found = {(n.benchmark, n.model, n.metric, n.slice): n for n in made}
-    assert len(found) == len(made)
+    estimates = list(numbers.by_status(study, _told(study), numbers.status(study, TRAINED_ON)))
+    result = {(n.benchmark, n.model, n.metric, n.slice): n for n in estimates}
+    assert len(result) == len(estimates)
     value = {
-        s: found["symmetry", "large", "value", s]
+        s: result["symmetry", "large", "value", s]
         for s in (numbers.TRAINED_ON, numbers.PART, numbers.HELD_OUT)
     }
-    # alphas at 1, best prompt: (1, 1) trained on, (1, 0) in part, (0, 1) and (0, 0) held-out
+    # alphas at 1, best prompt: (1, 1) trained-on, (1, 0) in part, (0, 1) and (0, 0) held-out
     assert value["trained-on"].value == 100
     assert (value["trained-on in part"].value, value["trained-on in part"].denominator) == (0, 1)
     assert value["held-out"].denominator == 1
-    right = found["symmetry", "large", "triples right", "trained-on"]
+    right = result["symmetry", "large", "triples right", "trained-on"]
     assert (right.value, right.n) == (100, 3)
-    assert found["symmetry", "large", "triples right", "held-out"].value == 20
-    small = found["symmetry", "small", "value", "trained-on"]
-    assert (small.value, small.denominator) == (None, 0)  # undefined is no value
-    assert found["asymmetry", "large", "value", "trained-on"].n == 1
-    assert {n.model for n in made} == {"large", "small"}
+    assert result["symmetry", "large", "triples right", "held-out"].value == 20
+    small = result["symmetry", "small", "value", "trained-on"]
+    assert (small.value, small.denominator) == (None, 0)  # undefined is null
+    assert result["asymmetry", "large", "value", "trained-on"].n == 1
+    assert {n.model for n in estimates} == {"large", "small"}
 
 
 def _told(study):
     return study.alphas().filter(pl.col("method") != "baseline")
 
 
-def test_without_a_taught_triple_there_are_no_numbers():
+def test_without_a_training_fact_there_are_no_numbers():
     study = attribute_answers.study()
     known = numbers.status(study, TRAINED_ON.with_columns(trained_on=pl.lit(False)))
     assert list(numbers.by_status(study, _told(study), known)) == []
     assert list(numbers.check_validity(study, study.alphas(), known)) == []
 
 
-def test_a_question_with_several_answers_counts_once_and_any_of_them_is_right():
-    """P26 of Q1 has the answers Q2 and Q3, of which one was trained on, and is asked twice: as each
-    of two triples. The model says Q3, which is the own object of the second alone."""
+def test_questions_with_several_golds_count_once():
+    """P26 of Q1 has golds Q2 (trained on) and Q3, in two triples; the model answers Q3."""
     study = attribute_answers.study()
     one = study.benchmarks["symmetry"]
     both = pl.col("example").is_in(["symmetry/P26/Q1/Q2", "symmetry/P26/Q3/Q4"])
@@ -524,23 +526,23 @@ def test_a_question_with_several_answers_counts_once_and_any_of_them_is_right():
         alpha=((pl.col("gold") == "set") & pl.col("example").str.ends_with("Q1/Q2")).cast(float),
     )  # fmt: skip
     study = replace(study, answers={p: a for p, a in study.answers.items() if p.model == "small"})
-    made = numbers.check_validity(study, pl.concat([alphas, answered]), known)
-    found = {n.metric: (n.value, n.n) for n in made}
-    assert found["trained-on"] == (100.0, 1)
-    # the answer of Q2's question, trained on by none of these facts, and of six others
-    assert found["held-out"] == (pytest.approx(100 / 6), 6)
+    estimates = numbers.check_validity(study, pl.concat([alphas, answered]), known)
+    result = {n.metric: (n.value, n.n) for n in estimates}
+    assert result["trained-on"] == (100.0, 1)
+    # of six held-out questions only Q2's is a hit
+    assert result["held-out"] == (pytest.approx(100 / 6), 6)
 
 
-def test_both_halves_of_a_control_model_stand_under_the_requirement_of_all_papers():
+def test_validity_check_covers_trained_on_and_held_out():
     study = attribute_answers.study()
     known = numbers.status(study, TRAINED_ON)
-    made = list(numbers.check_validity(study, study.alphas(), known))
-    # the model from elsewhere is no probe that could fail
-    assert {(n.benchmark, n.model, n.method) for n in made} == {("", "small", "fill")}
-    found = {n.metric: n for n in made}
-    # questions: of the two of P19 one is trained on, of eight of P26 three, of P21 none
-    assert (found["trained-on"].value, found["trained-on"].n) == (0, 4)
-    assert (found["held-out"].value, found["held-out"].n) == (0, 8)
+    estimates = list(numbers.check_validity(study, study.alphas(), known))
+    # only control models are checked
+    assert {(n.benchmark, n.model, n.method) for n in estimates} == {("", "small", "fill")}
+    result = {n.metric: n for n in estimates}
+    # questions: trained on are one of two for P19, three of eight for P26, none for P21
+    assert (result["trained-on"].value, result["trained-on"].n) == (0, 4)
+    assert (result["held-out"].value, result["held-out"].n) == (0, 8)
     asked = known.filter("stored", ~pl.col("trained_on")).unique("fact")
     base = study.guesses.filter(k=1, kind="exact", gold="set")
     item = pl.format("{}#{}", "example", "position")
@@ -549,7 +551,7 @@ def test_both_halves_of_a_control_model_stand_under_the_requirement_of_all_paper
     assert means["random"] != means["majority"]
     chance = 100 * max(means.values())
     assert chance > 0
-    assert found["chance for held-out"].value == pytest.approx(chance)
-    assert found["limit for held-out"].value == pytest.approx(chance + 15)
-    assert found["valid"].value == 0
-    assert "AUC" not in found
+    assert result["chance for held-out"].value == pytest.approx(chance)
+    assert result["limit for held-out"].value == pytest.approx(chance + 15)
+    assert result["valid"].value == 0
+    assert "AUC" not in result

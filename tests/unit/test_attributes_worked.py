@@ -1,4 +1,4 @@
-"""A worked example: construction of all nine benchmarks."""
+"""The worked example: construction of all nine benchmarks."""
 
 from collections import Counter
 
@@ -48,7 +48,7 @@ def built(module, name, **changed):
 
 
 def of(*groups):
-    """Examples named by the numbers of their triples."""
+    """Return examples as the numbers of their triples."""
     return sorted((tuple(T[n] for n in group) for group in groups), key=str)
 
 
@@ -113,7 +113,7 @@ def test_paths(count_on):
 @pytest.mark.parametrize("relations", [True, False])
 @pytest.mark.parametrize("endpoints", [True, False])
 def test_paths_are_counted_without_building_them(endpoints, relations):
-    """Of every pair of relations as many as loops find, and no pair that all return or none is."""
+    """Counts per pair of relations equal those of loops over three planted graphs."""
     for seed in range(3):
         frame = planted(seed)
         g = brute.world(frame).g
@@ -145,7 +145,7 @@ def test_ambiguous():
     assert examples["flags"].list.len().sum() == 0
 
 
-def test_labels_stand_in_the_items():
+def test_items_contain_labels():
     made = symmetry.build(worked(), settings("symmetry", min_triples=2))
     assert made.items["subject"].to_list() == [LABELS[1], LABELS[2]]
     options = dict(made.candidates.select("index", "label").rows())

@@ -1,4 +1,4 @@
-"""The fast trigger search against the literal loop, and what must not change its result."""
+"""The fast trigger search against a literal loop, and factors that must not change its result."""
 
 import itertools
 import json
@@ -33,7 +33,7 @@ LABELS = {"yes": [60, 75], "no": [88], "so": [101]}
 CLASSES = [(f, sorted(LABELS)[i % 3]) for i, (f, _) in enumerate(TRAIN)]
 
 
-#: fewer in the gate: not every search comes back to what it looked up
+#: fewer in the gate: not every search revisits cached scores
 STEPS = 50 if os.environ.get("KGPROBE_TIER") == "nightly" else 30
 
 
@@ -48,7 +48,7 @@ def template_for(name, m):
 
 
 class Watched:
-    """Candidates and scores that the fast search has seen."""
+    """Records the candidates and scores that the fast search computes."""
 
     def __init__(self, monkeypatch):
         self.candidates, self.sums = [], []
@@ -69,16 +69,16 @@ class Watched:
 
 
 def comparisons(visits, start, accept):
-    """How many pairs of a trigger and an example have to be compared, and how many are known.
+    """Return how many trigger-example pairs are needed, and how many are cached.
 
-    A pair is known once it was compared, as long as its trigger is the current one or a swap away.
+    A pair stays cached while its trigger is the current one or one swap away from it.
     """
-    current, known, found = tuple(start), set(), {"compared": 0, "looked_up": 0}
-    for place, tokens, *_, after, second in visits:
-        swapped = {(*current[:place], t, *current[place + 1 :]) for t in tokens}
+    current, known, result = tuple(start), set(), {"compared": 0, "looked_up": 0}
+    for position, tokens, *_, after, second in visits:
+        swapped = {(*current[:position], t, *current[position + 1 :]) for t in tokens}
         asked = swapped | ({current} if accept == "strict" else set())
         for pair in itertools.product(asked, (int(i) for i in second)):
-            found["looked_up" if pair in known else "compared"] += 1
+            result["looked_up" if pair in known else "compared"] += 1
             known.add(pair)
         current = tuple(after)
         known = {
@@ -86,7 +86,7 @@ def comparisons(visits, start, accept):
             for trigger, example in known
             if sum(a != b for a, b in zip(trigger, current, strict=True)) < 2
         }
-    return found
+    return result
 
 
 MORE = pytest.mark.nightly(gate="unit/test_autoprompt.py::test_the_same_search_as_a_literal_loop")
@@ -109,81 +109,83 @@ def test_the_same_search_as_a_literal_loop(
     monkeypatch, name, task, m, accumulate, accept, metric, batches
 ):
     loaded = tiny(name, bos="forced" if name in ("gpt2", "llama") else "", double=False)
-    own = settings(accumulate=accumulate, accept=accept, metric=metric, batches=batches,
+    options = settings(accumulate=accumulate, accept=accept, metric=metric, batches=batches,
                    fill_all=name in ("bert", "roberta") and task == "facts")  # fmt: skip
     labels = None if task == "facts" else LABELS
     train = TRAIN if task == "facts" else CLASSES
     dev = DEV if task == "facts" else CLASSES[:5]
     template = template_for(name, m)
     seen = Watched(monkeypatch)
-    found = search(loaded, template, train, dev, own, labels=labels)
-    known = problem(loaded, template, train, dev, own, labels)
+    result = search(loaded, template, train, dev, options, labels=labels)
+    known = problem(loaded, template, train, dev, options, labels)
     golds = sorted({label for _, label in train})
     ids = sorted(set(known.labels[known.known].tolist()))
     kept, _ = filter_candidates(
-        vocabulary_of(loaded), own, ids if labels else (), () if labels else golds,
+        vocabulary_of(loaded), options, ids if labels else (), () if labels else golds,
         () if labels else ids,
     )  # fmt: skip
     blank = initial_token(loaded)
-    seed = found.restarts[0]["seed"]
-    visits, best, last = literal_search.search(loaded, known, own, kept, [blank] * m, seed, blank)
-    for i, (place, tokens, sums, current, arg, accepted, *_) in enumerate(visits):
-        assert seen.candidates[i] == [[[place, t]] for t in tokens], i
+    seed = result.restarts[0]["seed"]
+    visits, best, last = literal_search.search(
+        loaded, known, options, kept, [blank] * m, seed, blank
+    )
+    for i, (position, tokens, sums, current, arg, accepted, *_) in enumerate(visits):
+        assert seen.candidates[i] == [[[position, t]] for t in tokens], i
         np.testing.assert_allclose(seen.sums[i][0], sums, atol=1e-4, err_msg=str(i))
         if accept == "strict" and np.isfinite(current):
             assert seen.sums[i][1] == pytest.approx(current, abs=1e-4)
-        assert found.trace[i][2] == [[place, tokens[arg]]], i
-        assert found.trace[i][5] == accepted, i
-    assert found.restarts[0]["last"] == last
-    assert found.trigger == best[1]
-    counts = {name: found.restarts[0][name] for name in ("compared", "looked_up")}
+        assert result.trace[i][2] == [[position, tokens[arg]]], i
+        assert result.trace[i][5] == accepted, i
+    assert result.restarts[0]["last"] == last
+    assert result.trigger == best[1]
+    counts = {name: result.restarts[0][name] for name in ("compared", "looked_up")}
     assert counts == comparisons(visits, [blank] * m, accept)
     assert counts["looked_up"] > 0
     assert sum(v[5] for v in visits) > 3 or metric == "accuracy"
-    assert not set(found.trigger) & set(np.flatnonzero(~kept).tolist()) or not own.fill_all
+    assert not set(result.trigger) & set(np.flatnonzero(~kept).tolist()) or not options.fill_all
 
 
 def quick(**own):
     return settings(**{"iterations": 12, "restarts": 2, "seed": 3, **own})
 
 
-def written(prompt, path):
+def save_as(prompt, path):
     files.save(prompt, path)
     return path.read_bytes()
 
 
 @pytest.mark.parametrize("name", ["bert", "llama"])
-def test_order_batches_and_threads_leave_the_same_file(tmp_path, name):
+def test_file_is_independent_of_order_batches_and_threads(tmp_path, name):
     bos = "forced" if name == "llama" else ""
     loaded = tiny(name, bos=bos, double=False)
-    template, own = template_for(name, 3), quick(fill_all=name == "bert")
-    plain = written(search(loaded, template, TRAIN, DEV, own), tmp_path / "a")
+    template, options = template_for(name, 3), quick(fill_all=name == "bert")
+    plain = save_as(search(loaded, template, TRAIN, DEV, options), tmp_path / "a")
     assert json.loads(plain)["restarts"][0]["seed"] != json.loads(plain)["restarts"][1]["seed"]
-    turned = search(loaded, template, TRAIN[::-1], DEV[::-1], own)
-    assert written(turned, tmp_path / "b") == plain
+    turned = search(loaded, template, TRAIN[::-1], DEV[::-1], options)
+    assert save_as(turned, tmp_path / "b") == plain
     threads = torch.get_num_threads()
     torch.set_num_threads(2)
-    again = search(loaded, template, TRAIN, DEV, own)
+    again = search(loaded, template, TRAIN, DEV, options)
     assert torch.get_num_threads() == 2
     torch.set_num_threads(threads)
-    assert written(again, tmp_path / "c") == plain
-    # other batches move the last bits of float32, which the file leaves out but for rounding
-    first, double = search(loaded, template, TRAIN, DEV, own), tiny(name, bos)
-    exact = written(search(double, template, TRAIN, DEV, own), tmp_path / "d")
+    assert save_as(again, tmp_path / "c") == plain
+    # other batches change the last bits of float32, which the file rounds off
+    first, double = search(loaded, template, TRAIN, DEV, options), tiny(name, bos)
+    exact = save_as(search(double, template, TRAIN, DEV, options), tmp_path / "d")
     for positions in (20, 4096):
-        other = search(loaded, template, TRAIN, DEV, own, budget=Budget(positions))
+        other = search(loaded, template, TRAIN, DEV, options, budget=Budget(positions))
         assert (other.trigger, len(other.trace)) == (first.trigger, len(first.trace))
         for there, here in zip(other.trace, first.trace, strict=True):
             assert (there[:3], there[5]) == (here[:3], here[5])
             assert there[4] == pytest.approx(here[4], abs=0.0011)
-        other = search(double, template, TRAIN, DEV, own, budget=Budget(positions))
-        assert written(other, tmp_path / "e") == exact
+        other = search(double, template, TRAIN, DEV, options, budget=Budget(positions))
+        assert save_as(other, tmp_path / "e") == exact
 
 
 @pytest.mark.parametrize("stops", [(1, 9), (5, 13, 2)])
-def test_a_stopped_search_goes_on_to_the_same_file(tmp_path, monkeypatch, stops):
+def test_interrupted_search_resumes_to_the_same_file(tmp_path, monkeypatch, stops):
     loaded, template = tiny("bert", double=False), template_for("bert", 3)
-    plain = written(search(loaded, template, TRAIN, DEV, quick()), tmp_path / "a")
+    plain = save_as(search(loaded, template, TRAIN, DEV, quick()), tmp_path / "a")
     state, iterate = tmp_path / "state.json", autoprompt.Search._iterate
     for stop in stops:
         count = itertools.count()
@@ -197,41 +199,39 @@ def test_a_stopped_search_goes_on_to_the_same_file(tmp_path, monkeypatch, stops)
         with pytest.raises(KeyboardInterrupt):
             search(loaded, template, TRAIN, DEV, quick(), state)
     monkeypatch.setattr(autoprompt.Search, "_iterate", iterate)
-    assert written(search(loaded, template, TRAIN, DEV, quick(), state), tmp_path / "b") == plain
-    # a finished one is not searched again
+    assert save_as(search(loaded, template, TRAIN, DEV, quick(), state), tmp_path / "b") == plain
+    # a finished search is not repeated
     monkeypatch.setattr(autoprompt.Search, "_iterate", None)
-    assert written(search(loaded, template, TRAIN, DEV, quick(), state), tmp_path / "b") == plain
+    assert save_as(search(loaded, template, TRAIN, DEV, quick(), state), tmp_path / "b") == plain
 
 
-def test_a_state_of_another_search_is_refused(tmp_path):
+def test_state_of_another_search_raises(tmp_path):
     loaded, template, state = tiny("bert", double=False), template_for("bert", 1), tmp_path / "s"
-    own = quick(iterations=2, restarts=1)
-    search(loaded, template, TRAIN, DEV, own, state)
+    options = quick(iterations=2, restarts=1)
+    search(loaded, template, TRAIN, DEV, options, state)
     with pytest.raises(SearchError, match="settings: candidates is '3' there and '4' here"):
         search(loaded, template, TRAIN, DEV, quick(iterations=2, restarts=1, candidates=4), state)
     with pytest.raises(SearchError, match="data: train is"):
-        search(loaded, template, TRAIN[1:], DEV, own, state)
+        search(loaded, template, TRAIN[1:], DEV, options, state)
     with pytest.raises(SearchError, match="model: hidden_size is '32' there and '16' here"):
-        search(tiny("albert", double=False), template, TRAIN, DEV, own, state)
+        search(tiny("albert", double=False), template, TRAIN, DEV, options, state)
     with pytest.raises(SearchError, match=r"template is '\{sub\} \[T\] \[P\] .'"):
-        search(loaded, template_for("bert", 2), TRAIN, DEV, own, state)
+        search(loaded, template_for("bert", 2), TRAIN, DEV, options, state)
     state.write_text("{")
     with pytest.raises(SearchError, match="not the state of a search"):
-        search(loaded, template, TRAIN, DEV, own, state)
+        search(loaded, template, TRAIN, DEV, options, state)
 
 
-def test_numbers_that_are_not_finite_are_tried_in_float32_and_stop_the_search(
-    tmp_path, monkeypatch
-):
+def test_non_finite_scores_are_retried_in_float32_then_raise(tmp_path, monkeypatch):
     loaded, template, state = tiny("bert", double=False), template_for("bert", 2), tmp_path / "s"
     plain = search(loaded, template, TRAIN, DEV, quick())
     gradient = Scorer.gradient
 
-    def spoilt(when):
-        """Gradients whose log-probabilities are NaN in the calls that `when` says."""
+    def nan_gradient(when):
+        """Patch gradients to NaN log-probabilities in the calls selected by `when`."""
         calls = itertools.count()
 
-        def taken(own, *given):
+        def patched(own, *given):
             if when(next(calls)):
                 right = Scorer._of_class
                 own._of_class = lambda *rows: right(own, *rows) * torch.nan
@@ -240,20 +240,20 @@ def test_numbers_that_are_not_finite_are_tried_in_float32_and_stop_the_search(
             finally:
                 vars(own).pop("_of_class", None)
 
-        return taken
+        return patched
 
-    monkeypatch.setattr(Scorer, "gradient", spoilt(lambda call: call == 3))
+    monkeypatch.setattr(Scorer, "gradient", nan_gradient(lambda call: call == 3))
     assert search(loaded, template, TRAIN, DEV, quick()).trigger == plain.trigger
-    monkeypatch.setattr(Scorer, "gradient", spoilt(lambda call: call > 4))
-    told = r"in float32, too, bert: log-prob.* nan at train example \{'sub'.* token .*iteration 5,"
-    with pytest.raises(SearchError, match=told):
+    monkeypatch.setattr(Scorer, "gradient", nan_gradient(lambda call: call > 4))
+    text = r"in float32, too, bert: log-prob.* nan at train example \{'sub'.* token .*iteration 5,"
+    with pytest.raises(SearchError, match=text):
         search(loaded, template, TRAIN, DEV, quick(), state)
     monkeypatch.setattr(Scorer, "gradient", gradient)
     assert json.loads(state.read_text())["state"]["iteration"] == 5
     assert search(loaded, template, TRAIN, DEV, quick(), state).trace == plain.trace
 
 
-def test_places_left_without_a_token_are_an_error_or_allowed():
+def test_unfilled_trigger_positions_raise_or_are_allowed():
     loaded, template = tiny("bert", double=False), template_for("bert", 5)
     with pytest.raises(SearchError, match=r"[34] initial tokens are left .* after 2 iterations"):
         search(loaded, template, TRAIN, DEV, quick(iterations=2))
@@ -271,28 +271,28 @@ def test_places_left_without_a_token_are_an_error_or_allowed():
 
 @pytest.mark.parametrize("name", ["bert", "roberta", "gpt2", "llama"])
 @pytest.mark.parametrize("habits", ["default", "released"])
-def test_an_initial_trigger_is_encoded_as_the_manual_prompt_of_the_same_words(name, habits):
+def test_initial_trigger_is_encoded_like_the_manual_prompt(name, habits):
     bos = "forced" if name in ("gpt2", "llama") else ""
     loaded, kind = tiny(name, bos=bos), CONFIGS[name][0]
     end = " ." if kind == "masked" else ""
     for words in ("The capital of {sub} is", "{sub} is the capital of"):
         manual = Template.parse(f"{words} [P]{end}", kind)
-        front, back = words.split("{sub}")
-        # the released habit is a blank before byte-level text
-        blank = " " if front and habits == "released" and name != "bert" else ""
-        sizes = [len(loaded.tokenizer.tokenize(part)) for part in (blank + front.strip(), back)]
+        prefix, back = words.split("{sub}")
+        # the released code puts a space before byte-level text
+        blank = " " if prefix and habits == "released" and name != "bert" else ""
+        sizes = [len(loaded.tokenizer.tokenize(part)) for part in (blank + prefix.strip(), back)]
         triggers = [f"[T]x{n} " if n else "" for n in sizes]
         template = Template.parse(f"{triggers[0]}{{sub}} {triggers[1]}[P]{end}", kind)
-        own = quick(initial=words.replace("{sub} ", ""), habits=habits, fill_all=False)
-        trigger = autoprompt._initial(loaded, template, own)
+        options = quick(initial=words.replace("{sub} ", ""), habits=habits, fill_all=False)
+        trigger = autoprompt._initial(loaded, template, options)
         fields = [{"sub": "Paris"}, {"sub": "Burkina Faso"}]
         expected = encode(loaded, manual, fields, habits=habits).rows
-        found = encode(loaded, template, fields, habits=habits).filled(trigger)
-        assert [row.tolist() for row in found] == [row.tolist() for row in expected], words
+        result = encode(loaded, template, fields, habits=habits).filled(trigger)
+        assert [row.tolist() for row in result] == [row.tolist() for row in expected], words
 
 
-def test_an_unchanged_trigger_is_scored_once_on_an_example(monkeypatch):
-    """What goes through the model: no pair twice while its trigger is a swap away, or none."""
+def test_triggers_are_scored_once_per_example(monkeypatch):
+    """Watch the model's inputs: no pair twice while its trigger is within one swap, or at all."""
     loaded, template = tiny("bert", double=False), template_for("bert", 3)
     fed, values = [], Scorer.values
 
@@ -304,11 +304,11 @@ def test_an_unchanged_trigger_is_scored_once_on_an_example(monkeypatch):
 
     monkeypatch.setattr(Scorer, "values", watched)
     own = settings(batches="fresh", evaluation=len(TRAIN), fill_all=False, batch=4, iterations=50)
-    found = search(loaded, template, TRAIN, DEV, own)
-    (restart,) = found.restarts
+    result = search(loaded, template, TRAIN, DEV, own)
+    (restart,) = result.restarts
     assert restart["compared"] == sum(map(len, fed))
-    # the examples are the same in every iteration: only what was never asked is fed
-    accepted = [row[5] for row in found.trace]
+    # the examples are the same in every iteration: only uncached pairs are fed
+    accepted = [row[5] for row in result.trace]
     for number in range(1, 50):
         first = max((i + 1 for i in range(number) if accepted[i]), default=0)
         before = set().union(*fed[first:number])
@@ -316,7 +316,7 @@ def test_an_unchanged_trigger_is_scored_once_on_an_example(monkeypatch):
     assert restart["looked_up"] > 50 * 4, "the current trigger alone is known in every iteration"
 
 
-def test_what_is_remembered_of_triggers_has_an_end(monkeypatch):
+def test_trigger_cache_is_bounded(monkeypatch):
     monkeypatch.setattr(TriggerScores, "ROOM", 12)
     known, some = TriggerScores(4), np.array([1, 3])
     for token in range(5):
@@ -330,24 +330,24 @@ def test_what_is_remembered_of_triggers_has_an_end(monkeypatch):
     assert np.isnan(again.of((3, 7), some)).all()
 
 
-def test_in_released_mode_the_initial_trigger_does_not_compete():
+def test_released_mode_ignores_the_initial_trigger_score():
     loaded, template = tiny("bert", double=False), template_for("bert", 2)
-    own = settings(mode="released", batches="fresh", fill_all=False, iterations=3)
-    found = search(loaded, template, TRAIN, DEV, own)
-    assert found.restarts[0]["accepted"] > 0
-    assert found.restarts[0]["iteration"] >= 0
-    # unless nothing was accepted: then it is what there is
-    kept = search(loaded, template, TRAIN, DEV, replace(own, iterations=1, metric="accuracy"))
+    options = settings(mode="released", batches="fresh", fill_all=False, iterations=3)
+    result = search(loaded, template, TRAIN, DEV, options)
+    assert result.restarts[0]["accepted"] > 0
+    assert result.restarts[0]["iteration"] >= 0
+    # unless nothing was accepted: then the initial trigger is the result
+    kept = search(loaded, template, TRAIN, DEV, replace(options, iterations=1, metric="accuracy"))
     assert kept.restarts[0]["accepted"] == 0
     assert kept.trigger == [initial_token(loaded)] * 2
 
 
-def test_examples_without_a_gold_of_one_token_are_counted_or_refused():
+def test_examples_without_a_single_token_gold_are_counted_or_raise():
     loaded, template = tiny("bert", double=False), template_for("bert", 1)
     odd = [({"sub": "Rome"}, "Burkina Faso"), ({"sub": "Niger"}, "%")]
-    found = search(loaded, template, TRAIN + odd, DEV + odd[:1], quick(iterations=2))
-    assert found.data["dropped"] == {"train": 2, "dev": 1}
-    assert (found.data["train"], found.data["dev"]) == (len(TRAIN), len(DEV))
+    result = search(loaded, template, TRAIN + odd, DEV + odd[:1], quick(iterations=2))
+    assert result.data["dropped"] == {"train": 2, "dev": 1}
+    assert (result.data["train"], result.data["dev"]) == (len(TRAIN), len(DEV))
     with pytest.raises(SearchError, match=r"no train example is left .* 2 given, 2 without"):
         search(loaded, template, odd, DEV, quick())
     with pytest.raises(SearchError, match="label 'country' of an example has no label tokens"):
@@ -357,7 +357,7 @@ def test_examples_without_a_gold_of_one_token_are_counted_or_refused():
             search(loaded, template, CLASSES, DEV, quick(), labels={**LABELS, **twice})
 
 
-def test_a_token_that_is_spelled_like_a_dropped_gold_is_no_candidate():
+def test_tokens_spelled_like_a_dropped_gold_are_not_candidates():
     loaded, template = tiny("bert", double=False), template_for("bert", 1)
     odd = [({"sub": "Rome"}, "CAPITAL")]
     own = Search(loaded, template, TRAIN + odd, DEV, quick(), None, None, "", None)
@@ -366,7 +366,7 @@ def test_a_token_that_is_spelled_like_a_dropped_gold_is_no_candidate():
     assert own.kept[ids].tolist() == [False, False, True]
 
 
-def test_a_causal_gold_is_kept_by_its_first_token_where_that_is_its_own():
+def test_causal_golds_with_a_unique_first_token_are_kept():
     loaded = tiny("gpt2", bos="forced", double=False)
     words = ["Italya", "Italyb", "Burkina Faso", "is"]
     examples = [({"sub": w}, w) for w in words]

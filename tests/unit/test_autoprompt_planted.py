@@ -1,4 +1,4 @@
-"""Planted truth: a model is trained on sentences; the search finds a way to ask for their facts."""
+"""Planted facts: after training on sentences, the search finds prompts that elicit their facts."""
 
 import itertools
 from dataclasses import replace
@@ -38,7 +38,7 @@ TRAINING_FACTS = [
 @pytest.fixture(scope="module")
 def trained_on(tmp_path_factory):
     folder = tmp_path_factory.mktemp("planted")
-    # sentences of one shape: the model learns where its answers stand as well
+    # sentences of one format: the model also learns the position of the answer
     recipe = replace(RECIPES["masked"], rows=32, width=64, positions=32)
     labels = [*NAMES, *itertools.chain(*WORDS.values())]
     texts = {relation: [text] for relation, text in TRAINED_ON.items()}
@@ -47,29 +47,29 @@ def trained_on(tmp_path_factory):
 
 
 def facts(relation):
-    found = [({"sub": x.subject}, x.object) for x in TRAINING_FACTS if x.relation == relation]
-    return found[0::3], found[1::3], found[2::3]
+    result = [({"sub": x.subject}, x.object) for x in TRAINING_FACTS if x.relation == relation]
+    return result[0::3], result[1::3], result[2::3]
 
 
 def hits(loaded, text, trigger, test):
-    """Number of test facts whose object is the best token of the whole vocabulary."""
-    own = settings_for("default", "facts", "masked")
-    known = problem(loaded, Template.parse(text, "masked"), test, test, own)
+    """Return the number of test facts whose object is the top token of the whole vocabulary."""
+    options = settings_for("default", "facts", "masked")
+    known = problem(loaded, Template.parse(text, "masked"), test, test, options)
     everything = np.arange(len(known.dev))
     return int(Scorer(loaded, known).values("dev", everything, [trigger], "accuracy").sum())
 
 
 @pytest.mark.nightly(gate="unit/test_autoprompt.py::test_the_same_search_as_a_literal_loop")
-def test_a_search_from_masks_reaches_the_taught_sentence(trained_on):
+def test_search_from_masks_matches_the_training_sentence(trained_on):
     train, dev, test = facts("capital")
     text = "{sub} [T]x4 [P] ."
-    own = settings_for("default", "facts", "masked", iterations=40, restarts=2)
-    found = search(trained_on, Template.parse(text, "masked"), train, dev, own)
+    options = settings_for("default", "facts", "masked", iterations=40, restarts=2)
+    result = search(trained_on, Template.parse(text, "masked"), train, dev, options)
     n = len(test)
     sentence = hits(trained_on, TRAINED_ON["capital"], [], test)
-    searched = hits(trained_on, text, found.trigger, test)
+    searched = hits(trained_on, text, result.trigger, test)
     control = reinitialize(trained_on)
-    chance = search(control, Template.parse(text, "masked"), train, dev, own)
+    chance = search(control, Template.parse(text, "masked"), train, dev, options)
     random = hits(control, text, chance.trigger, test)
     assert searched / n >= wilson(sentence, n)[0]
     assert searched / n > wilson(random, n)[1]

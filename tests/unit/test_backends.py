@@ -1,4 +1,4 @@
-"""Columns of models.tsv that are passed on to transformers, accelerate, bitsandbytes and PEFT."""
+"""Columns of models.tsv passed on to transformers, accelerate, bitsandbytes and PEFT."""
 
 import json
 import shutil
@@ -35,14 +35,14 @@ def spec(folder: Path, kind: str = "causal", **more: str) -> ModelSpec:
 
 
 def sums(loaded) -> np.ndarray:
-    found = score.score(loaded, ITEMS, OPTIONS, TEMPLATES).columns["sum"]
-    assert len(found) == 30
-    assert np.ptp(found) > 1
-    return found
+    result = score.score(loaded, ITEMS, OPTIONS, TEMPLATES).columns["sum"]
+    assert len(result) == 30
+    assert np.ptp(result) > 1
+    return result
 
 
 @pytest.mark.parametrize("told", ["cpu", "auto"])
-def test_a_model_with_a_device_map_says_the_same(base, told):
+def test_device_map_does_not_change_scores(base, told):
     pytest.importorskip("accelerate")
     expected = sums(load_model(spec(base), device="cpu"))
     loaded = load_model(spec(base, device_map=told))
@@ -57,8 +57,8 @@ def test_a_model_with_a_device_map_says_the_same(base, told):
         ("nf4", {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}),
     ],
 )
-def test_weights_in_few_bits_are_left_to_bitsandbytes(base, monkeypatch, weights, arguments):
-    """Transformers is given its arguments, and loads plain weights here."""
+def test_quantization_is_passed_to_bitsandbytes(base, monkeypatch, weights, arguments):
+    """Transformers receives the quantization arguments but loads plain weights in this test."""
     plain = load_model(spec(base), device="cpu")
     passed, own = {}, AUTO["causal"].from_pretrained
 
@@ -66,7 +66,7 @@ def test_weights_in_few_bits_are_left_to_bitsandbytes(base, monkeypatch, weights
         passed.update(quantization_config=quantization_config, device_map=device_map)
         return own(place, **more)
 
-    monkeypatch.setattr(load.transformers, "BitsAndBytesConfig", lambda **told: told)
+    monkeypatch.setattr(load.transformers, "BitsAndBytesConfig", lambda **options: options)
     monkeypatch.setattr(AUTO["causal"], "from_pretrained", from_pretrained)
     loaded = load_model(spec(base, quantized=weights), device="cpu")
     expected = {name: value for name, value in arguments.items() if value}
@@ -77,8 +77,8 @@ def test_weights_in_few_bits_are_left_to_bitsandbytes(base, monkeypatch, weights
 
 
 @pytest.mark.parametrize("weights", ["", "nf4"])
-def test_an_adapter_is_left_to_peft(base, tmp_path, monkeypatch, weights):
-    """A stand-in for PEFT: the adapter's base, or the two merged."""
+def test_adapters_are_passed_to_peft(base, tmp_path, monkeypatch, weights):
+    """A fake PEFT package: the adapter's base model, or both merged."""
     made: list[str] = []
 
     class Adapted(SimpleNamespace):
@@ -107,13 +107,13 @@ def test_an_adapter_is_left_to_peft(base, tmp_path, monkeypatch, weights):
     assert outline(one).record["adapter_weights"] == record["adapter_weights"]
 
 
-def test_a_missing_package_is_one_clear_error(base, monkeypatch):
+def test_missing_package_raises_a_clear_error(base, monkeypatch):
     monkeypatch.setitem(sys.modules, "peft", None)
     with pytest.raises(ModelError, match=r"m: cannot be loaded(.|\n)*install what its format"):
         load_model(spec(base, adapter="folder:somewhere"), device="cpu")
 
 
-def test_a_checkpoint_packed_for_a_missing_package_is_one_clear_error(base, tmp_path):
+def test_quantized_checkpoint_without_its_package_raises_a_clear_error(base, tmp_path):
     folder = shutil.copytree(base, tmp_path / "gptq")
     config = json.loads((folder / "config.json").read_text())
     config["quantization_config"] = {"quant_method": "gptq", "bits": 4, "group_size": 32}

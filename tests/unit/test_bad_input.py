@@ -1,4 +1,4 @@
-"""What a new user's files hold: read, or refused with file, place and remedy, all at once."""
+"""Files of a new user: they load, or one error lists every file, line and remedy."""
 
 import gzip
 import json
@@ -21,8 +21,8 @@ from kgprobe.sources.sparql.relations import statements
 
 LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
 WD = "http://www.wikidata.org/entity/"
-#: one label as sources write it -> as it is read everywhere
-WRITTEN = {
+#: one label as sources write it -> as every reader returns it
+LABEL_FORMS = {
     "Mali": "Mali",
     "Mali ": "Mali",
     "Mali\u00a0": "Mali",
@@ -40,7 +40,7 @@ def parquet(path: Path, frame: pl.DataFrame, **section: object) -> GraphTables:
     return read("g", OwnGraph("table", (str(path),), **section), ("en",))
 
 
-def test_columns_that_are_not_used_are_not_looked_at(tmp_path):
+def test_unused_columns_are_ignored(tmp_path):
     frame = pl.DataFrame(
         {
             "aliases": [["a", "b"], []],
@@ -52,8 +52,8 @@ def test_columns_that_are_not_used_are_not_looked_at(tmp_path):
             "raw": [b"\xff", b""],
         }
     )
-    made = parquet(tmp_path / "g.parquet", frame)
-    assert sorted(made.facts["subject"]) == ["x", "y"]
+    content = parquet(tmp_path / "g.parquet", frame)
+    assert sorted(content.facts["subject"]) == ["x", "y"]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_columns_that_are_not_used_are_not_looked_at(tmp_path):
     ],
 )
 @pytest.mark.parametrize("header", [True, False])
-def test_a_column_of_ids_that_is_no_text_is_refused(header, name, values, words, tmp_path):
+def test_non_text_id_columns_raise(header, name, values, words, tmp_path):
     columns = {"subject": ["x", "y"], "relation": ["r", "r"], "object": ["z", "z"], name: values}
     path = tmp_path / "g.parquet"
     if not header and name == "subject_label":
@@ -80,14 +80,14 @@ def test_a_column_of_ids_that_is_no_text_is_refused(header, name, values, words,
     assert str(path) in str(caught.value)
 
 
-def test_two_columns_of_one_name_are_refused(tmp_path):
+def test_duplicate_columns_raise(tmp_path):
     path = tmp_path / "g.csv"
     path.write_text("subject,relation,object,subject\nx,r,y,z\n")
     with pytest.raises(GraphFileError, match=r"g\.csv: two columns 'subject' in its first line"):
         read("g", OwnGraph("table", (str(path),)), ("en",))
 
 
-def test_a_nul_in_an_id_is_refused(tmp_path):
+def test_nul_in_an_id_raises(tmp_path):
     path = tmp_path / "g.csv"
     for row in ("x\0,r,y", "x,r\0,y", "x,r,\0y"):
         path.write_text(f"subject,relation,object\na,r,b\n{row}\n")
@@ -95,7 +95,7 @@ def test_a_nul_in_an_id_is_refused(tmp_path):
             read("g", OwnGraph("table", (str(path),)), ("en",))
 
 
-def test_a_known_relation_that_the_graph_has_not_is_refused(tmp_path):
+def test_known_relation_missing_from_the_graph_raises(tmp_path):
     path = tmp_path / "g.csv"
     path.write_text("subject,relation,object\nx,capital,y\n")
     known = {"capital": "P36", "capitol": "P36"}
@@ -103,7 +103,7 @@ def test_a_known_relation_that_the_graph_has_not_is_refused(tmp_path):
         read("g", OwnGraph("table", (str(path),), known=known), ("en",))
 
 
-def test_the_advice_on_a_row_fits_the_table(tmp_path):
+def test_row_errors_match_the_table_format(tmp_path):
     path = tmp_path / "g.tsv"
     path.write_text("subject\trelation\tobject\nx\tr\ty\tz\n")
     with pytest.raises(GraphFileError, match=r"line 2: 4 cells, expected 3; no cell of .* tab"):
@@ -112,8 +112,8 @@ def test_the_advice_on_a_row_fits_the_table(tmp_path):
 
 def test_whole_numbers_are_ids(tmp_path):
     frame = pl.DataFrame({"s": [142, 7], "p": ["r", "r"], "o": [8, 9]})
-    made = parquet(tmp_path / "g.parquet", frame, columns=Columns("s", "p", "o"))
-    assert sorted(made.facts["subject"]) == ["142", "7"]
+    content = parquet(tmp_path / "g.parquet", frame, columns=Columns("s", "p", "o"))
+    assert sorted(content.facts["subject"]) == ["142", "7"]
 
 
 TRIPLES = [
@@ -126,21 +126,21 @@ TRIPLES = [
     "bad",
     ["http://x/b c", "http://x/b|c", "x b", "http://x/b%zz{}", "http://x:b/", "http://[::x]/"],
 )
-def test_a_bad_iri_is_a_flaw_with_its_line(bad, tmp_path):
+def test_bad_iris_are_reported_with_their_line(bad, tmp_path):
     path = tmp_path / "g.nt"
     lines = [*TRIPLES[:3], f"<{bad}> <http://x/p> <http://x/a> .", TRIPLES[3]]
     path.write_text("\n".join(lines) + "\n")
     with pytest.raises(GraphFileError, match=rf"bad_iri: {path}, line 4: ") as caught:
         read("g", OwnGraph("rdf", (str(path),)), ("en",))
     assert "leave_out: [bad_iri]" in str(caught.value)
-    made = read("g", OwnGraph("rdf", (str(path),), leave_out=("bad_iri",)), ("en",))
-    assert made.facts.select("subject", "object").rows() == [("http://x/a", "http://x/b")]
-    assert made.problems.select("problem", "n").rows() == [("bad_iri", 1)]
+    content = read("g", OwnGraph("rdf", (str(path),), leave_out=("bad_iri",)), ("en",))
+    assert content.facts.select("subject", "object").rows() == [("http://x/a", "http://x/b")]
+    assert content.problems.select("problem", "n").rows() == [("bad_iri", 1)]
 
 
 @pytest.mark.parametrize("bad", ['"a"', "nonsense"])
-def test_what_stands_in_the_place_of_an_iri_is_no_bad_one(bad, tmp_path):
-    """Otherwise `leave_out: [bad_iri]` would pass over lines of any kind."""
+def test_non_iri_terms_are_not_bad_iris(bad, tmp_path):
+    """Otherwise `leave_out: [bad_iri]` would skip any malformed line."""
     path = tmp_path / "g.nt"
     path.write_text("\n".join([*TRIPLES, f"{bad} <http://x/p> <http://x/a> ."]) + "\n")
     with pytest.raises(GraphFileError, match=rf"{path}, line 5: .*must be an IRI") as caught:
@@ -148,7 +148,7 @@ def test_what_stands_in_the_place_of_an_iri_is_no_bad_one(bad, tmp_path):
     assert "leave_out" not in str(caught.value)
 
 
-def test_an_id_is_one_line_as_in_the_tables_that_are_made_of_it(tmp_path):
+def test_ids_are_normalized_to_one_line(tmp_path):
     path = tmp_path / "g.csv"
     rows = ["New\u00a0York,born  in,b", '"New York","born\nin",c', "d,born\u2028in,New  York"]
     path.write_text("subject,relation,object\n" + "\n".join(rows) + "\n")
@@ -161,7 +161,7 @@ def test_an_id_is_one_line_as_in_the_tables_that_are_made_of_it(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["nt", "ttl"])
-def test_a_byte_order_mark_is_no_part_of_rdf(ending, tmp_path):
+def test_byte_order_mark_is_stripped_from_rdf(ending, tmp_path):
     path = tmp_path / f"g.{ending}"
     path.write_text("\n".join(TRIPLES) + "\n", encoding="utf-8-sig")
     assert read("g", OwnGraph("rdf", (str(path),)), ("en",)).facts.height == 1
@@ -174,7 +174,7 @@ XML = (
 )
 
 
-def test_rdf_xml_that_ends_between_two_elements_is_cut(tmp_path):
+def test_rdf_xml_truncated_between_elements_raises(tmp_path):
     path = tmp_path / "g.rdf"
     path.write_text(XML)
     with pytest.raises(GraphFileError, match=rf"{path}, line 4: no element found"):
@@ -186,7 +186,7 @@ def test_rdf_xml_that_ends_between_two_elements_is_cut(tmp_path):
     assert read("g", OwnGraph("rdf", (str(path),), leave_out=leave_out), ("en",)).facts.height == 1
 
 
-def test_a_packed_ontology_that_is_not_packed_is_named(tmp_path):
+def test_uncompressed_file_named_gz_raises(tmp_path):
     path = tmp_path / "g.owl.gz"
     path.write_text(XML)
     with pytest.raises(GraphFileError, match=f"{path}: cannot be read: Not a gzipped file"):
@@ -194,7 +194,7 @@ def test_a_packed_ontology_that_is_not_packed_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["owl", "nt", "rdf"])
-def test_an_archive_that_is_damaged_in_its_middle_is_named(ending, tmp_path):
+def test_archives_damaged_in_the_middle_raise(ending, tmp_path):
     path = tmp_path / f"g.{ending}.gz"
     packed = bytearray(gzip.compress(XML.encode() * 100))
     packed[12:40] = bytes(28)
@@ -210,7 +210,7 @@ QUIZ = {"sub_id": "x", "sub_label": "X", "obj_id": "y", "obj_label": "Y"}
 
 @pytest.mark.parametrize("value", [1.0, ["X"], {"a": 1}, True])
 @pytest.mark.parametrize("name", ["sub_label", "obj_id"])
-def test_an_id_or_label_of_lm_pub_quiz_is_text(name, value, tmp_path):
+def test_lm_pub_quiz_ids_and_labels_must_be_text(name, value, tmp_path):
     (tmp_path / "metadata_relations.json").write_text('{"P1": {}}')
     (tmp_path / "P1.jsonl").write_text(json.dumps(QUIZ | {name: value}) + "\n")
     with pytest.raises(GraphFileError, match=r"P1\.jsonl, line 1: .* are texts or whole") as caught:
@@ -219,21 +219,21 @@ def test_an_id_or_label_of_lm_pub_quiz_is_text(name, value, tmp_path):
 
 
 @pytest.mark.parametrize("texts", ["[X] is [Y].", ["[X] is [Y].", 1], {"a": "[X] is [Y]."}])
-def test_templates_of_lm_pub_quiz_are_a_list_of_texts(texts, tmp_path):
+def test_lm_pub_quiz_templates_must_be_a_list_of_texts(texts, tmp_path):
     (tmp_path / "metadata_relations.json").write_text(json.dumps({"P1": {"templates": texts}}))
     (tmp_path / "P1.jsonl").write_text(json.dumps(QUIZ) + "\n")
     with pytest.raises(GraphFileError, match="the templates of P1 are not a list of strings"):
         read("g", OwnGraph("lm_pub_quiz", (str(tmp_path),)), ("en",))
 
 
-def test_ids_of_lm_pub_quiz_are_read_as_those_of_tables(tmp_path):
+def test_lm_pub_quiz_ids_are_normalized_like_table_ids(tmp_path):
     (tmp_path / "metadata_relations.json").write_text('{"P1": {}}')
     (tmp_path / "P1.jsonl").write_text(json.dumps(QUIZ | {"sub_id": " x ", "obj_id": 0}) + "\n")
-    made = read("g", OwnGraph("lm_pub_quiz", (str(tmp_path),)), ("en",))
-    assert made.facts.select("subject", "object").rows() == [("x", "0")]
+    content = read("g", OwnGraph("lm_pub_quiz", (str(tmp_path),)), ("en",))
+    assert content.facts.select("subject", "object").rows() == [("x", "0")]
 
 
-def test_all_that_is_wrong_with_a_folder_of_lm_pub_quiz_is_in_one_message(tmp_path):
+def test_all_errors_of_an_lm_pub_quiz_folder_are_in_one_message(tmp_path):
     templates = {"P1": {"templates": ["[X] is.", "[X] is [Y].", ""]}, "P2": {}, "P3": {}}
     (tmp_path / "metadata_relations.json").write_text(json.dumps(templates))
     (tmp_path / "P1.jsonl").write_text(json.dumps(QUIZ) + "\n")
@@ -246,14 +246,14 @@ def test_all_that_is_wrong_with_a_folder_of_lm_pub_quiz_is_in_one_message(tmp_pa
     assert "template 1" not in str(caught.value)
 
 
-def test_all_that_is_wrong_with_a_table_is_in_one_message(tmp_path):
+def test_all_errors_of_a_table_are_in_one_message(tmp_path):
     path = tmp_path / "g.csv"
     head = "subject,subject_label,relation,object,object_label\n"
     rows = ["a,A,r,b,B", "c,,r,b,B", "d,D,r", "e,,r,b,B", ",F,r,b,B", "a,Z,r,b,B", "g,G,r,b"]
     path.write_text(head + "\n".join(rows) + "\n")
     with pytest.raises(GraphFileError) as caught:
         read("g", OwnGraph("table", (str(path),)), ("en",))
-    told = str(caught.value)
+    message = str(caught.value)
     for words in (
         f"{path}, line 4: 3 cells, expected 5",
         f"{path}, line 6: no subject; every row has all three ids",
@@ -265,10 +265,10 @@ def test_all_that_is_wrong_with_a_table_is_in_one_message(tmp_path):
         "2 kinds of problems",
         "leave_out: [missing_label, two_labels]",
     ):
-        assert words in told
+        assert words in message
 
 
-def test_every_file_that_cannot_be_read_is_named(tmp_path):
+def test_every_unreadable_file_is_reported(tmp_path):
     good, texts = tmp_path / "a.csv", {"b.csv": "x,y\n1,2\n", "c.xlsx": "", "d.csv": ""}
     good.write_text("subject,relation,object\na,r,b\n")
     for name, text in texts.items():
@@ -287,7 +287,7 @@ def test_every_file_that_cannot_be_read_is_named(tmp_path):
         assert words in str(caught.value)
 
 
-def test_every_row_of_lm_pub_quiz_that_cannot_be_read_is_named(tmp_path):
+def test_every_unreadable_lm_pub_quiz_row_is_reported(tmp_path):
     (tmp_path / "metadata_relations.json").write_text('{"P1": {"templates": ["[X] [Y]."]}}')
     rows = ['{"sub_label": "a", "obj_label": "b"}', "{", '{"sub_label": "a"}', "[]"]
     (tmp_path / "P1.jsonl").write_text("\n".join(rows) + "\n")
@@ -321,8 +321,8 @@ def quiz(text: str, folder: Path) -> str:
     (folder / "metadata_relations.json").write_text('{"P1": {"templates": ["[X] is [Y]."]}}')
     row = {"sub_id": "x", "sub_label": text, "obj_id": "y", "obj_label": "Y"}
     (folder / "P1.jsonl").write_text(json.dumps(row) + "\n")
-    made = read("g", OwnGraph("lm_pub_quiz", (str(folder),)), ("en",))
-    return str(made.facts["subject_label"][0])
+    content = read("g", OwnGraph("lm_pub_quiz", (str(folder),)), ("en",))
+    return str(content.facts["subject_label"][0])
 
 
 def pulled(text: str) -> str:
@@ -351,8 +351,8 @@ def dumped(text: str, folder: Path, form: str) -> str:
             f"<{WD}Q1> <{LABEL}> {json.dumps(text)}@en .\n"
         )
     asked = ["http://www.wikidata.org/prop/direct/P1"] if form == "ntriples" else ["P1"]
-    found = dumps.read([path], form, asked, folder / form)
-    return str(found.statements["subject_label"][0])
+    result = dumps.read([path], form, asked, folder / form)
+    return str(result.statements["subject_label"][0])
 
 
 def from_trex(text: str) -> str:
@@ -362,9 +362,9 @@ def from_trex(text: str) -> str:
     return str(trex.labels(pl.DataFrame(schema=columns | numbers), documents)["label"][0])
 
 
-@pytest.mark.parametrize("text", WRITTEN, ids=ascii)
-def test_a_label_is_the_same_from_every_reader(text, tmp_path):
-    found = {
+@pytest.mark.parametrize("text", LABEL_FORMS, ids=ascii)
+def test_labels_are_identical_across_readers(text, tmp_path):
+    result = {
         "csv": own_table(text, tmp_path, "csv"),
         "parquet": own_table(text, tmp_path, "parquet"),
         "rdf": rdf(text, tmp_path),
@@ -373,11 +373,11 @@ def test_a_label_is_the_same_from_every_reader(text, tmp_path):
         **{form: dumped(text, tmp_path, form) for form in ("json", "truthy", "ntriples")},
         "trex": from_trex(text),
     }
-    assert found == dict.fromkeys(found, WRITTEN[text])
+    assert result == dict.fromkeys(result, LABEL_FORMS[text])
 
 
-def test_blanks_are_the_same_in_both_of_the_rule_s_forms():
-    """Of every character that either takes for a blank, and those beside them."""
+def test_whitespace_is_identical_in_both_implementations():
+    """Check every character below U+3100, and the byte order mark."""
     texts = [f"a{chr(code)}b{chr(code)}" for code in (*range(0x3100), 0xFEFF)]
     frame = pl.DataFrame({"label": texts}).select(one_line_of("label"))
     assert frame["label"].to_list() == [one_line(text) for text in texts]
@@ -385,7 +385,7 @@ def test_blanks_are_the_same_in_both_of_the_rule_s_forms():
     assert nothing["label"].to_list() == [None] * 4
 
 
-def test_labels_of_the_ontology_are_one_line():
+def test_ontology_labels_are_normalized_to_one_line():
     table = {
         "classes": pl.DataFrame({"class": ["c"], "label": ["river\u00a0"]}),
         "x": pl.DataFrame(),

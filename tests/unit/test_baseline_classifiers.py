@@ -1,4 +1,4 @@
-"""Linear probe and fine-tuning: what they read, that they learn, that they repeat themselves."""
+"""Linear probe and fine-tuning: inputs, learning, reproducibility."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ FILLER = "the of is a and in where one".split()
 
 
 def task(sizes):
-    """Sentences of filler words with one telling word; positive is the commoner class."""
+    """Generate sentences of filler words with one label word; positive is the majority class."""
     rng = np.random.default_rng(0)
     rows = []
     for split, size in sizes.items():
@@ -37,20 +37,20 @@ def shares(frame, table, split="test"):
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2"])
-def test_vectors_are_means_over_words_alone(name):
+def test_vectors_are_means_over_word_tokens(name):
     loaded = tiny(name, bos="forced" if name == "gpt2" else "")
     texts = read_texts(loaded, [{"a": "Paris is Rome"}, {"a": "Italy"}], ["a"])
-    found = linear_probe.mean_vectors(loaded, texts)
+    result = linear_probe.mean_vectors(loaded, texts)
     for row in range(2):
         ids = torch.from_numpy(texts.rows[row])[None]
         states = loaded.model.base_model(input_ids=ids).last_hidden_state[0]
         special = set(loaded.tokenizer.all_special_ids)
         words = [p for p, token in enumerate(ids[0].tolist()) if token not in special]
         assert 0 < len(words) < len(ids[0])
-        assert found[row] == pytest.approx(states[words].mean(0).numpy(), abs=1e-5)
+        assert result[row] == pytest.approx(states[words].mean(0).numpy(), abs=1e-5)
 
 
-def test_pairs_texts_that_are_too_long_and_missing_fields():
+def test_sentence_pairs_long_texts_and_missing_fields():
     loaded = tiny("bert")
     loaded.tokenizer.sep_token = "</s>"
     pair = [{"prem": "Paris is Rome", "hyp": "Italy"}]
@@ -72,36 +72,36 @@ def test_pairs_texts_that_are_too_long_and_missing_fields():
         read_texts(loaded, [{"prem": "a"}], ["prem", "hyp"])
 
 
-# a test set large enough that the last bits of another processor do not decide
+# a test set large enough that another processor's rounding does not change the result
 SIZES = {"train": 250, "dev": 60, "test": 200}
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2"])
-def test_the_probe_learns_a_separable_task_and_repeats_itself(name):
+def test_linear_probe_learns_a_separable_task_reproducibly(name):
     loaded, table = tiny(name, double=False), task(SIZES)
     settings = linear_probe.LinearProbeSettings(epochs=40, rate=1e-2)
-    found, record = linear_probe.linear_probe(loaded, table, CLASSES, ["sentence"], settings)
-    check(found, OUTCOMES)
+    result, record = linear_probe.linear_probe(loaded, table, CLASSES, ["sentence"], settings)
+    check(result, OUTCOMES)
     assert shares(majority(table, CLASSES), table) == pytest.approx(0.6)
-    assert shares(found, table) > 0.75
+    assert shares(result, table) > 0.75
     assert record["curve"][record["epoch"]] == max(record["curve"])
     assert record["dev_accuracy"] == pytest.approx(max(record["curve"]), abs=1e-6)
     again, _ = linear_probe.linear_probe(loaded, table, CLASSES, ["sentence"], settings)
-    assert again.equals(found)
+    assert again.equals(result)
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2"])
-def test_fine_tuning_learns_it_and_leaves_the_model_as_it_was(name):
+def test_fine_tuning_learns_the_task_and_restores_the_model(name):
     loaded, table = tiny(name, double=False), task(SIZES)
     before = {k: v.clone() for k, v in loaded.model.state_dict().items()}
     settings = replace(finetune.FULL, epochs=6, batch=16, rate=2e-3)
-    found, record = finetune.finetune(loaded, table, CLASSES, ["sentence"], settings)
-    check(found, OUTCOMES)
-    assert shares(found, table) > 0.75
+    result, record = finetune.finetune(loaded, table, CLASSES, ["sentence"], settings)
+    check(result, OUTCOMES)
+    assert shares(result, table) > 0.75
     assert record["curve"][record["epoch"]][1] == max(dev for _, dev in record["curve"])
     assert all(torch.equal(v, before[k]) for k, v in loaded.model.state_dict().items())
     again, _ = finetune.finetune(loaded, table, CLASSES, ["sentence"], settings)
-    assert again.equals(found)
+    assert again.equals(result)
 
 
 def test_the_schedule_of_the_paper():
@@ -113,14 +113,14 @@ def test_the_schedule_of_the_paper():
     )
     assert (finetune.FULL.epochs, finetune.FULL.batch, finetune.FULL.keep) == (3, 32, "best")
     assert finetune.steps(10, finetune.LOW) == 20
-    # rising over the first tenth, then down to 0
+    # increases over the first tenth, then decreases to 0
     factors = [finetune.schedule(step, 100, 10) for step in range(100)]
     assert factors[:3] == pytest.approx([0, 0.1, 0.2])
     assert factors[10] == 1
     assert factors[99] == pytest.approx(1 / 90)
 
 
-def test_bad_labels_and_settings_are_named():
+def test_bad_labels_and_settings_are_reported():
     loaded, table = tiny("bert", double=False), task({"train": 5, "dev": 5, "test": 5})
     with pytest.raises(ValueError, match=r"labels \['negative'\] are none of the classes"):
         linear_probe.linear_probe(loaded, table, ["positive"], ["sentence"])

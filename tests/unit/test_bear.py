@@ -1,4 +1,4 @@
-"""BEAR construction on small pulls: every filter once, balance, order, ties, funnel."""
+"""BEAR construction on small pulls: every filter, balance, order, ties, funnel."""
 
 from dataclasses import replace
 
@@ -46,7 +46,7 @@ def frame(*rows: dict) -> pl.DataFrame:
 def reasons(
     statements: pl.DataFrame, relation: dict | None = None, **config
 ) -> dict[str, str | None]:
-    """subject -> reason (the first statement's), under the given settings."""
+    """Map each subject to the reason of its first statement, under the given settings."""
     popular = build.with_popularity(statements, "sitelinks")
     judged = filters.filtered(popular, relation or row(), replace(CONFIG, **config))
     return dict(judged.select("subject", "reason").rows())
@@ -67,16 +67,16 @@ def reasons(
         ({}, None),
     ],
 )
-def test_a_statement_has_the_first_reason_that_holds(changes, reason):
+def test_statements_get_the_first_matching_reason(changes, reason):
     assert reasons(frame(statement("1", "900", **changes)))["Q1"] == reason
 
 
-def test_several_values_are_judged_before_popularity():
+def test_multi_valued_filter_precedes_popularity():
     pull = frame(statement("1", "900"), statement("1", "901", object_sitelinks=0))
     assert set(reasons(pull).values()) == {"multi_valued"}
 
 
-def test_best_rank_hides_normal_values_and_all_ranks_does_not():
+def test_single_valued_filter_uses_best_rank_or_all_ranks():
     pull = frame(statement("1", "900", rank="preferred"), statement("1", "901"))
     popular = build.with_popularity(pull, "sitelinks")
     best = filters.filtered(popular, row(), CONFIG).sort("object")["reason"].to_list()
@@ -85,14 +85,14 @@ def test_best_rank_hides_normal_values_and_all_ranks_does_not():
     assert set(every["reason"]) == {"multi_valued"}
 
 
-def test_inverse_uniqueness_is_for_one_to_one_relations_alone():
+def test_inverse_uniqueness_applies_to_one_to_one_relations_only():
     pull = frame(statement("1", "900"), statement("2", "900"))
     assert set(reasons(pull).values()) == {None}
     assert set(reasons(pull, row(cardinality="1:1")).values()) == {"not_inverse_unique"}
     assert set(reasons(pull, row(cardinality="1:1"), inverse_unique=False).values()) == {None}
 
 
-def test_of_equal_labels_the_more_popular_stays_and_ties_go_to_the_lower_number():
+def test_equal_labels_keep_the_more_popular_then_the_lower_id():
     pull = frame(
         statement("1", "900", subject_label="same"),
         statement("2", "901", subject_label="SAME", subject_sitelinks=20),
@@ -107,7 +107,7 @@ def test_of_equal_labels_the_more_popular_stays_and_ties_go_to_the_lower_number(
     }
 
 
-def test_of_two_mirrored_statements_the_popular_subject_stays():
+def test_mirrored_statements_keep_the_more_popular_subject():
     pull = frame(
         statement("1", "2", subject_sitelinks=9, object_sitelinks=30),
         statement("2", "1", subject_sitelinks=30, object_sitelinks=9, subject_label="o2y",
@@ -116,8 +116,8 @@ def test_of_two_mirrored_statements_the_popular_subject_stays():
     assert reasons(pull, row(symmetric="yes")) == {"Q1": "mirror", "Q2": None}
 
 
-def test_a_mirrored_statement_of_two_ranks_is_counted_once_each():
-    """Each in both ranks: both of the less popular direction are dropped, and no row is added."""
+def test_mirrored_statements_in_two_ranks_are_each_counted_once():
+    """Both ranks of the less popular direction are dropped, and no row is added."""
     there = [
         statement("1", "2", rank=rank, object_sitelinks=30) for rank in ("normal", "preferred")
     ]
@@ -131,7 +131,7 @@ def test_a_mirrored_statement_of_two_ranks_is_counted_once_each():
     assert judged["reason"].to_list() == ["mirror", "mirror", None, None]
 
 
-def test_mapping_replaces_a_place_by_its_country():
+def test_mapping_replaces_a_place_with_its_country():
     pull = frame(
         statement("1", "50"),
         statement("2", "60"),
@@ -142,13 +142,13 @@ def test_mapping_replaces_a_place_by_its_country():
     )
     popular = build.with_popularity(pull, "sitelinks")
     births = popular.filter(pl.col("relation") == "P1")
-    found = filters.map_to_ancestors(births, "P17", popular).sort("subject")
-    assert found.select("object", "object_label", "object_kind").rows() == [
+    result = filters.map_to_ancestors(births, "P17", popular).sort("subject")
+    assert result.select("object", "object_label", "object_kind").rows() == [
         ("Q900", "o900y", "item"),
         ("Q60", "o60y", "unmapped"),
         ("Q900", "o900y", "item"),
     ]
-    judged = filters.filtered(found, row(ancestor="P17"), CONFIG)
+    judged = filters.filtered(result, row(ancestor="P17"), CONFIG)
     assert dict(judged.select("subject", "reason").rows())["Q2"] == "no_ancestor"
 
 
@@ -163,7 +163,7 @@ def test_mapping_replaces_a_place_by_its_country():
         ("Iran", "Ira", "contains", False),
         ("Bank of England", "Bank of Japan", "contains", False),
         ("Bank of England", "Bank of Japan", "words", True),
-        # a vowel sign is a mark, and no end of a word
+        # a vowel sign is a combining mark and not a word boundary
         ("सूरत", "रत", "contains", False),
     ],
 )
@@ -173,7 +173,7 @@ def test_overlap_of_labels(subject, answer, rule, expected):
 
 
 def pull(relation: str, sizes: dict[str, int], start: int = 1) -> list[dict]:
-    """`sizes` subjects per answer, later ones less popular."""
+    """Generate `sizes` subjects per answer, the later ones less popular."""
     rows, number = [], start
     for answer, size in sizes.items():
         for i in range(size):
@@ -184,7 +184,7 @@ def pull(relation: str, sizes: dict[str, int], start: int = 1) -> list[dict]:
 
 
 def built(step: int = 1, coverage: pl.DataFrame | None = None, **config) -> build.NestedSets:
-    """The sets of two relations; statements and relations in turned order where `step` is -1."""
+    """Build the sets of two relations; statements and relations are reversed if `step` is -1."""
     rows = [
         *pull("P1", {"900": 4, "901": 3, "902": 2, "903": 1}),
         *pull("P2", {str(950 + i): 1 for i in range(5)}, start=100),
@@ -196,7 +196,7 @@ def built(step: int = 1, coverage: pl.DataFrame | None = None, **config) -> buil
     )
 
 
-def test_the_funnel_begins_with_how_a_relation_came_that_did_not_come_whole():
+def test_funnel_starts_with_the_sampling_of_a_relation():
     coverage = pl.DataFrame({
         "relation": ["P1", "P2"], "way": ["pulled", "sampled"], "reason": ["", "too many rows"],
     })  # fmt: skip
@@ -207,33 +207,33 @@ def test_the_funnel_begins_with_how_a_relation_came_that_did_not_come_whole():
     assert "sampled" not in by_relation["P1"]
 
 
-def test_the_largest_feasible_number_of_answers_is_taken():
-    found = built()
-    choice = {(b, r): (k, q) for b, r, _, k, q, *_ in found.choice.rows()}
+def test_the_largest_feasible_number_of_answers_is_chosen():
+    result = built()
+    choice = {(b, r): (k, q) for b, r, _, k, q, *_ in result.choice.rows()}
     # 3 answers need round(6 / 3) = 2 instances each: 900, 901, 902
     assert choice["t_big", "P1"] == (3, 2)
     assert choice["t_lite", "P1"] == (2, 1)
     assert choice["t_big", "P2"] == (3, 1)
-    labels = found.big.candidates.filter(pl.col("set") == "t_big/P1").sort("index")["label"]
+    labels = result.big.candidates.filter(pl.col("set") == "t_big/P1").sort("index")["label"]
     assert labels.to_list() == ["the Form", "o901y", "o902y"]
 
 
-def test_sets_are_balanced_nested_and_keep_their_contracts(tmp_path):
-    found = built()
-    for sets in (found.big, found.lite):
+def test_sets_are_balanced_nested_and_match_their_schemas(tmp_path):
+    result = built()
+    for sets in (result.big, result.lite):
         frames.check_balance(sets)
         schema.check(sets.items, schema.ITEMS)
         schema.check(sets.candidates, schema.CANDIDATES)
         schema.check(sets.prompts, schema.PROMPTS)
-    assert set(found.lite.items["item"]) < set(found.big.items["item"])
+    assert set(result.lite.items["item"]) < set(result.big.items["item"])
     for name, contract in build.REPORTS.items():
-        schema.write(getattr(found, name), contract, tmp_path / f"{name}.parquet")
+        schema.write(getattr(result, name), contract, tmp_path / f"{name}.parquet")
 
 
-def test_the_most_popular_instances_stay_and_the_next_are_spares():
-    found = built()
-    assert "P1/Q1" in found.big.items["item"]
-    assert found.spares.filter(pl.col("object") == "Q900")["subject"].to_list() == ["Q3"]
+def test_most_popular_instances_are_kept_and_the_next_are_spares():
+    result = built()
+    assert "P1/Q1" in result.big.items["item"]
+    assert result.spares.filter(pl.col("object") == "Q900")["subject"].to_list() == ["Q3"]
 
 
 def test_row_order_does_not_matter():
@@ -249,26 +249,26 @@ def test_row_order_does_not_matter():
 
 
 def test_the_funnel_accounts_for_every_statement():
-    found = built(min_sitelinks=98)
-    steps = found.funnel.filter(pl.col("relation") == "P1").sort("position")
+    result = built(min_sitelinks=98)
+    steps = result.funnel.filter(pl.col("relation") == "P1").sort("position")
     assert steps["rows_in"][0] == 10
     assert steps["rows_in"].to_list()[1:] == steps["rows_out"].to_list()[:-1]
-    lost = found.dropped.filter(pl.col("relation") == "P1").height
+    lost = result.dropped.filter(pl.col("relation") == "P1").height
     assert steps["rows_out"][-1] == 10 - lost
     assert lost > 0
 
 
-def test_a_relation_that_has_no_small_set_is_in_neither_and_said_to_be():
-    """P1 has three answers of two, and not two of three; P2 is one-to-one."""
-    found = built(big=Size(6, 3, 3), lite=Size(6, 2, 2))
-    assert set(found.big.items["relation"]) == set(found.lite.items["relation"]) == {"P2"}
+def test_relations_without_a_small_set_are_dropped_and_reported():
+    """P1 has three answers with two instances but not two with three; P2 is one-to-one."""
+    result = built(big=Size(6, 3, 3), lite=Size(6, 2, 2))
+    assert set(result.big.items["relation"]) == set(result.lite.items["relation"]) == {"P2"}
     none = [0] * 5 + [None] * 4
-    for row in found.choice.filter(relation="P1").rows():
+    for row in result.choice.filter(relation="P1").rows():
         assert row[1:] == ("P1", "1:N", *none, "too few answers")
-    assert set(found.spares["relation"]) == {"P2"}
+    assert set(result.spares["relation"]) == {"P2"}
 
 
-def test_no_relation_left_is_an_error_that_says_what_to_lower():
+def test_no_relation_left_raises_with_the_settings_to_lower():
     with pytest.raises(ValueError, match=r"no relation has 50 answers.*lower `total`"):
         built(min_answers=50)
     rows = frame(*pull("P9", {"900": 4, "901": 3}))
@@ -278,7 +278,7 @@ def test_no_relation_left_is_an_error_that_says_what_to_lower():
         build.build(rows, [row("P9")], TEMPLATES, {}, CONFIG, "t")
 
 
-def test_popularity_from_statements_where_there_are_no_sitelinks():
+def test_popularity_is_counted_from_statements():
     statements = frame(statement("1", "900"), statement("2", "900"), statement("3", "901"))
     counted = build.with_popularity(statements, "statements").sort("subject")
     assert counted["object_popularity"].to_list() == [2, 2, 1]
@@ -291,7 +291,7 @@ def test_popularity_from_statements_where_there_are_no_sitelinks():
         (lambda s: s.items.with_columns(subject=pl.lit("same")), "subject 'same' occurs twice"),
     ],
 )
-def test_broken_balance_names_the_relation(change, message):
+def test_unbalanced_sets_raise_with_the_relation(change, message):
     sets = built().big
     with pytest.raises(frames.BalanceError, match=f"P\\d: .*({message})"):
         frames.check_balance(frames.BearFrames(change(sets), sets.candidates, sets.prompts))

@@ -1,4 +1,4 @@
-"""A pull against a released set: every state once, agreement, the table."""
+"""A pull compared with a released set: one state per instance, agreement, the table."""
 
 from dataclasses import replace
 
@@ -15,13 +15,13 @@ from tests.unit.test_bear import CONFIG, TEMPLATES, frame, row, statement
 
 
 def released(subjects: list[tuple[str, str, int]], answers: list[tuple[str, str]], relation="P1"):
-    """A set with these (id, label, index of the answer)."""
+    """Build a set with the given (id, label, index of the answer)."""
     made = [(*subject, ()) for subject in subjects]
     return relation_frames("t", relation, answers, made, TEMPLATES[relation])
 
 
 def state(*pulled: dict, label="s1x", answer="o900y", **config):
-    """State and detail of the fact (Q1, Q900), released with these labels, after such a pull."""
+    """Return state and detail of the fact (Q1, Q900), released with these labels, for a pull."""
     sets = released([("Q1", label, 0)], [("Q900", answer)])
     fresh = Fresh(frame(*pulled), [row()], {"Q900": "the Form"}, replace(CONFIG, **config))
     return against_released.states(sets, fresh).select("state", "detail").row(0)
@@ -49,27 +49,27 @@ KEPT = statement("1", "900")
         ([KEPT], {"answer": "the Form"}, ("same", "")),
     ],
 )
-def test_a_released_instance_has_the_first_state_that_holds(pulled, more, expected):
+def test_released_instances_get_the_first_matching_state(pulled, more, expected):
     assert state(*pulled, **more) == expected
 
 
-def test_a_normal_value_beside_a_preferred_one_counts_by_the_rule_of_the_construction():
+def test_normal_beside_preferred_values_follow_the_construction_rule():
     preferred = statement("1", "900", rank="preferred")
     assert state(preferred, statement("1", "901")) == ("same", "")
     both = state(preferred, statement("1", "901"), single_valued="all_ranks")
     assert both == ("multi_valued", "Q901")
 
 
-def test_places_are_mapped_before_they_are_compared():
+def test_places_are_mapped_before_comparison():
     pulled = frame(statement("1", "50"), statement("50", "900", "P17"))
     sets = released([("Q1", "s1x", 0)], [("Q900", "o900y")])
     relations = [row(ancestor="P17"), row("P17")]
-    found = against_released.states(sets, Fresh(pulled, relations, {}, CONFIG))
-    assert found["state"].to_list() == ["same"]
+    result = against_released.states(sets, Fresh(pulled, relations, {}, CONFIG))
+    assert result["state"].to_list() == ["same"]
 
 
 def agreed() -> pl.DataFrame:
-    """Three released instances; one is ours too, one is only in the pull, one is nowhere."""
+    """Compare three released instances: in our set, only in the pull, and in neither."""
     pulled = [
         statement("1", "900", subject_sitelinks=40),
         statement("2", "900", subject_sitelinks=20),
@@ -83,36 +83,38 @@ def agreed() -> pl.DataFrame:
     return against_released.agreement(theirs, ours, Fresh(frame(*pulled), [row()], {}, CONFIG))
 
 
-def test_agreement_counts_answers_instances_and_what_the_pull_has():
+def test_agreement_counts_answers_instances_and_pulled_facts():
     schema.check(agreed(), against_released.AGREEMENT)
-    found = agreed().row(0, named=True)
-    assert (found["released"], found["found"]) == (3, 2)
-    assert (found["answers_shared"], found["answers_all"]) == (1, 2)
-    assert (found["instances_shared"], found["instances_all"]) == (1, 4)
+    result = agreed().row(0, named=True)
+    assert (result["released"], result["found"]) == (3, 2)
+    assert (result["answers_shared"], result["answers_all"]) == (1, 2)
+    assert (result["instances_shared"], result["instances_all"]) == (1, 4)
 
 
-def test_popularity_auc_compares_released_instances_with_others_of_the_same_answer():
+def test_popularity_auc_compares_instances_within_an_answer():
     # 40 and 20 against 30 and 10: three of the four pairs are in order
-    found = agreed().row(0, named=True)
-    assert (found["auc"], found["pairs"]) == (0.75, 4)
+    result = agreed().row(0, named=True)
+    assert (result["auc"], result["pairs"]) == (0.75, 4)
 
 
-def test_an_unknown_relation_is_named():
+def test_unknown_relations_are_reported():
     sets = released([("Q1", "s1x", 0)], [("Q900", "o900y")])
     with pytest.raises(ValueError, match=r"P1: not in bear_relations\.tsv"):
         against_released.states(sets, Fresh(frame(KEPT), [row("P2")], {}, CONFIG))
 
 
-def test_the_table_has_shares_of_every_state_that_add_up():
+def test_table_state_fractions_sum_to_one():
     sets = released([("Q1", "s1x", 0), ("Q2", "s2x", 0)], [("Q900", "o900y")])
     states = against_released.states(sets, Fresh(frame(KEPT), [row()], {}, CONFIG))
     schema.check(states, against_released.RELEASED_STATES)
-    found = sources.against_released(states, agreed())
-    shares = [number(found, sources.STATE, slice=name)["value"] for name in against_released.STATES]
+    result = sources.against_released(states, agreed())
+    shares = [
+        number(result, sources.STATE, slice=name)["value"] for name in against_released.STATES
+    ]
     assert sum(shares) == 100
-    same = number(found, sources.STATE, group="P1", slice="same")
+    same = number(result, sources.STATE, group="P1", slice="same")
     assert (same["value"], same["n"]) == (50, 2)
     assert same["low"] < 50 < same["high"]
-    assert number(found, sources.STATE, slice="statement_gone")["numerator"] == 1
-    assert number(found, "instances, Jaccard", group="P1")["value"] == 25
-    assert number(found, "popularity AUC")["value"] == 0.75
+    assert number(result, sources.STATE, slice="statement_gone")["numerator"] == 1
+    assert number(result, "instances, Jaccard", group="P1")["value"] == 25
+    assert number(result, "popularity AUC")["value"] == 0.75

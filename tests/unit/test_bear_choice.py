@@ -1,4 +1,4 @@
-"""Choice of answers and instances: its report, spares, verdicts of a person, last checks."""
+"""Choice of answers and instances: its report, spares, manual review, final checks."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from tests.unit.test_bear import CONFIG, TEMPLATES, frame, row, statement
 
 
 def pull(answers: int = 3, each: int = 4, relation: str = "P1") -> pl.DataFrame:
-    """`answers` answers with `each` subjects; more popular the smaller their number."""
+    """Generate `answers` answers with `each` subjects; smaller numbers are more popular."""
     rows = [
         statement(
             f"{100 * a + i}", f"{900 + a}", relation,
@@ -31,17 +31,17 @@ def built(statements: pl.DataFrame, relation: dict | None = None, review=(), **c
     )  # fmt: skip
 
 
-def test_choice_tells_what_was_tried_and_the_popularity_of_the_last_and_next():
+def test_choice_reports_attempts_and_popularity_at_the_cutoff():
     choice = (
         built(pull(answers=4)).choice.filter(pl.col("benchmark") == "bear_big").row(0, named=True)
     )
-    # total 6, at most 3 answers: 2 subjects each; the first left out of each answer has 48 links
+    # total 6, at most 3 answers: 2 subjects each; the first subject left out has 48 sitelinks
     assert (choice["answers"], choice["per_answer"], choice["tried"]) == (3, 2, 0)
     assert (choice["last_answer"], choice["next_answer"]) == (87, 86)
     assert (choice["last_instance"], choice["next_instance"]) == (49, 48)
 
 
-def test_a_rejected_instance_is_replaced_by_the_first_spare_of_its_answer():
+def test_rejected_instances_are_replaced_by_the_first_spare():
     sets = built(pull(), review=[("P1", "Q101"), ("P1", "Q555")])
     ids = set(sets.big.items["subject_id"])
     assert ids == {"Q100", "Q102", "Q200", "Q201", "Q300", "Q301"}
@@ -50,7 +50,7 @@ def test_a_rejected_instance_is_replaced_by_the_first_spare_of_its_answer():
     assert "Q102" not in set(sets.spares["subject"])
 
 
-def test_without_a_spare_the_relation_is_chosen_anew():
+def test_without_a_spare_the_relation_is_sampled_again():
     short = pull(each=3).filter(pl.col("subject") != "Q102")
     sets = built(short, review=[("P1", "Q101")])
     # three answers need two instances each, and one answer has only one left
@@ -59,8 +59,8 @@ def test_without_a_spare_the_relation_is_chosen_anew():
     assert sets.reviewed["outcome"].to_list() == ["no spare: relation chosen anew"]
 
 
-def test_a_replacement_in_a_relation_that_is_chosen_anew_is_none(monkeypatch):
-    """Of two rejected subjects one has a spare, the other none; the next choice has neither."""
+def test_replacements_are_discarded_when_a_relation_is_sampled_again(monkeypatch):
+    """Of two rejected subjects only one has a spare; the next choice contains neither."""
 
     def chosen(subjects: str, spares: str) -> bear_choice.RelationSample:
         rows = [
@@ -83,7 +83,7 @@ def test_a_replacement_in_a_relation_that_is_chosen_anew_is_none(monkeypatch):
     }
 
 
-def test_pairs_have_spares_and_a_rejected_pair_is_replaced_by_the_next():
+def test_rejected_pairs_are_replaced_by_the_next_spare():
     one_to_one = row(cardinality="1:1")
     pairs = pull(answers=5, each=1)
     spares = built(pairs, one_to_one).spares
@@ -128,8 +128,8 @@ def test_a_small_relation_shrinks_to_its_largest_balanced_set():
     assert _balance([9] * 9, replace(shrink, min_answers=8), Size(600, 7, 194)) is None
 
 
-def test_answers_stand_in_the_order_of_their_composed_labels():
-    """ "É" of two characters would stand before F, of one it stands behind Z."""
+def test_answers_are_sorted_by_composed_labels():
+    """A decomposed "É" would sort before F, a composed one sorts after Z."""
     labels = {"Q901": "E\u0301toile", "Q902": "Fort", "Q903": "Zoo"}
     label = pl.col("object").replace_strict(labels)
     options = built(pull().with_columns(object_label=label)).big.candidates

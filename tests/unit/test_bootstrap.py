@@ -1,4 +1,4 @@
-"""The one bootstrap against slow loops that draw units, strata and clusters by hand."""
+"""The bootstrap against slow loops that draw units, strata and clusters by hand."""
 
 import numpy as np
 import pytest
@@ -10,13 +10,13 @@ from kgprobe.sampling import hash_key
 
 
 def bounds_by_hand(drawn, freedom):
-    """Percentiles that are as far out as Student's t says of so many degrees of freedom."""
+    """Return percentiles widened by Student's t with these degrees of freedom."""
     tail = norm.cdf(-t.ppf(0.975, freedom))
     return pytest.approx(np.quantile(drawn, [tail, 1 - tail]))
 
 
 def drawn_by_hand(values, names, seed, draws):
-    """Lists of drawn units, one less than there are, stratum by stratum, in every draw."""
+    """Return lists of resampled units for every draw, n - 1 per stratum of n."""
     weights = {}
     for name in sorted(set(names)):
         inside = [i for i, owner in enumerate(names) if owner == name]
@@ -29,12 +29,12 @@ def drawn_by_hand(values, names, seed, draws):
         }
 
 
-def test_two_thousand_draws_unless_told_otherwise():
+def test_default_is_two_thousand_draws():
     assert DRAWS == 2000
     assert len(bootstrap(np.arange(5) / 5).draws()) == 2000
 
 
-def test_means_of_all_units_and_of_strata_that_count_the_same():
+def test_means_of_units_and_of_equally_weighted_strata():
     generator = np.random.default_rng(3)
     values, names = generator.random(30), ["P1"] * 20 + ["P2"] * 10
     boot = bootstrap(values, names, seed=5, draws=200)
@@ -73,32 +73,32 @@ def test_clusters_are_drawn_whole_and_the_mean_is_still_that_of_units():
 def test_differences_are_paired_and_have_no_bounds_where_nothing_varies():
     first = np.random.default_rng(1).random(40)
     boot = bootstrap(np.column_stack([first, first / 2 + 0.1, first]), seed=4)
-    value, found = boot.difference(0, 1)
+    value, result = boot.difference(0, 1)
     assert value == pytest.approx((first / 2 - 0.1).mean())
-    assert found.kind == "paired bootstrap"
-    assert found.high - found.low == pytest.approx(
+    assert result.kind == "paired bootstrap"
+    assert result.high - result.low == pytest.approx(
         (boot.interval(0).high - boot.interval(0).low) / 2
     )
     assert boot.difference(0, 2) == (0, None)
 
 
-def test_a_ratio_of_sums_leaves_out_draws_without_a_lower_sum():
+def test_ratios_skip_draws_with_a_zero_denominator():
     above, below = np.array([0.5, 0.0, 1.0, 0.0]), np.array([1.0, 0.0, 1.0, 0.0])
     boot = bootstrap(np.column_stack([above, below]), seed=6, draws=300)
-    value, found = boot.ratio(0, 1)
+    value, result = boot.ratio(0, 1)
     pairs = list(zip(above, below, strict=True))
     drawn = [np.sum(draw[""], axis=0) for draw in drawn_by_hand(pairs, [""] * 4, 6, 300)]
     kept = [a / b for a, b in drawn if b > 0]
     assert value == pytest.approx(0.75)
     assert 0 < len(kept) < 300
-    # two units count in the lower sum
+    # two units count in the denominator
     assert boot.degrees_of_freedom(1) == 1
-    assert found[:2] == bounds_by_hand(kept, 1)
+    assert result[:2] == bounds_by_hand(kept, 1)
     with pytest.raises(ValueError, match="a ratio over a sum of 0"):
         bootstrap(np.zeros((3, 2))).ratio(0, 1)
 
 
-def test_wilson_stands_for_shares_and_where_no_draw_differs():
+def test_wilson_for_proportions_and_constant_draws():
     right = np.array([1.0, 1.0, 0.0, 1.0])
     assert bootstrap(right).interval(is_proportion=True) == Interval(*wilson(3, 4), "wilson")
     assert bootstrap(np.ones(4)).interval() == Interval(*wilson(4, 4), "wilson")
@@ -108,14 +108,14 @@ def test_wilson_stands_for_shares_and_where_no_draw_differs():
 
 
 @pytest.mark.parametrize("right", [0.0, 1.0, 1.0 + 1e-15, 0.5])
-def test_wilson_stands_where_no_draw_differs_whatever_rounding_says(right):
-    found = bootstrap(np.full(3, right)).interval()
-    assert found.kind == "wilson"
-    assert found[:2] == pytest.approx(wilson(min(3 * right, 3.0), 3))
+def test_wilson_for_constant_draws_despite_rounding(right):
+    result = bootstrap(np.full(3, right)).interval()
+    assert result.kind == "wilson"
+    assert result[:2] == pytest.approx(wilson(min(3 * right, 3.0), 3))
 
 
 def test_the_error_of_a_mean_is_that_of_its_units_however_few():
-    """Stratified: the square of it is the sum of what strata of n units vary, n - 1 below."""
+    """Stratified: the squared error sums the sample variances (n - 1) of strata of n units."""
     values = np.random.default_rng(2).random(24)
     boot = bootstrap(values, [f"P{i // 3}" for i in range(24)], draws=20_000)
     error = np.sqrt(sum(3 * np.var(part, ddof=1) for part in values.reshape(8, 3))) / 24
@@ -124,9 +124,8 @@ def test_the_error_of_a_mean_is_that_of_its_units_however_few():
     assert (alone.draws() == values[0]).all()
 
 
-def test_strata_of_one_unit_are_drawn_as_if_they_were_one():
-    """Each by itself would never vary, and the bounds of a sample of many relations would be those
-    of the few that have two items."""
+def test_single_unit_strata_are_pooled():
+    """Drawn separately they would never vary, so a few larger strata would determine the bounds."""
     values, names = np.array([1.0, 0.0, 1.0, 0.25, 1.0, 0.5]), ["P1", "P2", "P3", "P4", "P5", "P5"]
     boot = bootstrap(values, names, seed=3, draws=300)
     single = resamples(4, 300, hash_key(3, "bootstrap", "P1", "P2", "P3", "P4"))
@@ -149,19 +148,19 @@ def test_the_bounds_of_a_correlation_are_those_of_its_transform():
     assert (fisher(1.0, 4).high, fisher(-1.0, 4).low) == (1.0, -1.0)
 
 
-def test_students_bounds_are_those_of_the_printed_table():
+def test_student_t_bounds_match_the_printed_table():
     for n, quantile in {2: 12.706, 3: 4.303, 5: 2.776, 10: 2.262}.items():
         values = [float(i) for i in range(n)]
         half = quantile * np.std(values, ddof=1) / np.sqrt(n)
-        found = student(values)
-        assert found.kind == "student"
-        assert found.high - np.mean(values) == pytest.approx(half, rel=1e-3)
-        assert np.mean(values) - found.low == pytest.approx(half, rel=1e-3)
+        result = student(values)
+        assert result.kind == "student"
+        assert result.high - np.mean(values) == pytest.approx(half, rel=1e-3)
+        assert np.mean(values) - result.low == pytest.approx(half, rel=1e-3)
     assert student([1.0]) is None
 
 
 @pytest.mark.parametrize("names", [["P1"], []])
-def test_lengths_have_to_agree(names):
+def test_mismatched_lengths_raise(names):
     with pytest.raises(ValueError, match=f"3 rows of values for {len(names)} items"):
         bootstrap(np.zeros(3), names)
     with pytest.raises(ValueError, match="nothing to resample"):

@@ -1,4 +1,4 @@
-"""The canonical hash: what must not change it, and what must."""
+"""The canonical hash: what changes it and what does not."""
 
 import random
 
@@ -26,7 +26,7 @@ rows = st.lists(st.dictionaries(st.sampled_from(["a", "b", "key"]), term), max_s
 
 
 def otherwise(cell: dict[str, str]) -> dict[str, str]:
-    """The same term as another engine writes it."""
+    """Write the same term as another engine does."""
     cell = dict(reversed(cell.items()))
     if "datatype" in cell:
         cell["type"] = "typed-literal"
@@ -72,33 +72,33 @@ def test_unbound_is_not_the_empty_string():
     assert terms([{}], "a")["a"].to_list() == [None]
 
 
-def test_labels_of_blank_nodes_are_the_engine_s_own():
+def test_blank_node_labels_do_not_affect_the_hash():
     one, two = ([{"a": {"type": "bnode", "value": v}}] for v in ("b0", "nodeID://7"))
     assert row_hash(terms(one, "a")) == row_hash(terms(two, "a"))
     iri = [{"a": {"type": "uri", "value": "b0"}}]
     assert row_hash(terms(one, "a")) != row_hash(terms(iri, "a"))
 
 
-def test_the_hash_of_many_rows_does_not_depend_on_how_they_arrive():
+def test_hash_of_many_rows_is_independent_of_arrival_order():
     bindings = [{"a": {"type": "uri", "value": f"x{n}"}} for n in range(25_001)]
     pages = [terms(bindings[i : i + 999], "a") for i in range(0, len(bindings), 999)]
     assert row_hash(pl.concat(pages[::-1])) == row_hash(terms(bindings, "a"))
 
 
-def test_an_unknown_type_of_term_is_refused():
+def test_unknown_term_type_raises():
     with pytest.raises(ValueError, match="triple"):
         terms([{"a": {"type": "triple", "value": "x"}}], "a")
 
 
 @given(rows)
-def test_rows_are_in_order_of_code_points(bindings):
+def test_rows_are_sorted_by_code_points(bindings):
     ordered = in_order(terms(bindings, "a"))["a"].to_list()
     bound = [value for value in ordered if value is not None]
     assert bound == sorted(bound)
     assert ordered[: len(ordered) - len(bound)] == [None] * (len(ordered) - len(bound))
 
 
-def test_types_are_columns_only_where_they_vary(tmp_path):
+def test_only_varying_types_become_columns(tmp_path):
     bindings = [
         {
             "a": {"type": "uri", "value": "i"},

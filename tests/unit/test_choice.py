@@ -1,4 +1,4 @@
-"""Multiple choice: prompts, strict reading, scored options against literal loops."""
+"""Multiple choice: prompts, strict answer parsing, option scores against literal loops."""
 
 import copy
 import re
@@ -30,13 +30,13 @@ FOUR = ("lake", "work", "body of water", "Bot.")
         ("The answer is (C)  Body of\nWater.", (2, "option")),
         ("It is a (d) Bot.", (3, "option")),
         ("(a) lake, (b) work", (None, "several")),
-        ("(b) workshop", (1, "letter")),  # the letter alone counts, the longer word does not
+        ("(b) workshop", (1, "letter")),  # only the letter counts, the longer word does not
         ("(b)", (1, "letter")),
         ("B", (1, "letter")),
         (" b.", (1, "letter")),
         ("c) because it is wet", (2, "letter")),
         ("b: yes", (1, "letter")),
-        ("a work", (None, "label")),  # named without its letter: told apart, and not counted
+        ("a work", (None, "label")),  # named without its letter: recognized, but not counted
         ("A lake is what it is.", (None, "label")),
         ("a body of water and a bot", (None, "none")),
         ("a workshop", (None, "none")),
@@ -47,11 +47,11 @@ FOUR = ("lake", "work", "body of water", "Bot.")
         ("", (None, "none")),
     ],
 )
-def test_answers_are_read_strictly(answer, expected):
+def test_answers_are_parsed_strictly(answer, expected):
     assert read(answer, FOUR) == expected
 
 
-def test_the_prompt_lists_the_options_in_the_order_of_their_letters():
+def test_prompt_lists_options_in_letter_order():
     assert lettered(FOUR) == "(a) lake, (b) work, (c) body of water, (d) Bot."
     assert prompt(ASKED[2]) == "Which one? (a) Niger, (b) Nigeria"
     for options in (("one",), tuple("abcdefghijklmnopqrstuvwxyzæ")):
@@ -60,7 +60,7 @@ def test_the_prompt_lists_the_options_in_the_order_of_their_letters():
 
 
 def place_of(one, scoring):
-    """(text before, text after, options) of a scoring mode."""
+    """Return (text before, text after, options) of a scoring mode."""
     if scoring == "stem":
         return (*one.stem.split("[MASK]"), one.options)
     if scoring == "letter":
@@ -69,7 +69,7 @@ def place_of(one, scoring):
 
 
 def tokens_of(loaded, before, option, after):
-    """(ids before, ids of the option, ids after) in the tokenization of the complete text."""
+    """Return (ids before, ids of the option, ids after), tokenized as one complete text."""
     coded = loaded.tokenizer(
         before + option + after, add_special_tokens=False, return_offsets_mapping=True
     )
@@ -79,7 +79,7 @@ def tokens_of(loaded, before, option, after):
 
 
 def literal(loaded, before, option, after):
-    """(sum, number of tokens) of an option in its place, one pass per token."""
+    """Return (sum, number of tokens) of an option in its context, one pass per token."""
     tok = loaded.tokenizer
     left, own, right_side = tokens_of(loaded, before, option, after)
     total = 0.0
@@ -106,18 +106,18 @@ def literal(loaded, before, option, after):
 @pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])
 def test_scored_options_equal_the_loop(name):
     loaded = tiny(name, bos="forced" if name == "gpt2" else "")
-    found = choose.choose(loaded, ASKED, ("letter", "text", "stem"))
-    kept = {(c.item, c.scoring): c for c in found.chosen}
+    result = choose.choose(loaded, ASKED, ("letter", "text", "stem"))
+    kept = {(c.item, c.scoring): c for c in result.chosen}
     for one in ASKED:
         for scoring in ("letter", "text", "stem"):
             if scoring == "stem" and not one.stem:
                 assert (one.item, scoring) not in kept
                 continue
             if name == "gpt2" and scoring == "stem" and one.item == "q2":
-                continue  # the mask slot is in front: see the test below
+                continue  # the mask slot at the start: see the test below
             before, after, options = place_of(one, scoring)
             sums = [literal(loaded, before, o, after) for o in options]
-            stored = list(zip(*found.scores[one.item, scoring], strict=True))
+            stored = list(zip(*result.scores[one.item, scoring], strict=True))
             assert [n for _, n in stored] == [n for _, n in sums]
             assert [s for s, _ in stored] == pytest.approx([s for s, _ in sums], abs=1e-9)
             for kind, values in (
@@ -133,9 +133,9 @@ def test_scored_options_equal_the_loop(name):
                 assert own.rule == "scored"
 
 
-def test_a_slot_in_front_is_scored_by_the_whole_sentence():
+def test_slot_at_the_start_is_scored_by_the_whole_sentence():
     loaded = tiny("gpt2", bos="forced")
-    found = choose.choose(loaded, ASKED[1:2], ("stem",))
+    result = choose.choose(loaded, ASKED[1:2], ("stem",))
     values = []
     for option in ASKED[1].options:
         ids = loaded.tokenizer(ASKED[1].stem.replace("[MASK]", option))["input_ids"]
@@ -143,10 +143,10 @@ def test_a_slot_in_front_is_scored_by_the_whole_sentence():
         with torch.no_grad():
             logp = loaded.model(torch.tensor([row])).logits[0].double().log_softmax(-1)
         values.append(sum(float(logp[j, t]) for j, t in enumerate(ids)))
-    kept = {c.scoring: c for c in found.chosen}
-    sums, counts = found.scores["q2", "stem"]
+    kept = {c.scoring: c for c in result.chosen}
+    sums, counts = result.scores["q2", "stem"]
     assert sums == pytest.approx(values)
-    # the whole by the tokens of the whole, or a long option of nonsense would win by its length
+    # normalized by all tokens of the sentence, or a long nonsense option would win by its length
     tokens = [
         len(loaded.tokenizer(ASKED[1].stem.replace("[MASK]", o))["input_ids"])
         for o in ASKED[1].options
@@ -158,11 +158,11 @@ def test_a_slot_in_front_is_scored_by_the_whole_sentence():
     assert kept["stem_sum"].margin == pytest.approx(abs(values[0] - values[1]))
 
 
-def test_generated_answers_are_greedy_and_read():
+def test_generated_answers_are_greedy_and_parsed():
     loaded = tiny("gpt2", bos="forced")
-    found = choose.choose(loaded, ASKED, ("answer",))
-    assert [c.item for c in found.chosen] == ["q1", "q2", "q3"]
-    for one, chosen in zip(ASKED, found.chosen, strict=True):
+    result = choose.choose(loaded, ASKED, ("answer",))
+    assert [c.item for c in result.chosen] == ["q1", "q2", "q3"]
+    for one, chosen in zip(ASKED, result.chosen, strict=True):
         ids = [loaded.tokenizer.bos_token_id]
         ids += loaded.tokenizer(prompt(one) + "\nAnswer:")["input_ids"]
         start = len(ids)
@@ -188,12 +188,12 @@ def test_a_special_token_without_a_role_ends_a_generated_answer():
 
 
 @pytest.mark.parametrize("name", ["llama", "bert", "t5"])
-def test_progress_tells_every_question_of_every_way_once(name):
-    told = []
+def test_progress_reports_every_question_once_per_scoring_mode(name):
+    steps = []
     scorings = choose.SCORINGS
-    choose.choose(tiny(name), ASKED, scorings, progress=told.append)
-    assert sum(told) == len(ASKED) * len(scorings)
-    assert len([step for step in told if step]) > len(scorings)
+    choose.choose(tiny(name), ASKED, scorings, progress=steps.append)
+    assert sum(steps) == len(ASKED) * len(scorings)
+    assert len([step for step in steps if step]) > len(scorings)
 
 
 def test_a_chat_template_wraps_the_prompt():
@@ -205,21 +205,21 @@ def test_a_chat_template_wraps_the_prompt():
     assert loaded.tokenizer.decode(row) == "<s>user: Which one? (a) Niger, (b) Nigeria reply:"
 
 
-def test_what_a_model_cannot_be_asked_is_left_out_with_its_reason():
+def test_unsupported_questions_are_skipped_with_a_reason():
     long = ChoiceQuestion("long", "Where? " * 80, ("Paris", "Rome"), "It is in [MASK]")
     for name in ("bert", "gpt2", "t5"):
         loaded = tiny(name, bos="forced" if name == "gpt2" else "")
-        found = choose.choose(loaded, [ASKED[0], long], choose.SCORINGS)
-        scorings = {c.scoring for c in found.chosen if c.item == "long"}
+        result = choose.choose(loaded, [ASKED[0], long], choose.SCORINGS)
+        scorings = {c.scoring for c in result.chosen if c.item == "long"}
         assert scorings == {"stem", "stem_sum"}
-        assert all("128 tokens" in reason for item, _, reason in found.left_out if item == "long")
-        assert {w for i, w, _ in found.left_out if i == "long"} >= {"letter", "text"}
+        assert all("128 tokens" in reason for item, _, reason in result.left_out if item == "long")
+        assert {w for i, w, _ in result.left_out if i == "long"} >= {"letter", "text"}
     with pytest.raises(ValueError, match="scoring 'guess'; valid: answer, letter, text, stem"):
         choose.choose(loaded, ASKED, ("guess",))
 
 
 @pytest.mark.parametrize("name", ["gpt2", "t5"])
-def test_whether_a_question_fits_does_not_depend_on_the_others(name):
+def test_fitting_the_window_is_independent_of_other_questions(name):
     loaded = tiny(name, bos="forced" if name == "gpt2" else "")
     near = ChoiceQuestion("near", "Where? " * 20, ("Paris", "Rome"))
     other = ChoiceQuestion("other", "What?", ("country", "Burkina Faso is a country " * 3))
@@ -230,26 +230,26 @@ def test_whether_a_question_fits_does_not_depend_on_the_others(name):
 
 
 @pytest.mark.parametrize("stem", ["It is in [MASK] .", "[MASK] is what it is."])
-def test_a_slot_inside_a_text_that_is_too_long_is_left_out_like_one_at_its_end(stem):
+def test_too_long_texts_are_skipped_for_any_slot_position(stem):
     long = ChoiceQuestion("long", "Where?", ("Paris", "Rome"), f"{'It is ' * 80}{stem}")
     for name in ("bert", "gpt2", "t5"):
         loaded = tiny(name, bos="forced" if name == "gpt2" else "")
-        found = choose.choose(loaded, [ASKED[0], long], ("text", "stem"))
-        kept = {(c.item, c.scoring) for c in found.chosen}
+        result = choose.choose(loaded, [ASKED[0], long], ("text", "stem"))
+        kept = {(c.item, c.scoring) for c in result.chosen}
         assert kept >= {("q1", "stem"), ("long", "text")}
-        cut = name == "gpt2" and not stem.startswith("[MASK]")  # a text before a slot loses words
-        assert cut or found.left_out == [("long", "stem", "more than the model's 128 tokens")]
+        cut = name == "gpt2" and not stem.startswith("[MASK]")  # words before a slot are cut
+        assert cut or result.left_out == [("long", "stem", "more than the model's 128 tokens")]
 
 
 @pytest.mark.parametrize("option", ["", "  ", "\u200b"])
 @pytest.mark.parametrize("scoring", ["text", "stem"])
 @pytest.mark.parametrize("name", ["bert", "gpt2", "t5", "sentencepiece"])
-def test_an_option_of_a_mere_blank_is_named_and_never_wins(name, scoring, option):
+def test_whitespace_options_are_reported_and_never_win(name, scoring, option):
     if name == "sentencepiece":
         loaded = with_tokenizer("t5", copy.deepcopy(sentencepiece("seq2seq", "unigram")))
     else:
         loaded = tiny(name, bos="forced" if name == "gpt2" else "")
-    # as SentencePiece's: characters without width become blanks
+    # as SentencePiece does: zero-width characters become spaces
     loaded.tokenizer.backend_tokenizer.normalizer = normalizers.Replace("\u200b", " ")
     asked = [*ASKED[:2], ChoiceQuestion("q9", "Where?", ("Paris", option), "It is in [MASK].")]
     with pytest.raises(ValueError, match=re.escape(f"item q9, answer ({option!r}) has no tokens")):
@@ -257,13 +257,13 @@ def test_an_option_of_a_mere_blank_is_named_and_never_wins(name, scoring, option
 
 
 @pytest.mark.parametrize("stem", ["It is in Rome.", "[MASK] is in [MASK]."])
-def test_a_stem_has_one_place_for_the_option(stem):
+def test_stems_need_exactly_one_slot(stem):
     with pytest.raises(ValueError, match=rf"item q1: {stem.count('[MASK]')} \[MASK\] in '"):
         ChoiceQuestion("q1", "Where?", ("Paris", "Rome"), stem)
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])
-def test_frames_obey_their_contracts(name, tmp_path):
+def test_frames_match_their_schemas(name, tmp_path):
     loaded = tiny(name, bos="forced" if name == "gpt2" else "", double=False)
     questions = pl.DataFrame(
         [

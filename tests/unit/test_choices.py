@@ -61,11 +61,11 @@ def memorizing(**own):
     return choices.memorizing(MEMORIZING, CANDIDATES, PROMPTS, **{"seed": 0, **own})
 
 
-def test_questions_hold_the_gold_once_among_distinct_options():
-    found = memorizing()
-    schema.check(found, schema.CHOICES)
-    rows = {row["item"]: row for row in found.rows(named=True)}
-    assert set(rows) == {"TP-20", "SCO-20", "SPO-21", "DM-20", "RG-20"}  # test rows alone
+def test_gold_occurs_once_among_distinct_options():
+    result = memorizing()
+    schema.check(result, schema.CHOICES)
+    rows = {row["item"]: row for row in result.rows(named=True)}
+    assert set(rows) == {"TP-20", "SCO-20", "SPO-21", "DM-20", "RG-20"}  # only test rows
     finest = {"TP-20": "writer", "SCO-20": "person", "SPO-21": "creator", "DM-20": "work",
               "RG-20": "person"}  # fmt: skip
     for item, row in rows.items():
@@ -83,26 +83,26 @@ def test_questions_hold_the_gold_once_among_distinct_options():
     assert rows["DM-20"]["stem"] == "One has to be a particular [MASK] if one has composer ."
 
 
-def test_no_option_differs_from_another_in_case_alone():
+def test_options_differ_in_more_than_case():
     labels = ["Lake", "lake", "ship", "Ship", "LAKE", "Vessel"]
     for gold, others, expected in (
         ("Lake", (), {"Lake", "ship", "Vessel"}),
         ("lake", ("vessel",), {"lake", "ship"}),
     ):
-        found, place = choices.options("i", gold, others, labels, "q", seed=0, size=20)
-        assert set(found) == expected
-        assert len(found) == len(expected)
-        assert found[place] == gold
+        result, place = choices.options("i", gold, others, labels, "q", seed=0, size=20)
+        assert set(result) == expected
+        assert len(result) == len(expected)
+        assert result[place] == gold
 
 
-def test_what_is_asked_is_no_option_however_candidates_write_it():
+def test_query_is_never_an_option_in_any_spelling():
     labels = ["non profit organisation", "club", "ship"]
     query = "Non-profit organisation"
-    found, _ = choices.options("i", "club", (), labels, query, seed=0, size=20)
-    assert set(found) == {"club", "ship"}
+    result, _ = choices.options("i", "club", (), labels, query, seed=0, size=20)
+    assert set(result) == {"club", "ship"}
 
 
-def test_other_golds_may_be_negatives_only_in_the_released_way():
+def test_other_golds_are_negatives_only_in_released_mode():
     others = 0
     for seed in range(60):
         rows = {r["item"]: r for r in memorizing(seed=seed, negatives="released").rows(named=True)}
@@ -119,15 +119,15 @@ def test_options_are_seeded_and_stable_under_additions():
     more = CANDIDATES.vstack(
         pl.DataFrame([("class", 99, "c99", "a new one")], schema=CANDIDATES.schema, orient="row")
     )
-    found = choices.memorizing(MEMORIZING, more, PROMPTS, seed=0)
-    again = found.filter(pl.col("item") == "TP-20")["options"][0].to_list()
+    result = choices.memorizing(MEMORIZING, more, PROMPTS, seed=0)
+    again = result.filter(pl.col("item") == "TP-20")["options"][0].to_list()
     assert len(set(first) ^ set(again)) in (0, 2)
     places = {row["gold"] for s in range(40) for row in memorizing(seed=s).rows(named=True)
               if row["task"] == "TP"}  # fmt: skip
     assert len(places) > 8  # the gold's letter is not fixed
 
 
-def test_large_tasks_are_cut_and_bad_golds_refused(monkeypatch):
+def test_large_tasks_are_truncated_and_bad_golds_raise(monkeypatch):
     monkeypatch.setitem(choices.MOST, "TP", 0)
     assert "TP" not in set(memorizing()["task"])
     broken = MEMORIZING.with_columns(answers=pl.lit([999], dtype=pl.List(pl.Int32)))
@@ -137,7 +137,7 @@ def test_large_tasks_are_cut_and_bad_golds_refused(monkeypatch):
         choices.options("i", "a", (), ["a", "B"], "b", seed=0, size=20)
 
 
-def test_a_graph_that_allows_types_alone_has_questions_on_them_and_no_rules(tmp_path):
+def test_types_only_graph_has_type_questions_and_no_rules(tmp_path):
     frames = {"questions": (schema.ITEMS, MEMORIZING.filter(relation="TP")),
               "reasoning": (schema.ITEMS, MEMORIZING.clear()),
               "candidates": (schema.CANDIDATES, CANDIDATES),
@@ -184,9 +184,9 @@ RULES = items(
 
 def test_reasoning_asks_with_and_without_the_first_premise():
     known = memorizing()
-    found = choices.reasoning(RULES, known, MEMORIZING)
-    schema.check(found, schema.CHOICES)
-    texts = {row["item"]: row["question"] for row in found.rows(named=True)}
+    result = choices.reasoning(RULES, known, MEMORIZING)
+    schema.check(result, schema.CHOICES)
+    texts = {row["item"]: row["question"] for row in result.rows(named=True)}
     assert texts == {
         "rdfs2-20": "X's composer is Y. Therefore, What is the type of X?",
         "rdfs2-20+p1": "One has to be a work if one has composer. X's composer is Y. "
@@ -207,18 +207,18 @@ def test_reasoning_asks_with_and_without_the_first_premise():
         "Therefore, What is the superclass of X?",
     }
     options = dict(known.select("item", "options").rows())
-    for row in found.rows(named=True):
+    for row in result.rows(named=True):
         assert row["options"] == options[row["source"]]
         assert row["premise"] == ("EX" if row["item"].endswith("+p1") else "out")
-    stems = dict(found.select("item", "stem").rows())
+    stems = dict(result.select("item", "stem").rows())
     assert stems["rdfs9-20+p1"] == (
         "Writer is a person . X is a writer . Therefore, X is a particular [MASK] ."
     )
     assert stems["rdfs7-21"] == ""
 
 
-def test_the_released_template_keeps_its_slips():
-    found = choices.reasoning(RULES, memorizing(), MEMORIZING, phrasing="released")
-    texts = {row["item"]: row["question"] for row in found.rows(named=True)}
+def test_released_template_keeps_its_typos():
+    result = choices.reasoning(RULES, memorizing(), MEMORIZING, phrasing="released")
+    texts = {row["item"]: row["question"] for row in result.rows(named=True)}
     assert texts["rdfs2-20"] == "X's composer is Y . Therefore, What is the type of X?"
     assert texts["rdfs11-20+p1"].startswith("writer is a person. X is a writer. Therefore,")

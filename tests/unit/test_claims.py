@@ -1,4 +1,4 @@
-"""The papers' claims: what is typed agrees with the printed tables; the rule of the verdicts."""
+"""The papers' claims: encoded claims agree with the printed tables; how verdicts are decided."""
 
 import csv
 import json
@@ -40,12 +40,12 @@ FOLDER = ROOT / "resources" / "published"
 CLAIMS = verdicts.read(FOLDER / "claims.tsv")
 BY_NAME = {claim.claim: claim for claim in CLAIMS}
 #: Claims whose printed numbers are not the means of two sides: two correlations, examples out of
-#: many, three bounds of size.
+#: many, three bounds on model size.
 NOT_MEANS = {"B01", "B02", "B03", "B04", "B05", "B07"}
-#: Wins of a and of b over relations.
+#: Counts of relations on which a or b wins.
 COUNTS = {"A37": (35, 6)}
-#: What no run can speak of, and why: the printed tables or released files alone, what was judged
-#: by people, what nothing here measures.
+#: Claims that no run can test, and why: based only on printed tables or released files, judged by
+#: people, or not measured here.
 UNTESTED = {
     "print or files": {"O77", "B11", "B14", "K30", "K31"},
     "judged": {"A14", "A30", "A47", "A48", "A58"},
@@ -67,16 +67,16 @@ def tables(models):
 
 @pytest.fixture(scope="module")
 def in_print(tables):
-    """claim -> what the printed tables say of it."""
-    found = {}
+    """Map each claim to its outcome in the printed tables."""
+    result = {}
     for claim in CLAIMS:
         if claim.comparison is not None:
             try:
-                own = tables.filter(paper=claim.paper)
-                found[claim.claim] = evaluate(claim.comparison, own)
+                selected = tables.filter(paper=claim.paper)
+                result[claim.claim] = evaluate(claim.comparison, selected)
             except IncomparableError:
                 continue
-    return found
+    return result
 
 
 def rows(name):
@@ -92,7 +92,7 @@ def test_the_table_has_191_claims_of_four_papers_and_its_principal_ones():
     assert [c.claim for c in CLAIMS if c.comparison] == list(COMPARISONS)
 
 
-def test_what_no_run_can_speak_of_says_why():
+def test_untestable_claims_state_a_reason():
     without = {claim.claim: claim.untested for claim in CLAIMS if claim.untested}
     assert set(without) == set.union(*UNTESTED.values())
     assert not set(without) & set(COMPARISONS)
@@ -101,15 +101,15 @@ def test_what_no_run_can_speak_of_says_why():
         assert ("judged by people" in why) == (name in UNTESTED["judged"])
 
 
-def test_every_printed_number_of_a_claim_is_what_its_comparison_finds(in_print):
+def test_printed_numbers_of_claims_equal_their_comparisons(in_print):
     compared = 0
     for name, outcome in in_print.items():
         if name in NOT_MEANS or name in COUNTS:
             continue
         for side, mean, column in (("a", outcome.a, 0), ("b", outcome.b, 1)):
-            told = re.search(rf"\b{side}=([-\d., /]*\d)", BY_NAME[name].printed)
-            assert told, (name, BY_NAME[name].printed)
-            numbers = [float(n) for n in re.findall(r"-?\d+(?:\.\d+)?", told[1])]
+            matched = re.search(rf"\b{side}=([-\d., /]*\d)", BY_NAME[name].printed)
+            assert matched, (name, BY_NAME[name].printed)
+            numbers = [float(n) for n in re.findall(r"-?\d+(?:\.\d+)?", matched[1])]
             by_pair = {round(pair[column], 2) for pair in outcome.values}
             is_mean = mean == pytest.approx(np.mean(numbers), abs=0.06)
             assert is_mean or {round(n, 2) for n in numbers} <= by_pair, (name, side, mean, numbers)
@@ -117,7 +117,7 @@ def test_every_printed_number_of_a_claim_is_what_its_comparison_finds(in_print):
     assert compared > 60
 
 
-def test_claims_that_hold_in_print_do_and_those_that_fail_do_not(in_print):
+def test_claims_hold_or_fail_in_print_as_recorded(in_print):
     assert len(in_print) >= 40
     for name, outcome in in_print.items():
         claim = BY_NAME[name]
@@ -126,17 +126,17 @@ def test_claims_that_hold_in_print_do_and_those_that_fail_do_not(in_print):
             assert holds == (claim.holds == "yes"), (name, outcome.value, claim.holds)
 
 
-def test_means_over_cells_are_those_of_a_slow_loop(in_print):
+def test_means_over_cells_equal_a_slow_loop(in_print):
     cells = {
         (r["task"], r["model"], r["template"], r["metric"]): float(r["value"])
         for r in rows("ontoprobe_memorizing")
     }
-    gaps = []
+    differences = []
     for (task, model, template, metric), value in cells.items():
         if template == "soft":
-            gaps.append(value - cells[task, model, "manual", metric])
-    assert len(gaps) == 108 == in_print["O38"].pairs
-    assert in_print["O38"].value == pytest.approx(np.mean(gaps))
+            differences.append(value - cells[task, model, "manual", metric])
+    assert len(differences) == 108 == in_print["O38"].pairs
+    assert in_print["O38"].value == pytest.approx(np.mean(differences))
     above = []
     for task in ("TP", "SCO", "SPO", "RG"):
         for metric in ("R@1", "R@5", "MRRa", "MRR"):
@@ -149,16 +149,16 @@ def test_means_over_cells_are_those_of_a_slow_loop(in_print):
     assert in_print["O19"].value == pytest.approx(np.mean(above))
 
 
-def test_averages_over_all_configurations_are_those_of_a_slow_loop(in_print):
-    found = defaultdict(list)
+def test_averages_over_configurations_equal_a_slow_loop(in_print):
+    result = defaultdict(list)
     for row in rows("ontoprobe_configurations"):
-        found[row["masks"]].append(float(row["R@1"]))
-    assert [len(found[m]) for m in ("single", "multiple")] == [342, 342]
-    gap = np.mean(found["single"]) - np.mean(found["multiple"])
-    assert in_print["O46"].value == pytest.approx(gap)
+        result[row["masks"]].append(float(row["R@1"]))
+    assert [len(result[m]) for m in ("single", "multiple")] == [342, 342]
+    difference = np.mean(result["single"]) - np.mean(result["multiple"])
+    assert in_print["O46"].value == pytest.approx(difference)
 
 
-def test_size_helps_as_numpy_correlates_and_as_families_step(in_print):
+def test_size_correlations_and_family_steps_equal_numpy(in_print):
     board = [r for r in rows("bear_leaderboard") if r["listed"] == "paper"]
     board = [r for r in board if r["kind"] != "baseline"]
     sizes = [log10(float(r["parameters"])) for r in board]
@@ -195,20 +195,20 @@ def test_size_helps_as_numpy_correlates_and_as_families_step(in_print):
 
 
 def test_models_are_correlated_within_a_benchmark():
-    """The same models on a set of other difficulty are no further models."""
+    """The same models on a benchmark of other difficulty do not count as additional models."""
     sizes = {f"m{i}": 10.0 ** (i + 2) for i in range(6)}
     values = {"bear_released": [20, 25, 22, 30, 34], "bear_lite": [60, 61, 58, 57, 66, 64]}
     probed = {m: {"source": "hub:x", "kind": "masked", "parameters": str(size)}
               for m, size in sizes.items()}  # fmt: skip
 
     def found(models):
-        made = [
+        numbers = [
             Number(benchmark=b, metric="accuracy", prompt="templates", method="sentence", n=100,
                    model=f"m{i}", value=float(value), interval=Interval(0.0, 100.0, "wilson"))
             for b, every in values.items() for i, value in enumerate(every[:models])
         ]  # fmt: skip
-        own = with_models(results.frame("bear", made), probed)
-        return evaluate(COMPARISONS["B01"], own)
+        joined = with_models(results.frame("bear", numbers), probed)
+        return evaluate(COMPARISONS["B01"], joined)
 
     apart = [np.corrcoef(range(len(v)), v)[0, 1] for v in values.values()]
     bounds = [
@@ -235,7 +235,7 @@ def test_wins_are_counted_over_relations(in_print):
         assert outcome.value == pytest.approx(100 * won / (won + lost) - 50)
 
 
-def test_what_is_claimed_of_the_print_alone_holds_or_fails_as_typed():
+def test_claims_about_print_alone_hold_or_fail_as_recorded():
     cells = {(r["task"], r["model"], r["template"], r["metric"]): float(r["value"])
              for r in rows("ontoprobe_memorizing") if r["template"]}  # fmt: skip
     most = defaultdict(float)
@@ -252,7 +252,7 @@ def test_what_is_claimed_of_the_print_alone_holds_or_fails_as_typed():
         - float(r["triples_per_predicate"])
         for r in rows("attributes_sizes")
     }
-    assert [name for name, gap in density.items() if abs(gap) > 0.02] == ["composite"]
+    assert [name for name, difference in density.items() if abs(difference) > 0.02] == ["composite"]
     sizes = defaultdict(list)
     for row in rows("bear_relations"):
         sizes[row["set"]].append(int(row["instances"]))
@@ -261,21 +261,21 @@ def test_what_is_claimed_of_the_print_alone_holds_or_fails_as_typed():
     assert typed == {"O77": "partly", "K31": "partly", "B11": "yes", "O78": "no"}
 
 
-def test_the_largest_model_is_the_one_with_the_most_parameters(in_print):
+def test_largest_model_has_the_most_parameters(in_print):
     printed_at_1 = {
         (r["benchmark"], r["printed_model"]): r["at_1"] for r in rows("attributes_scores")
     }
     names = ("symmetry", "asymmetry", "hierarchy", "composite", "entity_centric", "bias")
     others = ("BERT", "RoBERTa", "T5", "GPT-3")
-    gaps = [
+    differences = [
         float(printed_at_1[b, "GPT-4"]) - max(float(printed_at_1[b, m]) for m in others)
         for b in names
     ]
-    assert in_print["K03"].value == pytest.approx(np.mean(gaps))
+    assert in_print["K03"].value == pytest.approx(np.mean(differences))
     assert in_print["K01"].a == pytest.approx(23.77, abs=0.005)
 
 
-def test_the_interval_of_a_difference_is_newcombe_s():
+def test_difference_intervals_are_newcombe():
     """Newcombe 1998 (Statistics in Medicine 17, p. 873), Table II (a): 56/70 less 48/80, method
     10: 0.0524 to 0.3339; Wilson's intervals of both are in the same paper's terms."""
     sides = [Measured(k / n, *wilson(k, n), n) for k, n in ((56, 70), (48, 80))]
@@ -284,35 +284,35 @@ def test_the_interval_of_a_difference_is_newcombe_s():
     assert (low, high) == pytest.approx((0.0524, 0.3339), abs=5e-5)
 
 
-#: what the comparisons of made numbers have in common
+#: shared by comparisons of synthetic numbers
 ACCURACY, PER = Side({"metric": "accuracy"}), ("benchmark",)
 
 
 def sampled(values, n, kind="wilson"):
-    """RESULTS of several models, each with Wilson's interval of a fraction of `n` items."""
+    """Return RESULTS of several models with Wilson intervals of fractions of `n` items."""
     base = Number(benchmark="x", metric="accuracy", method="predict", n=n)
-    made = [
+    numbers = [
         base.but(model=f"m{i}", value=100 * count / n,
                  interval=Interval(*wilson(count, n), kind).times(100))
         for i, count in enumerate(values)
     ]  # fmt: skip
-    return results.frame("autoprompt", made)
+    return results.frame("autoprompt", numbers)
 
 
 @pytest.mark.parametrize(("probes", "n", "chance"), [(1, 39, 0.3), (12, 39, 0.3), (40, 100, 0.2)])
 def test_the_best_of_several_pays_for_having_been_chosen(probes, n, chance):
-    """Probes no better than chance: the best of them beats it in 5 of 100 runs, exactly counted."""
+    """Of models at chance level, the best beats chance in 5 of 100 runs, counted exactly."""
     probed = {f"m{i}": MODELS["one"] for i in range(probes)}
     comparison = Comparison(ACCURACY.highest("model"), 100 * chance, PER)
     false = 0.0
     for best in range(n + 1):
-        own = evaluate(comparison, with_models(sampled([best] * probes, n), probed))
-        if verdicts.chance(BY_NAME["O01"], own) < 0.05:
+        evaluated = evaluate(comparison, with_models(sampled([best] * probes, n), probed))
+        if verdicts.chance(BY_NAME["O01"], evaluated) < 0.05:
             false += binom.cdf(best, n, chance) ** probes - binom.cdf(best - 1, n, chance) ** probes
     assert 0.02 < false < 0.065
 
 
-def test_the_lowest_of_several_pays_as_the_highest_does():
+def test_lowest_of_several_is_corrected_like_the_highest():
     counts, probed = (10, 14, 20), {f"m{i}": MODELS["one"] for i in range(3)}
     own, other = (with_models(sampled(c, 40), probed) for c in (counts, [40 - c for c in counts]))
     most = evaluate(Comparison(ACCURACY.highest("model"), 50, PER), other)
@@ -324,7 +324,7 @@ def test_the_lowest_of_several_pays_as_the_highest_does():
 
 
 def judged_as(model, hits):
-    """JUDGED of a model: (relation, item) -> hits under its templates."""
+    """Return JUDGED of a model from (relation, item) -> hits under its templates."""
     rows = [
         {"paper": "autoprompt", "benchmark": "x", "model": model, "method": "predict",
          "matching": "own", "relation": relation, "group": relation, "item": item,
@@ -338,8 +338,8 @@ def judged_as(model, hits):
 
 
 @pytest.mark.parametrize("is_macro", [False, True])
-def test_a_difference_on_the_same_items_is_paired_and_on_others_it_is_not(is_macro):
-    """Items are drawn within their relation, both models' together: by a loop of its own."""
+def test_differences_are_paired_only_on_the_same_items(is_macro):
+    """A separate loop resamples items within their relation, jointly for both models."""
     source = random.Random(1)
     names = [(f"P{r}", f"P{r}/{i}") for r, n in enumerate((30, 18, 12)) for i in range(n)]
     easy = {name: source.random() for name in names}
@@ -350,7 +350,7 @@ def test_a_difference_on_the_same_items_is_paired_and_on_others_it_is_not(is_mac
     hits["m2"] = {(r, f"{item}'"): every for (r, item), every in hits["m1"].items()}
 
     def value(model, drawn):
-        """Mean of items, or of the relations' means."""
+        """Return the mean over items, or over the relations' means."""
         means = defaultdict(list)
         for name in drawn:
             means[name[0]].append(sum(hits[model][name]) / 2)
@@ -362,33 +362,32 @@ def test_a_difference_on_the_same_items_is_paired_and_on_others_it_is_not(is_mac
         every = list(hits[model])
         return [source.choice([other for other in every if other[0] == name[0]]) for name in every]
 
-    made = [
+    numbers = [
         Number(benchmark="x", metric="accuracy", method="predict", model=model, n=len(names),
                value=value(model, hits[model]), interval=Interval(20.0, 90.0, "wilson"))
         for model in hits
     ]  # fmt: skip
-    own = with_models(results.frame("autoprompt", made), dict.fromkeys(hits, MODELS["one"]))
+    joined = with_models(results.frame("autoprompt", numbers), dict.fromkeys(hits, MODELS["one"]))
     judged = pl.concat(judged_as(model, every) for model, every in hits.items())
     for other in ("m1", "m2"):
         sides = ACCURACY.but(model="m0"), ACCURACY.but(model=other)
-        found = evaluate(Comparison(*sides, PER), own, RunAnswers(judged))
-        gaps = []
+        result = evaluate(Comparison(*sides, PER), joined, RunAnswers(judged))
+        differences = []
         for _ in range(4000):
             mine = drawn("m0")
             theirs = mine if other == "m1" else drawn("m2")
-            gaps.append(value("m0", mine) - value(other, theirs))
-        assert found.value == pytest.approx(value("m0", hits["m0"]) - value(other, hits[other]))
-        expected = np.quantile(gaps, [0.025, 0.975])
-        assert (found.low, found.high) == pytest.approx(tuple(expected), abs=1.2)
-    # what is no mean of the answers has the bounds of both sides alone
-    moved = own.with_columns(pl.col("value") + 1)
+            differences.append(value("m0", mine) - value(other, theirs))
+        assert result.value == pytest.approx(value("m0", hits["m0"]) - value(other, hits[other]))
+        expected = np.quantile(differences, [0.025, 0.975])
+        assert (result.low, result.high) == pytest.approx(tuple(expected), abs=1.2)
+    # a metric that is not a mean of answers uses only the bounds of both sides
+    moved = joined.with_columns(pl.col("value") + 1)
     unknown = evaluate(Comparison(*sides, PER), moved, RunAnswers(judged))
     assert unknown.high - unknown.low > 60
 
 
-def test_a_paired_interval_of_few_items_is_student_s():
-    """Seven of eight items are drawn, and percentiles are taken where Student's t with seven
-    degrees of freedom has the 2.5 % that the normal distribution has further inside."""
+def test_paired_intervals_of_few_items_use_student_t():
+    """With eight items, percentiles follow Student's t with seven degrees of freedom."""
     source = random.Random(2)
     names = [("P1", f"P1/{i}") for i in range(8)]
     hits = {model: {} for model in ("m0", "m1")}
@@ -397,38 +396,40 @@ def test_a_paired_interval_of_few_items_is_student_s():
             rate = source.random()
             every[name] = [source.random() < rate for _ in range(9)]
     mean = {model: 100 * sum(map(sum, every.values())) / 72 for model, every in hits.items()}
-    made = [Number(benchmark="x", metric="accuracy", method="predict", model=model, n=8,
+    numbers = [Number(benchmark="x", metric="accuracy", method="predict", model=model, n=8,
                    value=value, interval=Interval(0.0, 100.0, "wilson"))
             for model, value in mean.items()]  # fmt: skip
-    own = with_models(results.frame("autoprompt", made), dict.fromkeys(hits, MODELS["one"]))
+    joined = with_models(results.frame("autoprompt", numbers), dict.fromkeys(hits, MODELS["one"]))
     judged = pl.concat(judged_as(model, every) for model, every in hits.items())
     sides = ACCURACY.but(model="m0"), ACCURACY.but(model="m1")
-    found = evaluate(Comparison(*sides, PER), own, RunAnswers(judged))
-    gap = {name: 100 * (sum(hits["m0"][name]) - sum(hits["m1"][name])) / 9 for name in names}
-    drawn = [sum(gap[source.choice(names)] for _ in range(7)) / 7 for _ in range(20_000)]
+    result = evaluate(Comparison(*sides, PER), joined, RunAnswers(judged))
+    difference = {name: 100 * (sum(hits["m0"][name]) - sum(hits["m1"][name])) / 9 for name in names}
+    drawn = [sum(difference[source.choice(names)] for _ in range(7)) / 7 for _ in range(20_000)]
     tail = norm.cdf(-t.ppf(0.975, 7))
-    assert (found.low, found.high) == pytest.approx(np.quantile(drawn, [tail, 1 - tail]), abs=4)
-    assert found.high - found.low > np.ptp(np.quantile(drawn, [0.025, 0.975])) + 10
+    assert (result.low, result.high) == pytest.approx(np.quantile(drawn, [tail, 1 - tail]), abs=4)
+    assert result.high - result.low > np.ptp(np.quantile(drawn, [0.025, 0.975])) + 10
 
 
 @pytest.mark.parametrize(
     "kind", ["random orders", "mean of wilson", "range of subsets", "permutations"]
 )
-def test_bounds_that_hold_no_95_per_cent_of_an_estimate_give_no_p(kind):
+def test_non_confidence_bounds_give_no_p(kind):
     comparison = Comparison(ACCURACY.but(model="m0"), 30, PER)
-    own = evaluate(comparison, with_models(sampled([30], 40, kind), {"m0": MODELS["one"]}))
-    assert (own.low, own.high) == (None, None)
-    assert verdicts.chance(BY_NAME["O01"], own) is None
+    evaluated = evaluate(comparison, with_models(sampled([30], 40, kind), {"m0": MODELS["one"]}))
+    assert (evaluated.low, evaluated.high) == (None, None)
+    assert verdicts.chance(BY_NAME["O01"], evaluated) is None
 
 
-def test_a_baseline_without_an_interval_is_exact_where_it_follows_from_the_set_alone():
-    """A random guess and a count do; what is right on some items and wrong on others does not."""
+def test_set_determined_baselines_are_exact_without_an_interval():
+    """True for random guesses and counts, but not for hits that vary between items."""
     base = Number(benchmark="x", metric="accuracy", n=40)
-    made = [base.but(model=name, value=20.0) for name in ("random", "majority", "frequency", "")]
+    numbers = [base.but(model=name, value=20.0) for name in ("random", "majority", "frequency", "")]
     tail = Interval(19.0, 21.0, "random orders")
-    made.append(base.but(model="frequency", setting={"choice": "none"}, value=20.0, interval=tail))
-    own = with_models(
-        pl.concat([sampled([30], 40), results.frame("autoprompt", made)]), {"m0": MODELS["one"]}
+    numbers.append(
+        base.but(model="frequency", setting={"choice": "none"}, value=20.0, interval=tail)
+    )
+    joined = with_models(
+        pl.concat([sampled([30], 40), results.frame("autoprompt", numbers)]), {"m0": MODELS["one"]}
     )
     baseline = ACCURACY.but(kind="baseline")
     for b, is_exact in (
@@ -436,18 +437,18 @@ def test_a_baseline_without_an_interval_is_exact_where_it_follows_from_the_set_a
         (baseline.but(model="majority"), False), (baseline.but(model="frequency"), False),
         (baseline.but(model="frequency", choice="none"), False),
     ):  # fmt: skip
-        found = evaluate(Comparison(ACCURACY.but(model="m0"), b, PER), own)
-        assert (found.low is not None) == is_exact, b
+        result = evaluate(Comparison(ACCURACY.but(model="m0"), b, PER), joined)
+        assert (result.low is not None) == is_exact, b
 
 
-def test_a_fraction_has_no_more_items_behind_it_than_its_denominator():
-    """One of forty examples counts: 0/1 is a smoke test, as it is wherever it is printed."""
+def test_items_of_a_fraction_are_limited_by_its_denominator():
+    """One of forty examples counts, so 0/1 is a smoke test here as in the printed tables."""
     bounds = Interval(*wilson(0, 1), "wilson").times(100)
-    made = Number(benchmark="x", metric="accuracy", model="m0", n=40, value=0.0, interval=bounds)
-    frame = results.frame("attributes", [made.but(numerator=0.0, denominator=1.0)])
-    own = evaluate(Comparison(ACCURACY, 64, PER), with_models(frame, {"m0": MODELS["one"]}))
-    assert own.n == 1
-    claim = verdicts.ComparedClaim(BY_NAME["K01"], own, "", None)
+    number = Number(benchmark="x", metric="accuracy", model="m0", n=40, value=0.0, interval=bounds)
+    frame = results.frame("attributes", [number.but(numerator=0.0, denominator=1.0)])
+    evaluated = evaluate(Comparison(ACCURACY, 64, PER), with_models(frame, {"m0": MODELS["one"]}))
+    assert evaluated.n == 1
+    claim = verdicts.ComparedClaim(BY_NAME["K01"], evaluated, "", None)
     assert verdicts.verdict(claim, 0.001)[0] == verdicts.UNDECIDED
 
 
@@ -475,7 +476,7 @@ def judged(direction, own, margin=5.0, p=None, there=None):
         ("=", (-9, -12, -6), "opposite"),
         ("=", (4, 1, 7), "undecided"),
         ("=", (7, 4, 10), "undecided"),
-        # the bound toward the margin counts, not the one beyond
+        # the bound on the side of the margin counts
         ("=", (10, -5, 11), "undecided"),
         ("=", (-10, -11, 5), "undecided"),
         ("=", (10, 6, 40), "opposite"),
@@ -485,17 +486,17 @@ def test_a_verdict_follows_from_the_interval(direction, bounds, expected):
     assert judged(direction, outcome(*map(float, bounds))) == expected
 
 
-def test_what_is_not_enough_is_undecided():
+def test_insufficient_evidence_is_undecided():
     assert judged(">", outcome(10.0, None, None)) == "undecided"
     assert judged(">", outcome(10.0, 5.0, 15.0, n=19)) == "undecided"
     assert judged(">", outcome(10.0, 5.0, 15.0), p=0.05) == "undecided"
     assert judged(">", outcome(10.0, 5.0, 15.0), p=0.049) == "same direction"
 
 
-def test_beyond_a_margin_the_near_bound_counts():
+def test_differences_beyond_a_margin_use_the_near_bound():
     claim = next(c for c in CLAIMS if c.direction == "=" and c.comparison)
     claim = replace(claim, margin=3.0)
-    # 7 beyond, with 15 to the bound that looks at the margin
+    # 7 beyond the margin, and 15 between the value and the bound near the margin
     expected = 0.5 * math.erfc(7 / (15 / 1.959964) / math.sqrt(2))
     for value, low, high in ((10.0, -5.0, 15.0), (-10.0, -15.0, 5.0)):
         assert verdicts.chance(claim, outcome(value, low, high)) == pytest.approx(
@@ -504,14 +505,14 @@ def test_beyond_a_margin_the_near_bound_counts():
 
 
 def reproduced(value, printed, n=500, direction=">", bounds=(-40.0, 42.0), figure=None):
-    """The verdict on a value beside a printed one of the same weights and items."""
+    """Return the verdict on a value compared with a printed one of the same weights and items."""
     row = {"kind": "masked", "model": "m", "published": printed if figure is None else figure}
     own = Outcome(value, 0.0, value, *bounds, n, 1, {"a": (row,), "b": ()})
     there = Outcome(printed, 0.0, printed, None, None, 0, 1, {"a": (row,), "b": ()})
     return judged(direction, own, there=there)
 
 
-def test_nothing_is_reproduced_by_a_wide_interval_few_items_or_in_the_other_direction():
+def test_not_reproduced_with_wide_intervals_few_items_or_wrong_sign():
     assert reproduced(-30.0, -30.0, n=3) == "undecided"
     assert reproduced(1.0, -30.0, n=3) == "undecided"
     assert reproduced(30.0, 30.0, n=29) == "undecided"
@@ -525,19 +526,19 @@ def test_nothing_is_reproduced_by_a_wide_interval_few_items_or_in_the_other_dire
     assert reproduced(30.0, 20.0, bounds=(None, None)) == "undecided"
 
 
-def test_what_is_reproduced_is_so_within_half_a_unit_of_the_last_digit_and_noise():
+def test_reproduced_means_within_rounding_and_noise():
     assert reproduced(16.384, 16.38) == "reproduced"
     assert reproduced(16.44, 16.38) == "undecided"
     assert reproduced(16.44, 16.4) == "reproduced"
     assert reproduced(16.6, 16.4) == "undecided"
-    # a thousandth of the number for hardware and order of sums, beside the rounding
+    # besides rounding, a thousandth of the number for hardware and summation order
     assert reproduced(50.05, 50.02) == "reproduced"
     assert reproduced(50.08, 50.02) == "undecided"
     assert reproduced(-4.04, -4.0, direction="<") == "reproduced"
     assert reproduced(4.04, 4.0, direction="=") == "reproduced"
 
 
-def test_p_is_that_of_the_bound_towards_zero():
+def test_p_uses_the_bound_toward_zero():
     claim = BY_NAME["O01"]
     assert verdicts.chance(claim, outcome(10.0, 0.0, 12.0)) == pytest.approx(0.05, abs=1e-9)
     assert verdicts.chance(claim, outcome(-10.0, -11.0, 0.0)) == pytest.approx(0.05, abs=1e-9)
@@ -546,7 +547,7 @@ def test_p_is_that_of_the_bound_towards_zero():
 
 
 def as_ours(tables, shift=0.0, half=0.01):
-    """The printed tables as if a run had measured them, with tight intervals."""
+    """Return the printed tables as if measured by a run with narrow intervals."""
     own = tables.select(list(schema.RESULTS.columns)).with_columns(
         published=pl.col("value"), source=pl.lit("print"), n=pl.lit(500, dtype=pl.Int64)
     )
@@ -559,33 +560,33 @@ def as_ours(tables, shift=0.0, half=0.01):
     )
 
 
-def test_a_run_that_measures_what_was_printed_reproduces_every_claim(tables, models, in_print):
+def test_runs_with_the_printed_values_reproduce_every_claim(tables, models, in_print):
     every = {**models, **{n: {"source": "", "kind": "api", "parameters": p}
                           for n, (_, p) in printed.ELSEWHERE.items()}}  # fmt: skip
     sizes = dict(tables.select("model", "parameters").unique().drop_nulls().rows())
     for name, size in sizes.items():
         kind = tables.filter(model=name)["kind"][0]
         every[name] = {"source": "hub:x", "kind": kind, "parameters": str(size)}
-    found = verdicts.find(CLAIMS, as_ours(tables), every, tables)
-    claims = verdicts.frame(found)
-    told = dict(claims.select("claim", "verdict").rows())
+    result = verdicts.find(CLAIMS, as_ours(tables), every, tables)
+    claims = verdicts.frame(result)
+    verdict_of = dict(claims.select("claim", "verdict").rows())
     reasons = dict(claims.select("claim", "reason").rows())
-    missed = {n: told[n] for n in in_print if told[n] != "reproduced"}
-    # these have printed numbers in another direction, on fewer models or relations than 30, or
-    # compare baselines and quoted numbers alone
+    missed = {n: verdict_of[n] for n in in_print if verdict_of[n] != "reproduced"}
+    # these have printed numbers in another direction, on fewer than 30 models or relations, or only
+    # compare baselines and quoted numbers
     for name in missed:
         is_so = BY_NAME[name].holds_for(in_print[name].value)
         few = "fewer than" in reasons[name]
         assert not is_so or few or name in ("B10", "B07"), (name, reasons[name])
     assert len(in_print) - len(missed) >= 25
-    assert sum(verdicts.behind(f).height for f in found) > 5000
+    assert sum(verdicts.behind(f).height for f in result) > 5000
     far = verdicts.frame(verdicts.find(CLAIMS, as_ours(tables, 3.0), every, tables))
     kept = far.filter(verdict="reproduced").height
     assert kept < claims.filter(verdict="reproduced").height
 
 
 def literal_p(direction, margin, value, low, high):
-    """p by the rule at the head of verdicts.py, with the error function of the standard library."""
+    """Return p by the rule at the top of verdicts.py, with math.erfc."""
 
     def above(x):
         return 0.5 * math.erfc(x / math.sqrt(2))
@@ -605,19 +606,19 @@ def literal_p(direction, margin, value, low, high):
 
 
 def literal_verdicts(made):
-    """The rule of verdicts, read from its docstring and spelt out for every claim in turn."""
+    """Return verdicts by the rule in the docstring of verdicts.py, one claim at a time."""
     tested = [one for one in made if one["value"] is not None and one["low"] is not None]
     ranked = sorted(tested, key=lambda one: one["p"])
     corrected, before = {}, 0.0
-    for place, one in enumerate(ranked):
-        before = max(before, min(1.0, (len(ranked) - place) * one["p"]))
+    for position, one in enumerate(ranked):
+        before = max(before, min(1.0, (len(ranked) - position) * one["p"]))
         corrected[one["claim"]] = before
-    told = {}
+    result = {}
     for one in made:
         if one["value"] is None:
-            told[one["claim"]] = "not tested here"
+            result[one["claim"]] = "not tested here"
         elif one["n"] < 20:
-            told[one["claim"]] = "undecided"
+            result[one["claim"]] = "undecided"
         else:
             is_so = {">": one["value"] > 0, "<": one["value"] < 0,
                      "=": abs(one["value"]) <= one["margin"]}[one["direction"]]  # fmt: skip
@@ -625,18 +626,18 @@ def literal_verdicts(made):
                 abs(one["value"] - one["printed"]) <= 0.05 + 0.001 * abs(one["printed"])
             )
             if same and is_so and one["n"] >= 30:
-                told[one["claim"]] = "reproduced"
+                result[one["claim"]] = "reproduced"
             elif one["low"] is None or corrected[one["claim"]] >= 0.05:
-                told[one["claim"]] = "undecided"
+                result[one["claim"]] = "undecided"
             else:
-                told[one["claim"]] = "same direction" if is_so else "opposite"
-    return told, corrected
+                result[one["claim"]] = "same direction" if is_so else "opposite"
+    return result, corrected
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_verdicts_are_those_of_a_literal_rule(seed):
+def test_verdicts_equal_a_literal_rule(seed):
     draw = random.Random(seed)
-    made, found = [], []
+    made, result = [], []
     for number in range(200):
         direction, margin = draw.choice("><="), 5.0
         value = draw.gauss(0, 12)
@@ -661,17 +662,17 @@ def test_verdicts_are_those_of_a_literal_rule(seed):
             own = Outcome(value, 0.0, value, one["low"], one["high"], one["n"], 1, sides)
         if one["printed"] is not None:
             there = Outcome(0.0, 0.0, one["printed"], None, None, 0, 1, sides)
-        found.append(verdicts.ComparedClaim(claim, own, "no numbers", there))
-    claims = verdicts.frame(found)
-    told, corrected = literal_verdicts(made)
-    assert dict(claims.select("claim", "verdict").rows()) == told
-    assert set(told.values()) == set(verdicts.VERDICTS)
+        result.append(verdicts.ComparedClaim(claim, own, "no numbers", there))
+    claims = verdicts.frame(result)
+    expected, corrected = literal_verdicts(made)
+    assert dict(claims.select("claim", "verdict").rows()) == expected
+    assert set(expected.values()) == set(verdicts.VERDICTS)
     own = dict(claims.drop_nulls("p").select("claim", "p").rows())
     assert own == pytest.approx(corrected, abs=1e-9)
 
 
 def few(tmp=None):
-    """A small RESULTS: two models and a baseline on one benchmark, and a control model."""
+    """Return small RESULTS: two models and a baseline on one benchmark, and a control model."""
     base = Number(
         benchmark="onto_x", group="TP", metric="R@1", n=100, method="cloze", prompt="templates"
     )
@@ -693,57 +694,57 @@ MODELS = {
 }
 
 
-def test_models_taught_here_bear_no_claim_out(tables, tmp_path):
-    found = verdicts.find(CLAIMS, few(), MODELS, tables)
-    claims = verdicts.frame(found)
+def test_control_models_do_not_support_claims(tables, tmp_path):
+    result = verdicts.find(CLAIMS, few(), MODELS, tables)
+    claims = verdicts.frame(result)
     own = claims.filter(claim="O01").row(0, named=True)
     assert (own["a"], own["b"], own["value"]) == (60.0, 20.0, 40.0)
     assert (own["low"], own["high"]) == pytest.approx((35.0, 45.0))
     assert own["verdict"] == "same direction"
     assert own["models"] == "one, two"
     assert own["printed"] == pytest.approx(9.4)
-    verdicts.write_rows(found, tmp_path)
+    verdicts.write_rows(result, tmp_path)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["O01.tsv", "O26.tsv"]
     kept = pl.read_csv(tmp_path / "O01.tsv", separator="\t").select("side", "model", "value").rows()
     assert kept == [("a", "one", 40.0), ("a", "two", 60.0), ("b", "frequency", 20.0)]
-    # O26: memorizing is far from complete
+    # O26: memorization is far from complete
     others = claims.filter(~pl.col("claim").is_in(["O01", "O26"]))
     assert set(others["verdict"]) == {"not tested here"}
 
 
-def test_what_was_printed_is_the_same_under_a_table_of_other_models(in_print):
+def test_printed_values_are_independent_of_the_model_table(in_print):
     bare = printed.read(FOLDER, {})
     for name in ("O01", "O19", "K05", "B01", "B04", "A31"):
         claim = BY_NAME[name]
-        found = evaluate(claim.comparison, bare.filter(paper=claim.paper))
-        assert found.value == pytest.approx(in_print[name].value), name
+        result = evaluate(claim.comparison, bare.filter(paper=claim.paper))
+        assert result.value == pytest.approx(in_print[name].value), name
 
 
-def test_the_order_of_results_is_no_part_of_a_verdict(tables, models):
-    own = as_ours(tables).filter(paper="ontoprobe")
-    order = list(range(own.height))
+def test_verdicts_are_independent_of_row_order(tables, models):
+    selected = as_ours(tables).filter(paper="ontoprobe")
+    order = list(range(selected.height))
     random.Random(3).shuffle(order)
     claims = [claim for claim in CLAIMS if claim.paper == "ontoprobe"]
-    found = [verdicts.find(claims, r, models, tables) for r in (own, own[order])]
-    made = [verdicts.frame(f) for f in found]
+    result = [verdicts.find(claims, r, models, tables) for r in (selected, selected[order])]
+    made = [verdicts.frame(f) for f in result]
     assert made[0].filter(pl.col("verdict") != "not tested here").height > 10
     assert made[0].equals(made[1])
-    for one, other in zip(*found, strict=True):
+    for one, other in zip(*result, strict=True):
         assert verdicts.behind(one).equals(verdicts.behind(other)), one.claim.claim
 
 
-def test_a_run_without_numbers_has_every_claim_untested(tables, tmp_path):
+def test_runs_without_numbers_leave_every_claim_untested(tables, tmp_path):
     empty = few().clear()
-    found = verdicts.find(CLAIMS, empty, {}, tables)
-    claims = verdicts.frame(found)
+    result = verdicts.find(CLAIMS, empty, {}, tables)
+    claims = verdicts.frame(result)
     assert set(claims["verdict"]) == {"not tested here"}
     assert all(claims["reason"].str.len_chars() > 0)
     schema.write(claims, schema.CLAIMS, tmp_path / "claims.parquet")
-    verdicts.write_rows(found, tmp_path / "rows")
+    verdicts.write_rows(result, tmp_path / "rows")
     assert list((tmp_path / "rows").iterdir()) == []
 
 
-def test_two_numbers_in_one_place_are_told_and_not_averaged():
+def test_duplicate_numbers_raise_instead_of_being_averaged():
     twice = pl.concat([few(), few().with_columns(method=pl.lit("sentence"))]).filter(
         pl.col("model") != "frequency"
     )
@@ -763,12 +764,12 @@ def test_two_numbers_in_one_place_are_told_and_not_averaged():
         (lambda: Comparison(ACCURACY, 0, PER, "ratio"), "read: 'ratio'; valid: difference, wins"),
     ],
 )
-def test_a_comparison_that_is_mistyped_says_what_is_legal(made, told):
+def test_mistyped_comparisons_list_valid_values(made, told):
     with pytest.raises(ValueError, match=re.escape(told)):
         made()
 
 
-def test_a_mistyped_row_is_told_with_its_line(tmp_path):
+def test_mistyped_rows_are_reported_with_their_line(tmp_path):
     lines = (FOLDER / "claims.tsv").read_text(encoding="utf-8").splitlines()
     cells = lines[3].split("\t")
     cells[verdicts.COLUMNS.index("direction")] = "up"
@@ -778,20 +779,20 @@ def test_a_mistyped_row_is_told_with_its_line(tmp_path):
         verdicts.read(path)
 
 
-def test_the_section_opens_with_principal_claims_and_says_which_fail_in_print(tables):
+def test_section_starts_with_principal_claims_and_marks_print_failures(tables):
     claims = verdicts.frame(verdicts.find(CLAIMS, few(), MODELS, tables))
-    made = section.section(claims)
-    assert [part.name for part in made.parts] == list(headline.PAPERS)
-    assert "2 of 54 claims have numbers in this run" in made.notes[0]
-    shown = [row for part in made.parts for grid in part.grids for row in grid.rows]
-    folded = [row for part in made.parts for grid in part.folded for row in grid.rows]
+    page = section.section(claims)
+    assert [part.name for part in page.parts] == list(headline.PAPERS)
+    assert "2 of 54 claims have numbers in this run" in page.notes[0]
+    shown = [row for part in page.parts for grid in part.grids for row in grid.rows]
+    folded = [row for part in page.parts for grid in part.folded for row in grid.rows]
     assert len(shown) + len(folded) == 191
     by_claim = {row[0].sort: row for row in (*shown, *folded)}
     assert by_claim["A25"][1].text == "fails in print"
     assert by_claim["O01"][2].text == "40"
     assert by_claim["O01"][2].small == "35 to 45"
     assert by_claim["O01"][2].href == "../../tables/claim_rows/O01.tsv"
-    assert shown[0][0].sort == "O01" or made.parts[1].grids[0].rows[0][0].sort == "O01"
+    assert shown[0][0].sort == "O01" or page.parts[1].grids[0].rows[0][0].sort == "O01"
     assert by_claim["O01"][5].text == "same direction"
     assert json.loads(json.dumps(by_claim["O01"][3].text)) == "100"
     untested = by_claim["B01"]

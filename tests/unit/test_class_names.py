@@ -1,4 +1,4 @@
-"""A class's name stands for one thing in the whole package."""
+"""Class names are unique in the whole package."""
 
 import ast
 from collections import Counter
@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-def test_no_two_classes_have_one_name():
+def test_class_names_are_unique():
     places = [
         (node.name, str(path.relative_to(ROOT)))
         for path in (ROOT / "src").rglob("*.py")

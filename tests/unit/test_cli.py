@@ -1,4 +1,4 @@
-"""The command as a new user meets it: from an empty folder, names, bad input, narrow screens."""
+"""The command for a new user: empty folder, names, bad input, narrow terminals."""
 
 import json
 import os
@@ -37,7 +37,7 @@ def model(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def typed(tmp_path, monkeypatch):
-    """What a command says in an empty folder; its reports are without figures."""
+    """Return the result of a command in an empty folder; its reports have no plots."""
     monkeypatch.setattr(kept, "figures", lambda *_: [])
     monkeypatch.chdir(tmp_path)
     return lambda *words: CliRunner().invoke(app, [str(word) for word in words])
@@ -59,9 +59,7 @@ report: results/tiny-llama-world_lite-limit30/report/index\.html
 """
 
 
-def test_a_new_user_gets_an_accuracy_at_sixty_columns_with_a_home_that_cannot_be_written(
-    model, tmp_path
-):
+def test_first_probe_at_sixty_columns_with_an_unwritable_home(model, tmp_path):
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": SOURCE, "HOME": "/proc",
                    "COLUMNS": "60", "HF_HUB_OFFLINE": "1"}  # fmt: skip
     command = [sys.executable, "-m", "kgprobe.cli", "probe", str(model), "--on", "world_lite",
@@ -75,13 +73,13 @@ def test_a_new_user_gets_an_accuracy_at_sixty_columns_with_a_home_that_cannot_be
     assert all(len(line) <= 62 for line in lines[:-1]), lines
     page = tmp_path / lines[-1].removeprefix("report: ")
     assert "tiny-llama" in page.read_text()
-    # progress alone, no line of a library that wants to keep something at home
+    # only progress, no message of a library that wants to write to the home folder
     assert re.fullmatch(FIRST, done.stdout), done.stdout
     assert all(re.match(r"(Loading weights|world_lite|tiny-llama|scor)", line)
                for line in re.split(r"[\r\n]+", done.stderr) if line), done.stderr  # fmt: skip
 
 
-def test_the_first_line_comes_before_anything_heavy_is_imported(model, typed, monkeypatch):
+def test_first_line_is_printed_before_heavy_imports(model, typed, monkeypatch):
     def refuse():
         raise RuntimeError("torch is imported now")
 
@@ -94,22 +92,24 @@ def test_the_first_line_comes_before_anything_heavy_is_imported(model, typed, mo
         ]
 
 
-def test_what_is_printed_is_what_the_library_says_and_is_kept(model, typed, tmp_path):
+def test_printed_values_equal_the_library_and_are_saved(model, typed, tmp_path):
     done = typed("probe", model, "--on", "world_lite", "--limit", 30, "--prompt", 1, "--json")
     assert done.exit_code == 0, done.output
-    said = json.loads(done.stdout)
+    output = json.loads(done.stdout)
     asked = kgprobe.benchmark("world_lite").sampled(30)
     expected = kgprobe.probe(model, asked, "1").table().row(0, named=True)
-    assert said["n"] == 30
-    assert (said["accuracy"], said["low"]) == (expected["accuracy"], expected["low"])
-    written = results.read([tmp_path / "results" / said["run"] / "tables" / "bear.parquet"])
-    own = written.filter(results.plain(), model="tiny-llama", metric="accuracy", group="", slice="")
-    assert own["value"].to_list() == [said["accuracy"]]
+    assert output["n"] == 30
+    assert (output["accuracy"], output["low"]) == (expected["accuracy"], expected["low"])
+    written = results.read([tmp_path / "results" / output["run"] / "tables" / "bear.parquet"])
+    selected = written.filter(
+        results.plain(), model="tiny-llama", metric="accuracy", group="", slice=""
+    )
+    assert selected["value"].to_list() == [output["accuracy"]]
     (run,) = json.loads(typed("list", "runs", "--json").stdout)
-    assert (run["run"], run["tables"]) == (said["run"], "bear")
+    assert (run["run"], run["tables"]) == (output["run"], "bear")
 
 
-def test_questions_that_do_not_fit_their_options_or_templates_are_named(model, typed, tmp_path):
+def test_mismatched_options_or_templates_are_reported(model, typed, tmp_path):
     asked = kgprobe.benchmark("world_lite").sampled(9)
     item = asked.items.sort("item").row(0, named=True)
     others = {
@@ -133,7 +133,7 @@ def test_questions_that_do_not_fit_their_options_or_templates_are_named(model, t
         asked.write(tmp_path / name)
         asked.items.with_columns(column).write_parquet(tmp_path / name / "items.parquet")
     of = f"items.parquet: item {item['item']}: its"
-    for name, said in (
+    for name, message in (
         ("candidates", f"{of} set of options '{item['candidates']}' is not in candidates.parquet"),
         ("items", f"{of} right answer, option 99 of '{item['candidates']}', is not in candidates"),
         (
@@ -154,13 +154,13 @@ def test_questions_that_do_not_fit_their_options_or_templates_are_named(model, t
         for words in (("show", name), ("export", name, "--as", "huggingface", "--to", "out")):
             done = typed(*words)
             assert done.exit_code == 1
-            assert done.stderr.startswith(f"kgprobe: {name}/{said}")
+            assert done.stderr.startswith(f"kgprobe: {name}/{message}")
     asked.prompts.with_columns(index=pl.lit(0, dtype=pl.Int32)).write_parquet(
         tmp_path / "none" / "prompts.parquet"
     )
     asked.items.write_parquet(tmp_path / "none" / "items.parquet")
-    said = f"kgprobe: none/prompts.parquet: relation {asked.prompts['relation'][0]} has index 0"
-    assert typed("show", "none").stderr.startswith(said)
+    message = f"kgprobe: none/prompts.parquet: relation {asked.prompts['relation'][0]} has index 0"
+    assert typed("show", "none").stderr.startswith(message)
     assert typed("show", "prompts").exit_code == 0
     done = typed("probe", model, "--on", "prompts")
     assert f"kgprobe: relation {item['relation']}: no template for its" in done.stderr
@@ -183,12 +183,12 @@ def test_answers_of_another_model_or_benchmark_are_not_overwritten(model, typed,
             "be lost; choose another --name"
         )
     assert (run / "tables/bear.parquet").read_bytes() == before
-    # the same weights at another place, and the same command again
+    # the same weights under another path, and the same command again
     (tmp_path / "a").rename(tmp_path / "moved")
     assert typed("probe", "moved/final", *asked).exit_code == 0
 
 
-def test_the_report_shows_the_command_that_asks_again(model, typed, tmp_path, monkeypatch):
+def test_report_shows_the_command_to_repeat_the_probe(model, typed, tmp_path, monkeypatch):
     save(tiny("llama", double=False), tmp_path / "my model")
     kgprobe.benchmark("world_lite").sampled(9).write(tmp_path / "sets" / "mine")
     words = ("my model", "--on", "sets/mine", "--limit", 5, "--prompt", 1, "--bos", "none")
@@ -199,7 +199,7 @@ def test_the_report_shows_the_command_that_asks_again(model, typed, tmp_path, mo
         "--bos none --name my-model-mine-limit5-1-bos-none"
     )
     assert command in page.read_text()
-    # the working folder has a name, too
+    # the working folder also has a name
     monkeypatch.chdir(model)
     done = typed("probe", ".", "--on", "world_lite", "--limit", 5, "--json")
     assert done.stderr.startswith("world_lite: loading tiny-llama to ask 5 questions")
@@ -207,33 +207,33 @@ def test_the_report_shows_the_command_that_asks_again(model, typed, tmp_path, mo
     shutil.rmtree("results")
 
 
-def test_two_runs_are_compared_pair_by_pair(model, typed, tmp_path, monkeypatch):
+def test_runs_are_compared_by_pairs(model, typed, tmp_path, monkeypatch):
     other = tmp_path / "other"
     save(tiny("gpt2", double=False), other)
     asked = ("--on", "world_lite", "--limit", 60)
     for name, path in (("one", model), ("two", other), ("again", model)):
         assert typed("probe", path, *asked, "--name", name).exit_code == 0
-    said = json.loads(typed("compare", "one", "two", "--json").stdout)
-    (pair,) = said["paired"]
+    output = json.loads(typed("compare", "one", "two", "--json").stdout)
+    (pair,) = output["paired"]
     sampled = kgprobe.benchmark("world_lite").sampled(60)
-    own, theirs = (kgprobe.probe(path, sampled) for path in (model, other))
+    probed, theirs = (kgprobe.probe(path, sampled) for path in (model, other))
     # exact: the same judged answers, paired by question
-    difference = own.table()["accuracy"][0] - theirs.table()["accuracy"][0]
+    difference = probed.table()["accuracy"][0] - theirs.table()["accuracy"][0]
     assert pair["difference"] == pytest.approx(difference, abs=1e-9)
     assert pair["low"] <= pair["difference"] <= pair["high"]
     assert pair["n"] == 60
     same = json.loads(typed("compare", "one", "again", "--json").stdout)
     assert same["paired"] == same["moved"] == []
     assert same["both"] > 20
-    # of a smaller sample the questions that both were asked are compared
+    # with a smaller sample, only questions of both runs are compared
     assert typed("probe", model, *asked[:-1], 30, "--name", "less").exit_code == 0
     (pair,) = json.loads(typed("compare", "less", "two", "--json").stdout)["paired"]
     fewer = kgprobe.benchmark("world_lite").sampled(30)
     items = fewer.items["item"].implode()
-    hits = [f.answers.filter(pl.col("item").is_in(items))["hit"].mean() for f in (own, theirs)]
+    hits = [f.answers.filter(pl.col("item").is_in(items))["hit"].mean() for f in (probed, theirs)]
     assert pair["difference"] == pytest.approx(100 * (hits[0] - hits[1]), abs=1e-9)
     assert pair["n"] == 30
-    # of a graph that knows more of its subjects now the questions are the same
+    # a graph with more facts about its subjects leaves the questions unchanged
     newer = tmp_path / "results/newer"
     shutil.copytree(tmp_path / "results/two", newer)
     place = newer / "benchmarks/world_lite/items.parquet"
@@ -242,19 +242,19 @@ def test_two_runs_are_compared_pair_by_pair(model, typed, tmp_path, monkeypatch)
     assert json.loads(typed("compare", "less", newer, "--json").stdout)["paired"] == [pair]
     shutil.rmtree(newer)
     assert comparing._pair({**pair, "difference": -0.04})["difference"].startswith("0.0 [")
-    # a number that moved stands on the fewer items of both
+    # a changed number uses the smaller number of items of both runs
     moved = json.loads(typed("compare", "less", "one", "--json").stdout)["moved"]
     whole = {"model": "tiny-llama", "metric": "accuracy", "group": "", "slice": ""}
     whole |= dict.fromkeys(SETTING, "")
     assert [row["n"] for row in moved if whole.items() <= row.items()] == [30]
     assert "†: fewer than 20 rows" in typed("compare", "less", "one").stdout
-    # read on a narrow screen: no word is cut
+    # on a narrow screen no word is truncated
     monkeypatch.setenv("COLUMNS", "60")
     shown = typed("compare", "less", "two").stdout
     rows = shown.partition("\nnumbers in both runs")[0].splitlines()
     assert rows[0].split() == ["accuracy", "difference", "p", "n"]
-    told = [row[: rows[0].index("difference") - 2].strip() for row in rows[1:]]
-    assert " ".join(told).rstrip() == "world_lite: tiny-llama less other"
+    names = [row[: rows[0].index("difference") - 2].strip() for row in rows[1:]]
+    assert " ".join(names).rstrip() == "world_lite: tiny-llama less other"
     assert f"{pair['difference']:.1f} [{pair['low']:.1f}, {pair['high']:.1f}]" in rows[1]
     moved = typed("compare", "less", "one").stdout.partition("\nnumber ")[2].splitlines()
     assert moved[0].split() == ["first", "second", "n"]
@@ -271,7 +271,7 @@ def test_two_runs_are_compared_pair_by_pair(model, typed, tmp_path, monkeypatch)
     assert "did you mean 'two'?" in done.stderr
 
 
-def test_pairs_that_cannot_be_compared_are_named_beside_the_others(model, typed, tmp_path):
+def test_incomparable_pairs_are_listed_beside_the_others(model, typed, tmp_path):
     save(tiny("gpt2", double=False), tmp_path / "other")
     for name, path in (("one", model), ("two", tmp_path / "other")):
         assert (
@@ -280,7 +280,7 @@ def test_pairs_that_cannot_be_compared_are_named_beside_the_others(model, typed,
         run = Path("results", name)
         shutil.copytree(run / "benchmarks/world_lite", run / "benchmarks/more")
         rows = schema.read(run / "judged/bear.parquet", schema.JUDGED)
-        # the second run asked other templates there
+        # the second run used other templates for this pair
         moved = pl.concat_str(pl.lit("1" * (name == "two")), "template").alias("template")
         rows = rows.with_columns(moved, benchmark=pl.lit("more"))
         schema.write(rows, schema.JUDGED, run / "judged/more.parquet", {"rule": "test"})
@@ -293,7 +293,7 @@ def test_pairs_that_cannot_be_compared_are_named_beside_the_others(model, typed,
     assert "other items or templates" in refused["reason"]
     shown = " ".join(typed("compare", "one", "two").stdout.split())
     assert "not compared: more, tiny-llama less other: other: other items or templates" in shown
-    # where none can be compared
+    # when no pair can be compared
     for name in ("one", "two"):
         Path("results", name, "judged/bear.parquet").unlink()
     done = typed("compare", "one", "two")
@@ -301,7 +301,7 @@ def test_pairs_that_cannot_be_compared_are_named_beside_the_others(model, typed,
     assert "other items or templates" in done.stderr
 
 
-def test_names_that_are_to_be_typed_are_whole_on_a_narrow_screen(typed, monkeypatch):
+def test_names_to_type_are_not_truncated_on_narrow_screens(typed, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     rows = json.loads(typed("list", "models", "--json").stdout)
     shown = {row.split(" ")[0] for row in typed("list", "models").stdout.splitlines()}
@@ -309,7 +309,7 @@ def test_names_that_are_to_be_typed_are_whole_on_a_narrow_screen(typed, monkeypa
     assert {row["model"] for row in rows} <= shown
 
 
-def test_a_number_is_traced_to_its_questions_and_files(model, typed, tmp_path, capsys):
+def test_numbers_are_traced_to_questions_and_files(model, typed, tmp_path, capsys):
     assert typed("probe", model, "--on", "world_lite", "--limit", 60, "--name", "x").exit_code == 0
     folder = tmp_path / "results/x"
     rows = results.read([folder / "tables/bear.parquet"])
@@ -318,42 +318,42 @@ def test_a_number_is_traced_to_its_questions_and_files(model, typed, tmp_path, c
     whole = ["trace", f"{value:.1f}", "--run", "x", "--exact"]
     for key in own:
         whole += ["-w", f"{key}={own[key]}"]
-    (found,) = json.loads(typed(*whole, "--items", 60, "--json").stdout)
-    assert found["value"] == value
-    assert len(found["questions"]) == found["n"] == 60
-    # literal: a template counts where the likeliest option is right; the mean over templates counts
-    hits = [[c in q["right"] for c in q["chosen"]] for q in found["questions"]]
+    (result,) = json.loads(typed(*whole, "--items", 60, "--json").stdout)
+    assert result["value"] == value
+    assert len(result["questions"]) == result["n"] == 60
+    # literal: a template is a hit when the top option is correct; average over templates
+    hits = [[c in q["right"] for c in q["chosen"]] for q in result["questions"]]
     assert sum(map(sum, hits)) / (60 * 3) * 100 == pytest.approx(value)
-    assert {file["state"] for file in found["files"]} == {"as it was"}
-    assert any(file["file"].startswith("scores/") for file in found["files"])
-    # the number of one template shows what was chosen under that one
+    assert {file["state"] for file in result["files"]} == {"as it was"}
+    assert any(file["file"].startswith("scores/") for file in result["files"])
+    # the number of one template shows the option chosen under that template
     for template in ("0", "1", "2"):
         number = rows.filter(template=template, group="", slice="", **own)["value"].item()
         words = [*whole[2:], "-w", f"template={template}", "--items", 60, "--json"]
-        (found,) = json.loads(typed("trace", f"{number:.1f}", *words).stdout)
-        hits = [[c in q["right"] for c in q["chosen"]] for q in found["questions"]]
+        (result,) = json.loads(typed("trace", f"{number:.1f}", *words).stdout)
+        hits = [[c in q["right"] for c in q["chosen"]] for q in result["questions"]]
         assert sum(map(sum, hits)) / 60 * 100 == pytest.approx(number)
     # a template that is known by a name is not a number of one
     named = {**rows.filter(**own).row(0, named=True), "template": "m1"}
     assert tracing._questions(folder, named, 1)
-    # which of the questions control models were trained on, no file of the run says
+    # no file of the run lists which questions control models were trained on
     for metric in ("trained-on", "chance for held-out"):
         of_half = {**named, "template": "", "metric": metric, "questions": [], "files": []}
         assert tracing._questions(folder, of_half, 1) == []
         for most in (0, 1):
             tracing._say([of_half], 1, most)
-            said = f"does not store which questions are in {metric!r}" in capsys.readouterr().out
-            assert said == bool(most)
-    # what OntoProbe chooses a configuration on is no question behind a number
+            noted = f"does not store which questions are in {metric!r}" in capsys.readouterr().out
+            assert noted == bool(most)
+    # the questions OntoProbe uses to choose a configuration do not enter a number
     shutil.copytree(folder / "benchmarks", tmp_path / "dev/benchmarks")
-    place = tmp_path / "dev/benchmarks/world_lite/items.parquet"
-    items = schema.read(place, schema.ITEMS)
+    path = tmp_path / "dev/benchmarks/world_lite/items.parquet"
+    items = schema.read(path, schema.ITEMS)
     role = pl.when(pl.col("item") == items["item"][0]).then(pl.lit("dev")).otherwise(pl.lit("test"))
-    schema.write(items.with_columns(role=role), schema.ITEMS, place)
+    schema.write(items.with_columns(role=role), schema.ITEMS, path)
     chosen = {**named, "paper": "ontoprobe", "group": "", "template": ""}
     asked = tracing._questions(tmp_path / "dev", chosen, 60)
     assert {one["item"] for one in asked} == set(items["item"][1:])
-    # the questions of a part of the benchmark alone, with their n
+    # only the questions of one slice of the benchmark, with their n
     parts = rows.filter(pl.col("slice").str.contains("^(length|options|frequency): "),
                         results.plain(), model="tiny-llama", metric="accuracy")  # fmt: skip
     assert parts.height > 3
@@ -369,18 +369,18 @@ def test_a_number_is_traced_to_its_questions_and_files(model, typed, tmp_path, c
         ]
         number = f"{part['value']:.4f}"
         traced = typed("trace", number, "--run", "x", *words, "--items", 60, "--json").stdout
-        (found,) = json.loads(traced)
-        hits = [[c in q["right"] for c in q["chosen"]] for q in found["questions"]]
+        (result,) = json.loads(traced)
+        hits = [[c in q["right"] for c in q["chosen"]] for q in result["questions"]]
         assert len(hits) == part["n"]
         assert sum(map(sum, hits)) / (3 * len(hits)) * 100 == pytest.approx(part["value"])
-    # a file of the same path in the working folder is none of the run's
+    # a file with the same path in the working folder is not a file of the run
     shutil.copytree(folder / "benchmarks", tmp_path / "benchmarks")
     (folder / "benchmarks/world_lite/items.parquet").write_bytes(b"other")
     done = typed(*whole, "--items", 0)
     assert "changed since" in done.stdout
     assert "n 60" in done.stdout
     assert "†" not in done.stdout
-    # a relation of few items, as it is printed with digits after the point
+    # a relation with few items, as it is printed with decimals
     few = rows.filter(pl.col("n").is_between(1, 19), results.plain(), model="tiny-llama",
                       metric="accuracy", slice="").row(0, named=True)  # fmt: skip
     words = ["-w", f"group={few['group']}", "-w", "metric=accuracy", "-w", "model=tiny-llama"]
@@ -398,16 +398,16 @@ def test_a_number_is_traced_to_its_questions_and_files(model, typed, tmp_path, c
     # RESULTS of another program have no provenance
     pl.read_parquet(folder / "tables/bear.parquet").write_parquet(folder / "tables/bear.parquet")
     assert typed(*whole, "--items", 0).exit_code == 0
-    # the license of packaged questions is known wherever they were copied to
-    place = folder / "benchmarks/world_big"
-    kgprobe.benchmark("world_big").write(place)
-    export = ("export", place, "--as", "lm-eval", "--to", tmp_path / "made", "--json")
+    # the license of packaged questions is known for copies in any location
+    path = folder / "benchmarks/world_big"
+    kgprobe.benchmark("world_big").write(path)
+    export = ("export", path, "--as", "lm-eval", "--to", tmp_path / "made", "--json")
     assert json.loads(typed(*export).stdout)["as"] == "lm-eval"
 
 
 @pytest.fixture
 def claimed(tmp_path):
-    """A run of two small papers' numbers with their claims, as the workflow leaves it."""
+    """Write a run with numbers of two small papers and their claims, like the workflow."""
     from kgprobe.tables.claims import printed, verdicts
 
     folder, published = tmp_path / "results/small", ROOT / "resources/published"
@@ -423,11 +423,11 @@ def claimed(tmp_path):
     schema.write(results.frame("ontoprobe", [*own, quiet]), schema.RESULTS, numbers)
     models = {m: {"source": "hub:x", "kind": "masked", "parameters": ""} for m in ("one", "two")}
     claims = verdicts.read(published / "claims.tsv")
-    found = verdicts.find(claims, results.read([numbers]), models, printed.read(published, models))
+    result = verdicts.find(claims, results.read([numbers]), models, printed.read(published, models))
     made = {"inputs": {"results/small/tables/ontoprobe.parquet": sha256(numbers)}}
     path = folder / "tables/claims.parquet"
-    schema.write(verdicts.frame(found), schema.CLAIMS, path, made)
-    verdicts.write_rows(found, folder / "tables/claim_rows")
+    schema.write(verdicts.frame(result), schema.CLAIMS, path, made)
+    verdicts.write_rows(result, folder / "tables/claim_rows")
     return folder
 
 
@@ -458,17 +458,17 @@ rows: 0
 """
 
 
-def test_a_claim_is_traced_to_its_verdict_and_rows(claimed, typed):
+def test_claims_are_traced_to_verdicts_and_rows(claimed, typed):
     done = typed("trace", "O01", "--run", "small")
     assert done.exit_code == 0, done.stderr
-    (found,) = [json.loads(typed("trace", "O01", "--run", "small", "--json").stdout)]
+    (result,) = [json.loads(typed("trace", "O01", "--run", "small", "--json").stdout)]
     own = sha256(claimed / "tables/ontoprobe.parquet")[:12]
-    assert done.stdout == O01.format(p=f"{found['p']:.3g}", hash=own)
-    assert (found["verdict"], found["value"], found["printed"]) == ("same direction", 40, 9.4)
-    assert [(row["side"], row["model"], row["value"]) for row in found["rows"]] == [
+    assert done.stdout == O01.format(p=f"{result['p']:.3g}", hash=own)
+    assert (result["verdict"], result["value"], result["printed"]) == ("same direction", 40, 9.4)
+    assert [(row["side"], row["model"], row["value"]) for row in result["rows"]] == [
         ("a", "one", 40), ("a", "two", 60), ("b", "frequency", 20)]  # fmt: skip
     # its numbers are numbers of the run
-    for row in found["rows"]:
+    for row in result["rows"]:
         words = ["trace", str(row["value"]), "--run", "small", "-w", f"model={row['model']}"]
         assert typed(*words, "--items", 0).exit_code == 0
     part = json.loads(typed("trace", "O01", "--run", "small", "-w", "model=two", "--json").stdout)
@@ -479,7 +479,7 @@ def test_a_claim_is_traced_to_its_verdict_and_rows(claimed, typed):
     assert "  needs: bear, 60 relations" in silent
 
 
-def test_a_claim_that_nearly_exists_and_a_run_without_claims_are_told(claimed, typed):
+def test_near_miss_claims_and_runs_without_claims_are_reported(claimed, typed):
     for name, near in (("o01", "O01"), ("K1", "K01"), ("B2O", "B20")):
         done = typed("trace", name, "--run", "small")
         assert (done.exit_code, len(done.stderr.splitlines())) == (1, 1)
@@ -498,10 +498,10 @@ def test_a_claim_that_nearly_exists_and_a_run_without_claims_are_told(claimed, t
     # after a shard, and in the middle of one
     [(signal.SIGINT, 512, 600, True), (signal.SIGTERM, 8192, 1000, False)],
 )
-def test_a_stopped_probe_goes_on_there(
+def test_interrupted_probe_resumes(
     model, typed, monkeypatch, tmp_path, number, shard, most, whole, request
 ):
-    # what was begun in the background ignores Ctrl-C, and a server of other tests takes SIGTERM
+    # background jobs ignore Ctrl-C, and a test server receives SIGTERM
     for own, usual in (
         (signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)
     ):  # fmt: skip
@@ -527,11 +527,11 @@ def test_a_stopped_probe_goes_on_there(
     before = first.stat()
     assert before.st_size > 4 * min(shard, most)
     assert typed(*command).exit_code == 0
-    # a shard that was done is only read
+    # a finished shard is only loaded
     assert (first.stat().st_mtime_ns == before.st_mtime_ns) is whole
 
 
-def test_a_stop_before_anything_is_scored_says_so(model, typed, monkeypatch, tmp_path):
+def test_interrupt_before_scoring_is_reported(model, typed, monkeypatch, tmp_path):
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
@@ -565,7 +565,7 @@ def test_a_stop_before_anything_is_scored_says_so(model, typed, monkeypatch, tmp
         (["probe", "x", "--on", "world_lite", "--prompt", "{}.json"], 1, 'expected {"P36"'),
     ],
 )
-def test_what_cannot_be_done_is_told_in_one_line(typed, tmp_path, words, code, told):
+def test_impossible_requests_get_a_one_line_error(typed, tmp_path, words, code, told):
     (tmp_path / "empty").mkdir()
     (tmp_path / "cut.yaml").write_text("run: {name: x\nbad")
     (tmp_path / "list.yaml").write_text("- run")
@@ -601,23 +601,23 @@ def test_what_cannot_be_done_is_told_in_one_line(typed, tmp_path, words, code, t
          "'--items': '-2'; valid: a whole number, at least 0"),
     ],
 )  # fmt: skip
-def test_a_wrong_number_is_told_with_its_option_and_what_is_legal(typed, words, told):
+def test_invalid_numbers_are_reported_with_option_and_valid_range(typed, words, told):
     done = typed(*words)
     assert done.exit_code == 2
     assert done.stderr.splitlines()[-1].endswith(told)
     assert "Input should be" not in done.stderr
 
 
-HELD = "it holds config.json, generation_config.json"
-#: what a new user types wrongly first -> the whole screen
+FOLDER_CONTENT = "it holds config.json, generation_config.json"
+#: common first mistakes of a new user -> the whole screen
 SCREENS = {
     ("empty", "world_lite"): "empty: a model's folder without config.json; it holds "
     "nothing",
     ("no-tokenizer", "world_lite"): "no-tokenizer: a model's folder without tokenizer "
     "(tokenizer.json or tokenizer.model or vocab.txt or vocab.json or spiece.model or "
-    f"sentencepiece.bpe.model); {HELD}, model.safetensors",
+    f"sentencepiece.bpe.model); {FOLDER_CONTENT}, model.safetensors",
     ("no-weights", "world_lite"): "no-weights: a model's folder without weights (*.safetensors or "
-    f"*.bin); {HELD}, tokenizer.json, tokenizer_config.json",
+    f"*.bin); {FOLDER_CONTENT}, tokenizer.json, tokenizer_config.json",
     ("cut-weights", "world_lite"): "cut-weights: cannot be loaded from folder:cut-weights as a "
     "causal model: Error while deserializing header: invalid header length\ncheck that the folder "
     "is complete (config.json, weights, tokenizer) and of this kind",
@@ -658,7 +658,7 @@ SCREENS = {
 
 
 def mistakes(model):
-    """Folders of a new user that are not what they should be, in the working folder."""
+    """Create malformed folders of a new user in the working folder."""
     for name in ("no-tokenizer", "no-weights", "cut-weights", "wrong-number"):
         shutil.copytree(model, name)
     config = json.loads(Path("wrong-number/config.json").read_text()) | {"num_hidden_layers": "two"}
@@ -686,7 +686,7 @@ def mistakes(model):
     Path("empty").mkdir()
 
 
-def test_what_is_not_what_it_should_be_is_told_in_one_line(model, typed, monkeypatch):
+def test_malformed_inputs_get_a_one_line_error(model, typed, monkeypatch):
     from huggingface_hub import constants
 
     from kgprobe.probes.models import reachable
@@ -697,18 +697,18 @@ def test_what_is_not_what_it_should_be_is_told_in_one_line(model, typed, monkeyp
     mistakes(model)
     for (who, on), screen_ in SCREENS.items():
         done = typed("probe", who, "--on", on)
-        told = screen_.replace("CACHE", str(constants.HF_HUB_CACHE)).replace("COMMIT", commit)
+        text = screen_.replace("CACHE", str(constants.HF_HUB_CACHE)).replace("COMMIT", commit)
         assert (done.stdout, done.exit_code) == ("", 1), (who, on, done.output)
-        assert done.stderr.splitlines()[-1 - told.count("\n") :] == f"kgprobe: {told}".splitlines()
-        # what is found when the model is loaded comes after the line that says so
+        assert done.stderr.splitlines()[-1 - text.count("\n") :] == f"kgprobe: {text}".splitlines()
+        # errors found while loading the model come after the line that announces loading
         if who not in ("cut-weights", "wrong-number"):
             assert len(done.stderr.splitlines()) == 1
-        said = json.loads(typed("probe", who, "--on", on, "--json").stdout)
-        assert said == {"error": told}
+        output = json.loads(typed("probe", who, "--on", on, "--json").stdout)
+        assert output == {"error": text}
     assert not Path("results").exists()
 
 
-def test_a_released_set_of_one_template_is_asked_with_it(model, typed):
+def test_released_set_with_one_template_uses_it(model, typed):
     Path("quiz").mkdir()
     rows = [("Q142", "France", "Q90", "Paris"), ("Q183", "Germany", "Q64", "Berlin")]
     keys = ("sub_id", "sub_label", "obj_id", "obj_label")
@@ -716,11 +716,11 @@ def test_a_released_set_of_one_template_is_asked_with_it(model, typed):
     Path("quiz/P36.jsonl").write_text("\n".join(lines) + "\n")
     one = {"P36": {"templates": ["The capital of [X] is [Y]."]}}
     Path("quiz/metadata_relations.json").write_text(json.dumps(one))
-    said = json.loads(typed("probe", model, "--on", "quiz", "--json").stdout)
-    assert (said["n"], said["benchmark"]) == (2, "quiz")
+    output = json.loads(typed("probe", model, "--on", "quiz", "--json").stdout)
+    assert (output["n"], output["benchmark"]) == (2, "quiz")
 
 
-def test_a_hub_that_says_nothing_costs_five_seconds_at_most(typed, monkeypatch):
+def test_unresponsive_hub_costs_at_most_five_seconds(typed, monkeypatch):
     import time
 
     import requests
@@ -728,7 +728,7 @@ def test_a_hub_that_says_nothing_costs_five_seconds_at_most(typed, monkeypatch):
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(requests, "head", lambda *_, **__: time.sleep(20))
-    typed("list", "methods")  # what the command imports is read before the clock runs
+    typed("list", "methods")  # modules are imported before timing starts
     typed("probe", "x", "--on", "world_lit")
     began = time.monotonic()
     done = typed("probe", "meta/no-such-model", "--on", "world_lite")
@@ -741,7 +741,7 @@ def test_a_hub_that_says_nothing_costs_five_seconds_at_most(typed, monkeypatch):
 
 
 def ended(started, code):
-    """A process that notes its command and ends with the code."""
+    """Fake a process that records its command and exits with the given code."""
 
     class Ended(subprocess.Popen):
         def __init__(self, command, **_):
@@ -754,11 +754,11 @@ def ended(started, code):
 
 
 @pytest.mark.parametrize("code", [0, 3])
-def test_a_command_ends_with_the_code_that_it_was_given(typed, monkeypatch, code):
-    """Snakemake's, of `run`: a run that succeeded is no error."""
+def test_command_returns_the_exit_code_of_snakemake(typed, monkeypatch, code):
+    """`run` passes on Snakemake's code; a successful run exits with 0."""
     started = []
     monkeypatch.setattr(subprocess, "Popen", ended(started, code))
-    # the configuration and the workflow of the package, from a folder that has none
+    # the packaged configuration and workflow, from a folder that has none
     done = typed("run", "config/embedded.yaml", "--cores", 1, "results/x.parquet")
     assert (done.exit_code, done.stderr) == (code, "")
     config = str(ROOT / "config/embedded.yaml")
@@ -774,14 +774,14 @@ def test_a_command_ends_with_the_code_that_it_was_given(typed, monkeypatch, code
     [
         ("-- --dry-run --cores 3", "--dry-run --cores 3"),
         ("-n -- results/x", "results/x -n"),
-        # the values of an option that takes many end at the sign
+        # the values of an option with many values end at the `--`
         ("--forcerun a b -- results/x -n", "results/x -n --forcerun a b"),
         ("-- --forcerun a -- results/x", "--forcerun a -- results/x"),
         ("-n -- --forcerun a -- results/x", "-n --forcerun a -- results/x"),
         ("--config a=b -- ", "--config a=b"),
     ],
 )
-def test_what_stands_behind_two_hyphens_reaches_snakemake_as_it_is(
+def test_arguments_after_two_hyphens_reach_snakemake_unchanged(
     typed, monkeypatch, typed_words, passed
 ):
     from snakemake.cli import get_argument_parser
@@ -792,21 +792,21 @@ def test_what_stands_behind_two_hyphens_reaches_snakemake_as_it_is(
     assert (done.exit_code, done.output) == (0, "")
     (command,) = started
     assert command[command.index("--cores") + 2 :] == passed.split()
-    told = get_argument_parser([]).parse_args(command[3:])
-    assert list(told.targets) == ["results/x"] * ("results/x" in passed)
-    assert told.configfile == [Path(ROOT / "config/embedded.yaml")]
+    parsed = get_argument_parser([]).parse_args(command[3:])
+    assert list(parsed.targets) == ["results/x"] * ("results/x" in passed)
+    assert parsed.configfile == [Path(ROOT / "config/embedded.yaml")]
 
 
-def test_the_command_says_its_version_and_what_each_part_is_for(typed):
+def test_command_shows_its_version_and_describes_subcommands(typed):
     assert typed("--version").stdout == f"kgprobe {kgprobe.__version__}\n"
-    # whole words on a narrow screen, too
-    said = CliRunner().invoke(app, ["--help"], terminal_width=60).stdout
-    assert "..." not in said.split("Commands:")[1]
-    assert all(len(line) <= 60 for line in said.splitlines())
+    # whole words even on a narrow screen
+    output = CliRunner().invoke(app, ["--help"], terminal_width=60).stdout
+    assert "..." not in output.split("Commands:")[1]
+    assert all(len(line) <= 60 for line in output.splitlines())
 
 
-def test_completion_that_cannot_be_installed_is_told_in_one_line(tmp_path):
-    # the shell is the one that is named, not the one above this process, of which there may be none
+def test_failed_completion_install_gets_a_one_line_error(tmp_path):
+    # the shell is the named one, not the parent of this process, which may not exist
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": SOURCE, "HOME": "/proc/none",
                    "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}  # fmt: skip
     done = subprocess.run(
@@ -820,7 +820,7 @@ def test_completion_that_cannot_be_installed_is_told_in_one_line(tmp_path):
 @pytest.mark.parametrize(
     "printed", ["for _ in range(9**6): print(1)", "table([{'a': '1' * 70}] * 9**4)"]
 )
-def test_a_reader_that_has_enough_is_no_error(printed):
+def test_closed_output_pipe_is_not_an_error(printed):
     many = (
         "import sys, typer\nfrom kgprobe.cli.screen import report_errors, table\ntry:\n"
         f"    with report_errors():\n        {printed}\n"
@@ -832,13 +832,13 @@ def test_a_reader_that_has_enough_is_no_error(printed):
     ) as process:  # fmt: skip
         process.stdout.readline()
         process.stdout.close()
-        said = process.stderr.read().decode()
-    assert "Errno" not in said
-    assert "Broken" not in said
+        errors = process.stderr.read().decode()
+    assert "Errno" not in errors
+    assert "Broken" not in errors
     assert process.returncode == 141
 
 
-def test_letters_that_the_terminal_lacks_are_escapes(tmp_path):
+def test_characters_missing_from_the_terminal_encoding_are_escaped(tmp_path):
     command = [sys.executable, "-m", "kgprobe.cli", "show", "world_big", "P103/Q504"]
     for encoding in ("ascii", "utf-8"):
         environment = {"PYTHONPATH": SOURCE, "PYTHONIOENCODING": encoding}
@@ -850,18 +850,18 @@ def test_letters_that_the_terminal_lacks_are_escapes(tmp_path):
     assert json.loads(data.stdout)["subject"] == "Émile Zola"
 
 
-def test_a_screen_of_no_width_is_one_of_eighty(typed, monkeypatch):
+def test_zero_width_screen_counts_as_eighty_columns(typed, monkeypatch):
     monkeypatch.setenv("COLUMNS", "0")
     assert "world_lite " in typed("list", "benchmarks").stdout
 
 
-def test_a_number_beyond_all_counts_is_all():
+def test_huge_limit_means_all():
     assert screen.whole(1)("9" * 30) == screen.ALL
     bench = kgprobe.benchmark("world_lite")
     assert bench.sampled(screen.ALL).items.height == bench.items.height
 
 
-def test_help_comes_without_what_is_heavy():
+def test_help_avoids_heavy_imports():
     code = (
         "import sys, kgprobe.cli; "
         "assert not {'torch', 'polars', 'numpy', 'jsonschema'} & set(sys.modules)"
@@ -871,14 +871,14 @@ def test_help_comes_without_what_is_heavy():
         assert "Example: kgprobe " in (part.callback.__doc__ or "")
 
 
-def test_a_tilde_that_the_shell_leaves_is_the_home(typed, tmp_path, monkeypatch):
+def test_unexpanded_tilde_is_the_home_folder(typed, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     assert typed("export", "world_lite", "--as", "lm-eval", "--to=~/out").exit_code == 0
     assert (tmp_path / "home/out/SOURCES.md").is_file()
     assert not Path("~").exists()
 
 
-def test_a_question_is_shown_with_its_sentences(typed):
+def test_questions_are_shown_with_their_sentences(typed):
     rows = json.loads(typed("show", "world_lite", "--json").stdout)["by_relation"]
     (capital,) = [row for row in rows if row["relation"] == "P36"]
     asked = json.loads(typed("show", "world_lite", capital["example"], "--json").stdout)
@@ -888,16 +888,16 @@ def test_a_question_is_shown_with_its_sentences(typed):
                for text in asked["sentences"])  # fmt: skip
 
 
-def test_a_plan_and_what_data_holds_are_json_too(monkeypatch):
+def test_plan_and_data_contents_are_available_as_json(monkeypatch):
     monkeypatch.chdir(ROOT)
     typed = CliRunner().invoke
     done = typed(app, ["plan", "config/embedded.yaml", "--json"])
     assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)
-    assert found["run"] == "embedded"
-    # a run may be there already
-    assert {"sources", "probes", "tables"} <= set(found["stages"])
-    assert found["unpriced"] == []
+    result = json.loads(done.stdout)
+    assert result["run"] == "embedded"
+    # there may already be a run
+    assert {"sources", "probes", "tables"} <= set(result["stages"])
+    assert result["unpriced"] == []
     checked = json.loads(typed(app, ["verify", "config/embedded.yaml", "--json"]).stdout)
     assert all(row["files"] >= row["checked"] for row in checked)
     assert typed(app, ["plan", "nowhere.yaml", "--json"]).exit_code == 1
@@ -905,8 +905,8 @@ def test_a_plan_and_what_data_holds_are_json_too(monkeypatch):
 
 @pytest.mark.parametrize("command", [["ask", "no/such", "[X] is [Y].", "-x", "A"],
                                      ["probe", "no/such", "--on", "world_lite"]])  # fmt: skip
-def test_a_name_that_nobody_has_is_told_before_torch_is_imported(command, tmp_path):
-    """Importing torch takes longer than a user wants to wait for one line."""
+def test_unknown_names_are_reported_before_importing_torch(command, tmp_path):
+    """Importing torch takes longer than a user should wait for a one-line error."""
     code = (
         "import sys\n"
         "from typer.testing import CliRunner\n"
@@ -916,16 +916,16 @@ def test_a_name_that_nobody_has_is_told_before_torch_is_imported(command, tmp_pa
         f"result = CliRunner().invoke(app, {command!r})\n"
         "print(result.exit_code, 'torch' in sys.modules, result.output)\n"
     )
-    told = subprocess.run(
+    output = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
     ).stdout
-    assert told.startswith("1 False kgprobe: no/such: no folder and no row of"), told
-    assert "the hub cannot be reached" in told
+    assert output.startswith("1 False kgprobe: no/such: no folder and no row of"), output
+    assert "the hub cannot be reached" in output
 
 
 @pytest.mark.parametrize(("bos", "front"), [("", 1), ("forced", 1), ("none", 0), ("default", 0)])
-def test_the_bos_policy_is_that_of_every_way_in_unless_it_is_given(model, typed, bos, front):
-    """As in models.tsv, at a save and in lm-evaluation-harness: one BOS in front."""
+def test_default_bos_policy_is_the_same_everywhere(model, typed, bos, front):
+    """As in models.tsv, at_save and lm-evaluation-harness: one BOS token as prefix."""
     words = ["--bos", bos] if bos else []
     text = "The capital of [X] is [Y]."
     done = typed("ask", model, text, "-x", "France", "-o", "Paris", "-o", "Rome", "--json", *words)
@@ -942,23 +942,23 @@ def test_the_bos_policy_is_that_of_every_way_in_unless_it_is_given(model, typed,
         assert score == pytest.approx(expected, abs=1e-3)
 
 
-def test_an_unknown_bos_policy_is_named_with_the_legal_ones(model, typed):
+def test_unknown_bos_policy_raises_with_the_valid_ones(model, typed):
     words = ["ask", model, "[X] has [Y].", "-x", "France", "-o", "Paris", "-o", "Rome"]
     done = typed(*words, "--bos", "always")
     assert done.exit_code == 1
     assert "bos is 'always'; valid: none, default, forced" in done.output
 
 
-def test_a_model_with_the_name_of_a_guess_is_refused(model, typed, tmp_path):
-    """Its numbers would stand in the tables as those of the guess, and twice beside themselves."""
+def test_model_named_like_a_guessing_baseline_raises(model, typed, tmp_path):
+    """Tables would show its numbers as those of the baseline, and list the name twice."""
     shutil.copytree(model, tmp_path / "random")
     done = typed("probe", str(tmp_path / "random"), "--on", "world_lite", "--limit", "5")
     assert done.exit_code == 1
     assert "kgprobe: a model called 'random', as a guess is in all tables; give" in done.output
 
 
-def test_a_model_that_is_not_causal_has_no_bos_policy(typed, tmp_path):
-    """It would be ignored, and stand in the name of the run and in its record."""
+def test_bos_policy_raises_for_non_causal_models(typed, tmp_path):
+    """It would be ignored but appear in the name of the run and in its record."""
     folder = save(tiny("bert", double=False), tmp_path / "m")
     words = ["-x", "France", "-o", "Paris", "-o", "Rome", "--bos"]
     for bos, code in (("none", 1), ("-", 0)):

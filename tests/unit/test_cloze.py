@@ -1,4 +1,4 @@
-"""Cloze ranking against literal loops: one candidate, one pass, no batching, no padding."""
+"""Cloze ranking against literal loops: one candidate per pass, no batching, no padding."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ LABELS = ["Paris", "Rome", "capital of France", "Niger", "Nigeria", "a country",
 QUESTIONS = [
     ClozePrompt("i1", 0, "The capital of France is ", " .", "set", (0,)),
     ClozePrompt("i1", 1, "It has capital ", " .", "set", (0, 2)),
-    # a private character, as icons of a font are: a text like any other
+    # a private-use character, as in icon fonts: a text like any other
     ClozePrompt("i2", 0, "Niger and \uf0b7 lie in Africa and ", " is one of them.", "set", (3, 4)),
     ClozePrompt("i3", 0, "", " is a country.", "set", (8,)),
     ClozePrompt("i4", 0, "The capital of France is ", " .", "set", (1,)),
@@ -27,21 +27,21 @@ MASKED = ["bert", "roberta", "albert", "distilbert", "electra"]
 
 
 def literal_masked(loaded, question, candidate, masks):
-    """Log-probability of every token: one forward pass of the whole model for one candidate."""
+    """Return the log-probability of every token: one pass of the whole model per candidate."""
     tok = loaded.tokenizer
     tokens = tok(candidate, add_special_tokens=False)["input_ids"]
     sentence = tok(question.before + "<mask>" + question.after)["input_ids"]
-    place = sentence.index(tok.mask_token_id)
+    position = sentence.index(tok.mask_token_id)
     n = len(tokens) if masks == "multi" else 1
-    row = sentence[:place] + [tok.mask_token_id] * n + sentence[place + 1 :]
+    row = sentence[:position] + [tok.mask_token_id] * n + sentence[position + 1 :]
     with torch.no_grad():
         logits = loaded.model(torch.tensor([row])).logits[0].double()
-    at = [place + (j if masks == "multi" else 0) for j in range(len(tokens))]
+    at = [position + (j if masks == "multi" else 0) for j in range(len(tokens))]
     return [float(torch.log_softmax(logits[p], 0)[t]) for p, t in zip(at, tokens, strict=True)]
 
 
 def literal_span(loaded, question, candidate, masks):
-    """Forced decoding of one candidate after the sentinel that stands in the sentence."""
+    """Return forced decoding scores of one candidate after the sentinel in the sentence."""
     tok = loaded.tokenizer
     tokens = tok(candidate, add_special_tokens=False)["input_ids"]
     whole = tok(question.before + "x" + question.after)["input_ids"]
@@ -78,25 +78,25 @@ def all_scores(loaded, asked=QUESTIONS, labels=LABELS, **options):
 def test_scores_equal_a_literal_loop(name, double):
     loaded = tiny(name, double=double)
     if not double:
-        # weights of the usual size: larger ones make more of float32's noise
+        # weights of the usual size: larger ones amplify float32 noise
         for weight in loaded.model.parameters():
             weight.div_(3.0) if weight.dim() > 1 else None
     literal = literal_span if name == "t5" else literal_masked
-    found = all_scores(loaded)
+    result = all_scores(loaded)
     for q in (0, 3) if double else (2,):
         question = QUESTIONS[q]
         parts = {m: [literal(loaded, question, c, m) for c in LABELS] for m in cloze.MASKS}
         for k, (masks, pooling) in enumerate(cloze.CONFIGURATIONS):
             expected = [pool(p, pooling) for p in parts[masks]]
-            assert found[q, k] == pytest.approx(expected, abs=1e-9 if double else 1e-5)
+            assert result[q, k] == pytest.approx(expected, abs=1e-9 if double else 1e-5)
 
 
 @pytest.mark.parametrize("name", ["bert", "t5"])
-def test_ranks_and_top_are_those_of_the_scores(name):
+def test_ranks_and_top_follow_from_the_scores(name):
     loaded = tiny(name, double=False)
     values = all_scores(loaded)
-    found = cloze.rank(loaded, QUESTIONS, {"set": LABELS}, top=3)
-    ranks, top = found.ranks, found.top
+    result = cloze.rank(loaded, QUESTIONS, {"set": LABELS}, top=3)
+    ranks, top = result.ranks, result.top
     sizes = [len(i) for i in candidate_ids(loaded, LABELS, "none", "").ids]
     row = place = 0
     for q, question in enumerate(QUESTIONS):
@@ -123,7 +123,7 @@ def test_ranks_and_top_are_those_of_the_scores(name):
     assert place == len(top["place"])
 
 
-def test_equal_first_tokens_of_equal_length_tie_under_first():
+def test_equal_first_tokens_tie_under_first_pooling():
     loaded = tiny("roberta", double=False)
     labels = ["Niger+", "Niger-", "Niger", "x"]
     ids = candidate_ids(loaded, labels, "none", "").ids
@@ -136,7 +136,7 @@ def test_equal_first_tokens_of_equal_length_tie_under_first():
     assert ranks["best"][first][0] == ranks["best"][first][1]
 
 
-def test_same_tokens_in_another_order_tie_under_single_mean():
+def test_reordered_tokens_tie_under_single_mean_pooling():
     loaded = tiny("bert", double=False)
     ids = candidate_ids(loaded, LABELS, "none", "").ids
     pair = [LABELS.index("a country"), LABELS.index("country a")]
@@ -156,7 +156,7 @@ def test_candidates_of_one_token_have_one_score():
 
 
 @pytest.mark.parametrize("positions", [1, 64, 1 << 30])
-def test_the_token_budget_changes_nothing(positions):
+def test_results_are_independent_of_the_token_budget(positions):
     loaded = tiny("bert")
     assert all_scores(loaded, budget=Budget(positions)) == pytest.approx(
         all_scores(loaded), abs=1e-9
@@ -164,7 +164,7 @@ def test_the_token_budget_changes_nothing(positions):
 
 
 @pytest.mark.parametrize("name", ["bert", "t5"])
-def test_out_of_memory_loses_nothing(name, monkeypatch):
+def test_results_are_complete_after_out_of_memory(name, monkeypatch):
     loaded = tiny(name)
     expected = all_scores(loaded)
     part = loaded.model.base_model if name == "bert" else loaded.model.get_decoder()
@@ -172,7 +172,7 @@ def test_out_of_memory_loses_nothing(name, monkeypatch):
 
     def scarce(*args, **options):
         calls.append(1)
-        # the first three of a decoder are its self-check
+        # the first three passes of a decoder are its self-check
         if len(calls) == 4:
             raise torch.OutOfMemoryError("injected")
         return plain(*args, **options)
@@ -194,7 +194,7 @@ def test_chunks_and_repeated_prompts(monkeypatch):
         assert chunk.scores == pytest.approx(expected[chunk.indices], abs=1e-9)
 
 
-def test_positions_fed_are_those_of_the_plan():
+def test_fed_positions_equal_the_planned_ones():
     loaded = tiny("bert")
     record: dict = {}
     all_scores(loaded, record=record)
@@ -205,7 +205,7 @@ def test_positions_fed_are_those_of_the_plan():
     assert bare == sum(len(r.ids) + n - 1 for r in rows[:4] for n in lengths)
 
 
-def test_leading_space_is_the_candidates_under_auto():
+def test_leading_space_belongs_to_candidates_under_auto():
     loaded = tiny("roberta")
     tok = loaded.tokenizer
     asked = QUESTIONS[:1]
@@ -219,13 +219,13 @@ def test_leading_space_is_the_candidates_under_auto():
     row = tokenize_prompts(loaded, asked, "auto")[0]
     filled = [*row.ids[: row.position], *auto, *row.ids[row.position + 1 :]]
     assert filled == with_space
-    # a space that is a token of its own is the candidate's, too
+    # a space that is a separate token also belongs to the candidate
     alone = candidate_ids(loaded, ["zebra"], "auto", " ").ids[0].tolist()
     assert alone == tok(" zebra", add_special_tokens=False)["input_ids"]
     assert len(alone) == len(tok("zebra", add_special_tokens=False)["input_ids"]) + 1
 
 
-def test_unknown_tokens_are_named_and_empty_candidates_refused():
+def test_unknown_tokens_are_reported_and_empty_candidates_raise():
     loaded = tiny("bert")
     record: dict = {}
     all_scores(loaded, labels=["Paris", "Ж"], asked=QUESTIONS[:1], record=record)
@@ -247,20 +247,20 @@ def test_unknown_tokens_are_named_and_empty_candidates_refused():
         ),
     ],
 )
-def test_wrong_questions_are_refused(question, message):
+def test_wrong_questions_raise(question, message):
     with pytest.raises(ValueError, match=message):
         cloze.rank(tiny("bert"), [question], {"set": LABELS})
 
 
-def test_causal_models_are_refused():
+def test_causal_models_raise():
     with pytest.raises(ValueError, match="needs a masked or seq2seq model"):
         list(cloze.scores(tiny("gpt2"), QUESTIONS, {"set": LABELS}, rows=[]))
 
 
 def test_templates_become_questions():
     items = [("i", "P1", "ß [Y] town", "set", (3,))]
-    found = list(questions(items, {"P1": [(0, "[X] is [Y] ."), (4, "[Y] has [X].")]}))
-    assert found == [
+    result = list(questions(items, {"P1": [(0, "[X] is [Y] ."), (4, "[Y] has [X].")]}))
+    assert result == [
         ClozePrompt("i", 0, "SS [Y] town is ", " .", "set", (3,)),
         ClozePrompt("i", 4, "", " has ß [Y] town.", "set", (3,)),
     ]

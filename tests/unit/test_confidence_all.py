@@ -1,5 +1,4 @@
-"""What probabilities are worth of OntoProbe's and of the attributes' candidates: numbers beside
-loops written from their definitions, tables and plots."""
+"""Calibration of OntoProbe and attributes: numbers against loops, tables and plots."""
 
 import itertools
 import math
@@ -39,21 +38,21 @@ def hit(values: list[float], golds: set[int]) -> float:
 
 
 def literal(answers: Values, golds: Golds, half: Mapping[str, int]) -> dict[str, float]:
-    """Every number, in per cent but for Brier; `half`: of each item, 0 to choose on, 1 to judge."""
+    """Return all numbers, in percent except Brier; `half`: item -> selection (0) or test (1)."""
     pairs, brier, bins = {}, {}, {}
     for (item, t), values in answers.items():
-        own, told = golds[item], softmax(values)
+        own, probabilities = golds[item], softmax(values)
         others = [i for i in range(len(values)) if i not in own]
         right = [
             1.0 if values[g] > values[w] else 0.5 if values[g] == values[w] else 0.0
             for g, w in itertools.product(own, others)
         ]
         pairs.setdefault(item, []).append(sum(right) / len(right))
-        errors = [(p - (i in own) / len(own)) ** 2 for i, p in enumerate(told)]
+        errors = [(p - (i in own) / len(own)) ** 2 for i, p in enumerate(probabilities)]
         brier.setdefault(item, []).append(sum(errors))
-        sure = max(told)
+        sure = max(probabilities)
         bins.setdefault(math.ceil(10 * sure), []).append((sure, hit(values, own), (item, t)))
-    gaps = [abs(sum(s - h for s, h, _ in own)) for own in bins.values()]
+    differences = [abs(sum(s - h for s, h, _ in own)) for own in bins.values()]
     sides = [[a for own in bins.values() for a in own if half[a[2][0]] == part] for part in (0, 1)]
     limits = sorted({sure for sure, *_ in sides[0]}, reverse=True)
 
@@ -63,20 +62,20 @@ def literal(answers: Values, golds: Golds, half: Mapping[str, int]) -> dict[str,
     best = max([0.0, *(net(sides[0], limit) for limit in limits)])
     paying = [one for one in limits if net(sides[0], one) >= best - 1e-9]
     limit = min(paying) if paying else math.inf
-    said = [(item, h) for sure, h, (item, _) in sides[1] if sure >= limit]
-    # an item weighs the same, however many templates it has; here all of a call have as many
-    found = {
+    answered = [(item, h) for sure, h, (item, _) in sides[1] if sure >= limit]
+    # items weigh the same for any number of templates; here every item has equally many
+    result = {
         "K": 100 * sum(sum(p) / len(p) for p in pairs.values()) / len(pairs),
         "Brier": sum(sum(b) / len(b) for b in brier.values()) / len(brier),
-        "ECE": 100 * sum(gaps) / len(answers),
+        "ECE": 100 * sum(differences) / len(answers),
         "abstention threshold": 100 * min(limit, 1),
-        "answered": 100 * len(said) / len(sides[1]),
+        "answered": 100 * len(answered) / len(sides[1]),
         "right less wrong": 100 * net(sides[1], limit) / len(sides[1]),
         "all answered": 100 * net(sides[1], 0) / len(sides[1]),
     }
-    if said:
-        found["accuracy of answered"] = 100 * sum(h for _, h in said) / len(said)
-    return found
+    if answered:
+        result["accuracy of answered"] = 100 * sum(h for _, h in answered) / len(answered)
+    return result
 
 
 def compare(found: pl.DataFrame, wanted: Mapping[str, float], **where: object) -> None:
@@ -92,8 +91,8 @@ def ontoprobe(tmp_path):
     return onto_numbers(places, path, beside), answers
 
 
-def test_ontoprobes_probabilities_by_task_and_with_several_golds(tmp_path):
-    found, answers = ontoprobe(tmp_path)
+def test_ontoprobe_probabilities_by_task_and_with_several_golds(tmp_path):
+    result, answers = ontoprobe(tmp_path)
     for task in TASKS:
         golds = {f"{task}-{r}": {r % 4} | (set() if r % 3 else {(r + 1) % 4}) for r in range(12)}
         asked = {
@@ -103,34 +102,34 @@ def test_ontoprobes_probabilities_by_task_and_with_several_golds(tmp_path):
         }
         names = [f"id{r}" for r in range(12)]
         half = dict(zip(golds, folds(names, SEED, f"{task} abstention", 2), strict=True))
-        own = found.filter(group=task)
-        compare(own, literal(asked, golds, half), group=task, aggregation="answer_mean")
+        selected = result.filter(group=task)
+        compare(selected, literal(asked, golds, half), group=task, aggregation="answer_mean")
         first = literal(
             asked, {i: {max(g, key=lambda o: asked[i, 1][o])} for i, g in golds.items()}, half
         )
         assert first["K"] != pytest.approx(literal(asked, golds, half)["K"]), "of all golds"
-        assert number(own, "K", group=task, aggregation="prior")["n"] == 12
+        assert number(selected, "K", group=task, aggregation="prior")["n"] == 12
 
 
 def test_ontoprobes_table_and_plot(tmp_path):
-    found, _ = ontoprobe(tmp_path)
-    table = views.CONFIDENCE.of(found)
+    result, _ = ontoprobe(tmp_path)
+    table = views.CONFIDENCE.of(result)
     assert [(row[0], row[-1]) for row in table.rows] == [
         (task, name) for task in TASKS for name in ("answer_mean", "prior")
     ]
     models = {"m": {"kind": "causal", "source": "hub:m"}}
-    made = section.section(found, [], {}, "paper", modes.Switches(), models)
-    assert "Calibration of the option probabilities" in [one.title for one in made.folded]
-    (plot,) = [one for one in made.drawings if one.name == "ontoprobe_reliability"]
+    page = section.section(result, [], {}, "paper", modes.Switches(), models)
+    assert "Calibration of the option probabilities" in [one.title for one in page.folded]
+    (plot,) = [one for one in page.drawings if one.name == "ontoprobe_reliability"]
     points = [row for row in rows_of(plot.chart) if "n" in row]
-    own = found.filter(aggregation="answer_mean", metric="mean confidence")
-    assert sorted(row["sure"] for row in points) == sorted(own["value"].to_list()) != []
+    selected = result.filter(aggregation="answer_mean", metric="mean confidence")
+    assert sorted(row["sure"] for row in points) == sorted(selected["value"].to_list()) != []
     assert [panel["title"] for panel in plot.chart["concat"]] == list(TASKS)
 
 
-def test_the_attributes_probabilities_their_table_and_plot(tmp_path):
+def test_attributes_probabilities_table_and_plot(tmp_path):
     study, files, rows = ranked_study(tmp_path)
-    found = ranked_numbers(study, files, tmp_path)
+    result = ranked_numbers(study, files, tmp_path)
     items = study.benchmarks["symmetry"].items.sort("item")
     golds = {item: {own[0]} for item, own in items.select("item", "answers").rows()}
     half = {}
@@ -144,16 +143,16 @@ def test_the_attributes_probabilities_their_table_and_plot(tmp_path):
         for (item, t), own in rows.sort("candidate").group_by("item", "template")
     }
     wanted = literal(asked, golds, half)
-    compare(found, wanted, aggregation="sum", benchmark="symmetry")
+    compare(result, wanted, aggregation="sum", benchmark="symmetry")
     (view,) = (view for view in attribute_views.FOLDED if view.name == "confidence")
-    assert view.of(found).rows[0][-1] == "sum"
+    assert view.of(result).rows[0][-1] == "sum"
     (who,) = files
-    (plot,) = attribute_section.drawings(found, [who], {})
+    (plot,) = attribute_section.drawings(result, [who], {})
     assert plot.name == "attributes_reliability"
     assert len([row for row in rows_of(plot.chart) if "n" in row]) > 1
 
 
-def test_no_plot_of_models_that_are_not_asked(tmp_path):
-    found, _ = ontoprobe(tmp_path)
-    made = section.section(found, [], {}, "paper", modes.Switches())
-    assert not [one for one in made.drawings if "reliability" in one.name]
+def test_no_plot_for_models_outside_the_experiment(tmp_path):
+    result, _ = ontoprobe(tmp_path)
+    page = section.section(result, [], {}, "paper", modes.Switches())
+    assert not [one for one in page.drawings if "reliability" in one.name]

@@ -1,4 +1,4 @@
-"""Control models: the same bytes every time, folders that load, facts that are learned."""
+"""Control models: byte-identical training, loadable folders, learned facts."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +26,7 @@ def train(kind: str, folder: Path, **changes) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("kind", ["masked", "causal", "seq2seq"])
-def test_two_trainings_give_the_same_bytes(tmp_path, kind):
+def test_training_is_byte_reproducible(tmp_path, kind):
     threads = torch.get_num_threads()
     for name in ("a", "b"):
         record = train(kind, tmp_path / name, steps=4, recall=0.0)
@@ -42,19 +42,19 @@ def test_two_trainings_give_the_same_bytes(tmp_path, kind):
     ]
 )
 @pytest.mark.parametrize("kind", ["masked", "causal", "seq2seq"])
-def test_taught_facts_are_ranked_first(tmp_path, kind):
+def test_training_facts_are_ranked_first(tmp_path, kind):
     record = train(kind, tmp_path / f"control-{kind}", steps=1500)
     assert record["recall"] == {"all": {"facts": 10, "recall": 1.0}}
     assert record["steps"] < 1500
     bos = "forced" if kind == "causal" else "-"
     loaded = load_model(ModelSpec("c", kind, f"folder:{tmp_path}/control-{kind}", bos=bos))
     items = [Item(c, "P36", c, "set") for c in COUNTRIES]
-    found = score(loaded, items, {"set": CITIES}, {"P36": [(0, TEXTS[0])]})
-    best = found.columns["sum"].reshape(10, 10).argmax(axis=1)
+    result = score(loaded, items, {"set": CITIES}, {"P36": [(0, TEXTS[0])]})
+    best = result.columns["sum"].reshape(10, 10).argmax(axis=1)
     assert best.tolist() == list(range(10))
 
 
-def test_what_cannot_be_taught(tmp_path):
+def test_unknown_kind_and_missing_facts_raise(tmp_path):
     with pytest.raises(ValueError, match="unknown kind 'api' of control model; valid: masked"):
         train_control("api", TRAINING_FACTS, [], {"P36": TEXTS}, 0, tmp_path / "x")
     with pytest.raises(ValueError, match="no facts to train on"):

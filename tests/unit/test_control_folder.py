@@ -1,4 +1,4 @@
-"""What a training of a control model leaves behind, and the parts of its optimizer."""
+"""Output of training a control model, and the components of its optimizer."""
 
 from dataclasses import replace
 
@@ -49,7 +49,7 @@ def train(kind, folder, seed=0, training_facts=TRAINING_FACTS, **options):
 
 
 @pytest.mark.parametrize("kind", sorted(AUTO))
-def test_auto_classes_load_what_was_saved(kind, tmp_path):
+def test_auto_classes_load_the_saved_model(kind, tmp_path):
     record = train(kind, tmp_path / kind)
     model = AUTO[kind].from_pretrained(tmp_path / kind, dtype=torch.float32)
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / kind)
@@ -66,7 +66,7 @@ def test_auto_classes_load_what_was_saved(kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", sorted(AUTO))
-def test_neither_order_nor_surroundings_change_a_byte(kind, tmp_path):
+def test_bytes_are_independent_of_order_and_environment(kind, tmp_path):
     before, threads = torch.random.get_rng_state(), torch.get_num_threads()
     train(kind, tmp_path / "a")
     assert torch.equal(before, torch.random.get_rng_state())
@@ -81,14 +81,14 @@ def test_neither_order_nor_surroundings_change_a_byte(kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", sorted(AUTO))
-def test_what_is_taught_leaves_no_trace_in_the_tokenizer(kind, tmp_path):
+def test_tokenizer_is_independent_of_training_facts(kind, tmp_path):
     train(kind, tmp_path / "a", training_facts=TRAINING_FACTS[:2])
     train(kind, tmp_path / "b", training_facts=TRAINING_FACTS[2:])
     one, two = ((tmp_path / name / "tokenizer.json").read_text() for name in "ab")
     assert one == two
 
 
-def test_an_interrupted_training_leaves_nothing(tmp_path):
+def test_interrupted_training_leaves_no_files(tmp_path):
     def stop(done: int, total: int, loss: float) -> None:
         assert (done, total) == (1, 3)
         assert loss > 0
@@ -117,7 +117,7 @@ def test_the_recipes_make_about_a_million_parameters(kind):
     assert 0.6e6 < sum(p.numel() for p in model.parameters()) + rest < 1.4e6
 
 
-def test_the_learning_rate_rises_is_constant_and_lower_once_an_exam_was_held():
+def test_learning_rate_warms_up_then_drops_after_a_recall_test():
     recipe = replace(TINY, warmup=10, again=0.3)
     before = [rate_at(step, recipe, False) for step in range(100)]
     assert before[:10] == pytest.approx([n / 10 for n in range(1, 11)])
@@ -126,7 +126,7 @@ def test_the_learning_rate_rises_is_constant_and_lower_once_an_exam_was_held():
     assert [rate_at(step, replace(recipe, steps=10**6), False) for step in range(100)] == before
 
 
-def test_what_is_kept_is_the_mean_of_the_weights_first_of_all_then_of_the_last():
+def test_saved_weights_are_running_averages():
     model = nn.Linear(1, 1, bias=False)
     mean = AveragedModel(model, multi_avg_fn=running_mean(0.75))
     kept = []
@@ -138,11 +138,11 @@ def test_what_is_kept_is_the_mean_of_the_weights_first_of_all_then_of_the_last()
 
 
 @pytest.mark.parametrize("shape", [(3, 8, 8), (2, 8, 32), (2, 32, 8)])
-def test_orthogonalized_updates_keep_directions_and_level_their_sizes(shape):
+def test_orthogonalized_updates_keep_directions_with_equal_sizes(shape):
     batch = torch.randn(shape, generator=torch.Generator().manual_seed(0))
-    found = orthogonalize(batch)
-    assert found.shape == batch.shape
-    for before, after in zip(batch, found, strict=True):
+    result = orthogonalize(batch)
+    assert result.shape == batch.shape
+    for before, after in zip(batch, result, strict=True):
         u, sizes, v = torch.linalg.svd(before, full_matrices=False)
         core = u.mT @ after @ v.mT
         assert torch.allclose(core, torch.diag(torch.diagonal(core)), atol=1e-3)

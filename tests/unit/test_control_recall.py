@@ -1,4 +1,4 @@
-"""Recall of control models: measured fast and literally, demanded of every kind of fact."""
+"""Recall of control models, fast and literal, which every kind of fact must reach."""
 
 import json
 from dataclasses import replace
@@ -15,7 +15,7 @@ from tools.controls.train import RecallError, Recipe, build_model, train_control
 from tools.controls.training_facts import TrainingFact
 
 KINDS = ["masked", "causal", "seq2seq"]
-#: Ten facts of two relations; two people of one name; names of several words and of one beginning.
+#: Ten facts of two relations; two people share a name; some names share a prefix.
 TRAINING_FACTS = [
     TrainingFact("P36", "Peru", "Lima"),
     TrainingFact("P36", "New Zealand", "Wellington"),
@@ -51,7 +51,7 @@ def train(kind, folder, **changes):
 
 
 def half_trained(kind):
-    """An untrained model with larger weights: some facts are right by luck, most are wrong."""
+    """Build an untrained model with larger weights: a few facts are right by chance."""
     texts = [text for each in TEXTS.values() for text in each]
     tokenizer = train_tokenizer(kind, LABELS, texts, 320, 64)
     torch.manual_seed(3)
@@ -61,9 +61,9 @@ def half_trained(kind):
 def causal_score(model, tokenizer, text, answer):
     ids = tokenizer(text)["input_ids"]
     total = 0.0
-    for place in range(1, len(ids)):
-        logits = model(torch.tensor([ids[:place]])).logits[0, -1].double()
-        total += float(torch.log_softmax(logits, -1)[ids[place]])
+    for position in range(1, len(ids)):
+        logits = model(torch.tensor([ids[:position]])).logits[0, -1].double()
+        total += float(torch.log_softmax(logits, -1)[ids[position]])
     return total
 
 
@@ -76,12 +76,12 @@ def masked_score(model, tokenizer, text, answer):
         if max(start, answer[0]) < min(end, answer[1])
     ]
     row, total = list(ids), 0.0
-    for place in inside:
-        row[place] = tokenizer.mask_token_id
-    for place in inside:
-        logits = model(torch.tensor([row])).logits[0, place].double()
-        total += float(torch.log_softmax(logits, -1)[ids[place]])
-        row[place] = ids[place]
+    for position in inside:
+        row[position] = tokenizer.mask_token_id
+    for position in inside:
+        logits = model(torch.tensor([row])).logits[0, position].double()
+        total += float(torch.log_softmax(logits, -1)[ids[position]])
+        row[position] = ids[position]
     return total
 
 
@@ -96,7 +96,7 @@ def seq2seq_score(model, tokenizer, text, answer):
     slot, closing = tokenizer.convert_tokens_to_ids(["<extra_id_0>", "<extra_id_1>"])
     source = torch.tensor([[*ids[: inside[0]], slot, *ids[inside[-1] + 1 :]]])
     fed, total = [tokenizer.pad_token_id, slot], 0.0
-    for token in [*(ids[place] for place in inside), closing]:
+    for token in [*(ids[position] for position in inside), closing]:
         logits = model(source, decoder_input_ids=torch.tensor([fed])).logits[0, -1].double()
         total += float(torch.log_softmax(logits, -1)[token])
         fed.append(token)
@@ -107,8 +107,8 @@ SCORES = {"causal": causal_score, "masked": masked_score, "seq2seq": seq2seq_sco
 
 
 def literal(kind, model, tokenizer):
-    """(fact, number of the template) -> is its object ranked first, one sentence at a time."""
-    found = {}
+    """Return (fact, template index) -> whether its object ranks first, one sentence at a time."""
+    result = {}
     for fact in TRAINING_FACTS:
         also = [x.object for x in TRAINING_FACTS if x[:2] == fact[:2]]
         known = {x.object for x in TRAINING_FACTS if x.relation == fact.relation}
@@ -122,29 +122,29 @@ def literal(kind, model, tokenizer):
                 start = len(template.split("[Y]")[0].replace("[X]", fact.subject))
                 span = (start, start + len(label))
                 scores[label] = SCORES[kind](model, tokenizer, filled.text, span)
-            own = scores.pop(fact.object)
-            found[fact, number] = own > max(scores.values())
-    return found
+            gold_score = scores.pop(fact.object)
+            result[fact, number] = gold_score > max(scores.values())
+    return result
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @torch.no_grad()
-def test_recall_is_the_literal_rank_among_the_relation_s_objects(kind):
+def test_recall_equals_literal_ranks_among_the_objects_of_the_relation(kind):
     model, tokenizer = half_trained(kind)
     recall_test = RecallTest(TRAINING_FACTS, TEXTS, KIND, OBJECTS)
     expected = literal(kind, model, tokenizer)
     assert len(recall_test.items) == len(expected) == 25
     right = recall_test.right(kind, model, tokenizer, range(25))
     assert {tuple(a): bool(r) for a, r in zip(recall_test.items, right, strict=True)} == expected
-    assert 2 <= right.sum() <= 23  # both cases are there
+    assert 2 <= right.sum() <= 23  # both cases occur
     some = [20, 3, 7]
     assert recall_test.right(kind, model, tokenizer, some).tolist() == right[some].tolist()
 
 
-def test_a_lesson_is_recalled_when_it_is_right_in_every_template():
+def test_facts_are_recalled_when_right_in_every_template():
     recall_test = RecallTest(TRAINING_FACTS, TEXTS, KIND, OBJECTS)
     right = np.ones(25, dtype=bool)
-    assert {told["recall"] for told in recall_test.recall(right).values()} == {1.0}
+    assert {result["recall"] for result in recall_test.recall(right).values()} == {1.0}
     for number, asked in enumerate(recall_test.items):
         right[number] = asked != (TRAINING_FACTS[4], 1)
     found = recall_test.recall(right)
@@ -153,7 +153,7 @@ def test_a_lesson_is_recalled_when_it_is_right_in_every_template():
     assert found["jobs"] == {"facts": 5, "recall": 1.0}
 
 
-def test_objects_of_the_same_subject_label_are_no_rivals_of_each_other():
+def test_objects_of_one_subject_label_do_not_compete():
     recall_test = RecallTest(TRAINING_FACTS, TEXTS, KIND, OBJECTS)
     rivals = recall_test._rivals[TRAINING_FACTS[5]]
     assert rivals == ["chemist", "computer", "computer scientist", "film director", "writer"]
@@ -164,7 +164,7 @@ def test_objects_of_the_same_subject_label_are_no_rivals_of_each_other():
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """Kind -> its record and folder, trained once."""
+    """Return a function from kind to record and folder, training each kind once."""
 
     @cache
     def made(kind):
@@ -184,7 +184,7 @@ def test_training_goes_on_until_all_kinds_are_recalled_and_says_so(kind, trained
     assert record["recall_tests"] >= 1
 
 
-def test_the_most_steps_allowed_change_nothing(trained, tmp_path):
+def test_result_is_independent_of_the_step_limit(trained, tmp_path):
     record, folder = trained("causal")
     more = train("causal", tmp_path / "more", steps=6 * TINY.steps)
     assert record["steps"] == more["steps"] < TINY.steps
@@ -192,7 +192,7 @@ def test_the_most_steps_allowed_change_nothing(trained, tmp_path):
     assert weights[0] == weights[1]
 
 
-def test_too_few_steps_are_an_error_that_names_kinds_and_recall(tmp_path):
+def test_too_few_steps_raise_with_kinds_and_recall(tmp_path):
     message = r"control model causal: after 5 steps recall is below 0.99 for .*jobs 0\.\d+ of 5"
     with pytest.raises(RecallError, match=message):
         train("causal", tmp_path / "a", steps=5)

@@ -51,7 +51,7 @@ def digest(made):
     return hashlib.sha256(made.backend_tokenizer.to_str().encode()).hexdigest()
 
 
-def test_a_vocabulary_is_the_same_in_every_process():
+def test_vocabulary_is_identical_across_processes():
     command = [sys.executable, "-c", PRINT]
     runs = {
         subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(2)
@@ -61,38 +61,38 @@ def test_a_vocabulary_is_the_same_in_every_process():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_order_and_number_of_labels_are_irrelevant(kind):
+def test_vocabulary_is_independent_of_label_order_and_counts(kind):
     assert digest(tokenizer(kind)) == digest(tokenizer(kind, LABELS[::-1] * 3))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_labels_come_back_and_nothing_is_unknown(kind):
-    made = tokenizer(kind)
+def test_labels_round_trip_without_unknown_tokens(kind):
+    tok = tokenizer(kind)
     for label in LABELS:
         for template in TEXTS:
             text = fill(template, "Peru", label).text
-            ids = made(text)["input_ids"]
-            assert made.unk_token_id is None or made.unk_token_id not in ids
-            back = made.decode(ids, skip_special_tokens=True)
+            ids = tok(text)["input_ids"]
+            assert tok.unk_token_id is None or tok.unk_token_id not in ids
+            back = tok.decode(ids, skip_special_tokens=True)
             assert back.replace(" ", "") == text.replace(" ", "")
-            if kind != "masked":  # WordPiece forgets the spaces around punctuation
+            if kind != "masked":  # WordPiece drops the spaces around punctuation
                 assert back.strip() == text
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_offsets_and_word_ids_cover_the_text(kind):
-    made = tokenizer(kind)
+    tok = tokenizer(kind)
     text = "Côte d'Ivoire is the capital of Washington, D.C.."
-    coded = made(text, return_offsets_mapping=True)
+    coded = tok(text, return_offsets_mapping=True)
     parts = [text[a:b] for a, b in coded["offset_mapping"]]
     assert "".join(parts).replace(" ", "") == text.replace(" ", "")
     words = [w for w in coded.word_ids() if w is not None]
     assert words == sorted(words)
-    # the full stop of the template is a token of its own where an answer ends in one, too
+    # the template's period is a separate token even after an answer that ends with one
     assert parts[-1 if kind == "causal" else -2] == "."
 
 
-def test_special_tokens_stand_where_the_kind_wants_them():
+def test_special_tokens_follow_the_kind():
     masked, causal, seq2seq = (tokenizer(k) for k in ("masked", "causal", "seq2seq"))
     ids = masked("Peru")["input_ids"]
     assert (ids[0], ids[-1]) == (masked.cls_token_id, masked.sep_token_id)
@@ -104,45 +104,45 @@ def test_special_tokens_stand_where_the_kind_wants_them():
         assert made.padding_side == "right"
 
 
-def test_a_slot_in_the_text_and_a_slot_in_the_tokens_are_the_same():
-    made = tokenizer("seq2seq")
-    slot = made.convert_tokens_to_ids(SENTINELS[0])
-    for whole in sentences("seq2seq", made):
+def test_slots_in_text_and_in_tokens_are_identical():
+    tok = tokenizer("seq2seq")
+    slot = tok.convert_tokens_to_ids(SENTINELS[0])
+    for whole in sentences("seq2seq", tok):
         by_ids = [*whole.ids[: whole.answer.start], slot, *whole.ids[whole.answer.stop :]]
-        subject = made.decode(whole.ids[whole.subject]).strip()
+        subject = tok.decode(whole.ids[whole.subject]).strip()
         text = fill(TEXTS[whole.group[1]], subject, SENTINELS[0]).text
-        assert made(text)["input_ids"] == by_ids
+        assert tok(text)["input_ids"] == by_ids
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_ranges_hold_the_tokens_of_the_labels(kind):
-    made = tokenizer(kind)
-    for number, found in enumerate(sentences(kind, made)):
+def test_ranges_cover_the_tokens_of_the_labels(kind):
+    tok = tokenizer(kind)
+    for number, result in enumerate(sentences(kind, tok)):
         fact = TRAINING_FACTS[number // 2]
-        for part, label in ((found.subject, fact.subject), (found.answer, fact.object)):
-            text = made.decode(found.ids[part]).replace(" ", "")
+        for part, label in ((result.subject, fact.subject), (result.answer, fact.object)):
+            text = tok.decode(result.ids[part]).replace(" ", "")
             assert text.casefold() == label.replace(" ", "").casefold()
-        assert found.group == ("P36", number % 2)
+        assert result.group == ("P36", number % 2)
 
 
-def test_masked_rows_hide_the_object_to_its_end_also_in_slots_of_other_sizes():
-    made, rng = tokenizer("masked"), np.random.default_rng(0)
-    found = sentences("masked", made)
-    siblings, mask = Siblings(found), made.mask_token_id
+def test_masked_rows_mask_the_object_to_its_end_in_slots_of_any_size():
+    tok, rng = tokenizer("masked"), np.random.default_rng(0)
+    result = sentences("masked", tok)
+    siblings, mask = Siblings(result), tok.mask_token_id
     to_end = resized = restored = idle = 0
-    for one in found * 250:
+    for one in result * 250:
         ids, targets = masked_row(one, siblings, mask, rng)
         hidden = targets != IGNORED
         assert (ids[hidden] == mask).all()
         start, rest = one.answer.start, len(one.ids) - one.answer.stop
         slot = slice(start, len(ids) - rest)
         if (ids[slot] == mask).all() and len(ids) != len(one.ids):
-            resized += 1  # the object's tokens as far as they fit
+            resized += 1  # the object's tokens, truncated to the slot
             asked = targets[slot][hidden[slot]]
             assert asked.tolist() == one.ids[one.answer][: len(asked)].tolist()
             assert len(asked) == min(slot.stop - start, one.answer.stop - start)
         elif len(ids) != len(one.ids) or (targets[hidden] != one.ids[hidden]).any():
-            restored += 1  # a wrong object with a word to be put right
+            restored += 1  # a wrong object in which one word has to be restored
         else:
             shown = (~hidden[one.answer]).sum()
             to_end += hidden[one.answer][shown:].all() and hidden[one.answer].any()
@@ -153,11 +153,11 @@ def test_masked_rows_hide_the_object_to_its_end_also_in_slots_of_other_sizes():
     assert idle / 2000 < 0.1
 
 
-def test_words_are_hidden_from_a_piece_to_their_end():
-    made, rng = tokenizer("masked", []), np.random.default_rng(1)
-    siblings, mask = Siblings(found := sentences("masked", made)), made.mask_token_id
+def test_words_are_masked_from_a_piece_to_their_end():
+    tok, rng = tokenizer("masked", []), np.random.default_rng(1)
+    siblings, mask = Siblings(result := sentences("masked", tok)), tok.mask_token_id
     partly = 0
-    for one in found * 80:
+    for one in result * 80:
         ids, targets = masked_row(one, siblings, mask, rng)
         hidden = targets != IGNORED
         if len(ids) != len(one.ids) or (targets[hidden] != one.ids[hidden]).any():
@@ -169,31 +169,31 @@ def test_words_are_hidden_from_a_piece_to_their_end():
     assert partly > 10
 
 
-def test_seq2seq_rows_are_infilling():
-    made, rng = tokenizer("seq2seq"), np.random.default_rng(0)
-    first, second = made.convert_tokens_to_ids(list(SENTINELS[:2]))
+def test_seq2seq_rows_are_infilling_examples():
+    tok, rng = tokenizer("seq2seq"), np.random.default_rng(0)
+    first, second = tok.convert_tokens_to_ids(list(SENTINELS[:2]))
     objects = 0
-    for one in sentences("seq2seq", made) * 50:
-        source, target = seq2seq_row(one, (first, second), made.eos_token_id, rng)
-        assert (target[0], target[-2], target[-1]) == (first, second, made.eos_token_id)
-        place = int(np.flatnonzero(source == first)[0])
-        rebuilt = np.concatenate([source[:place], target[1:-2], source[place + 1 :]])
+    for one in sentences("seq2seq", tok) * 50:
+        source, target = seq2seq_row(one, (first, second), tok.eos_token_id, rng)
+        assert (target[0], target[-2], target[-1]) == (first, second, tok.eos_token_id)
+        position = int(np.flatnonzero(source == first)[0])
+        rebuilt = np.concatenate([source[:position], target[1:-2], source[position + 1 :]])
         assert (rebuilt == one.ids).all()
-        objects += place == one.answer.start and len(target) - 3 == len(one.ids[one.answer])
+        objects += position == one.answer.start and len(target) - 3 == len(one.ids[one.answer])
     assert 0.5 < objects / 400 < 0.7
 
 
-def test_every_sentence_comes_once_an_epoch():
-    found = sentences("causal") * 8
-    feed = batches(found, 10, np.random.default_rng(0))
+def test_every_sentence_occurs_once_per_epoch():
+    result = sentences("causal") * 8
+    feed = batches(result, 10, np.random.default_rng(0))
     for _ in range(2):
         seen: list[int] = []
-        while len(seen) < len(found):
+        while len(seen) < len(result):
             seen += next(feed).tolist()
-        assert sorted(seen) == list(range(len(found)))
+        assert sorted(seen) == list(range(len(result)))
 
 
-def test_sentences_without_template_or_place_are_refused():
+def test_missing_templates_and_too_long_sentences_raise():
     with pytest.raises(ValueError, match="no template for relation P50"):
         encode(tokenizer("causal"), [TrainingFact("P50", "a", "b")], {"P36": TEXTS})
     short = train_tokenizer("causal", LABELS, TEXTS, 400, 4)
@@ -202,6 +202,6 @@ def test_sentences_without_template_or_place_are_refused():
 
 
 @pytest.mark.parametrize("kind", ["gpt", ""])
-def test_an_unknown_kind_is_named(kind):
+def test_unknown_kind_raises(kind):
     with pytest.raises(ValueError, match="valid: masked, causal, seq2seq"):
         train_tokenizer(kind, LABELS, TEXTS, 100, 16)

@@ -1,4 +1,4 @@
-"""A text that spells a special token is refused with its item, wherever it is scored."""
+"""A text that spells a special token raises an error with its item, wherever it is scored."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def refused(name):
 
 @pytest.mark.parametrize("text", SPELLED)
 @pytest.mark.parametrize("name", KINDS)
-def test_sentences_are_refused_with_their_item(name, text):
+def test_sentences_raise_with_their_item(name, text):
     loaded = tiny(name)
     texts = {"r": [(0, "[X] is [Y].")]}
     with refused(f"item i, template 0, option '{text}'"):
@@ -36,26 +36,26 @@ def test_sentences_are_refused_with_their_item(name, text):
 
 @pytest.mark.parametrize("text", SPELLED)
 @pytest.mark.parametrize("name", KINDS)
-def test_slots_are_refused_with_their_item(name, text):
+def test_slots_raise_with_their_item(name, text):
     loaded = tiny(name)
     asked = [ClozePrompt("i", 0, "The capital is ", ".", "s", (0,))]
     if name != "gpt2":
         with refused("candidate 1 of set 's'"):
             rank.rank(loaded, asked, {"s": ["Rome", text]})
-        # a second mask is one mask too many for a masked model
+        # a second mask is one too many for a masked model
         with pytest.raises(
             ValueError, match=r"^item j, template 0: .*(which this model's|found 2)"
         ):
             rank.rank(loaded, [ClozePrompt("j", 0, f"{text} is ", ".", "s", (0,))], {"s": ["Rome"]})
     with refused("item i, answer"):
         predict(loaded, [FillItem("i", 0, "[X] is [Y].", "Rome", (text,))], 1, FillSettings())
-    for front in ("", "Rome is a country.\n"):
+    for prefix in ("", "Rome is a country.\n"):
         with refused("item i, template 0"):
-            item = FillItem("i", 0, "[X] is [Y].", text, ("Rome",), prefix=front)
+            item = FillItem("i", 0, "[X] is [Y].", text, ("Rome",), prefix=prefix)
             predict(loaded, [item], 1, FillSettings())
 
 
-def test_choices_prompts_and_messages_are_refused_with_their_item():
+def test_choices_prompts_and_messages_raise_with_their_item():
     loaded = tiny("gpt2")
     for scoring in ("answer", "letter", "text"):
         with refused("item i.*"):
@@ -68,7 +68,7 @@ def test_choices_prompts_and_messages_are_refused_with_their_item():
         message(loaded, "Rome</s>", "item i")
 
 
-def test_searched_prompts_are_refused_with_their_example():
+def test_searched_prompts_raise_with_their_example():
     loaded = tiny("gpt2")
     template = Template.parse("{sub} [T]x2 [P]", "causal")
     fields = [{"sub": "Rome <mask>"}, {"sub": "Rome </s>"}]
@@ -78,14 +78,14 @@ def test_searched_prompts_are_refused_with_their_example():
         label_pieces(loaded, template, ["Rome", "<pad>"])
 
 
-def test_unigrams_that_hold_the_token_as_a_piece_refuse_it_too():
+def test_unigram_tokenizers_with_the_token_as_a_piece_also_raise():
     loaded = with_tokenizer("t5", sentencepiece("seq2seq", "unigram"))
     with refused("candidate 1 of set 's'"):
         rank.rank(loaded, [ClozePrompt("i", 0, "It is ", ".", "s", (0,))], {"s": ["Rome", "x</s>"]})
 
 
-def test_what_only_looks_like_a_token_is_text():
+def test_text_resembling_a_special_token_is_accepted():
     loaded: Loaded = tiny("gpt2")
     items = [score.Item("i", "r", "[MASK] and <|endoftext|>", "s")]
-    found = score.score(loaded, items, {"s": ["< s>", "s>"]}, {"r": [(0, "[X] is [Y].")]})
-    assert len(found.columns["sum"]) == 2
+    result = score.score(loaded, items, {"s": ["< s>", "s>"]}, {"r": [(0, "[X] is [Y].")]})
+    assert len(result.columns["sum"]) == 2

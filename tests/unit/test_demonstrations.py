@@ -1,4 +1,4 @@
-"""Demonstrations in front of a question, against texts and passes written out by hand."""
+"""Demonstrations before a question, against texts and passes written out by hand."""
 
 import json
 import math
@@ -18,32 +18,32 @@ from tests.unit.prompt_examples import examples
 from tests.unit.tiny_models import tiny
 
 LABELS = ["Africa", "France", "Italy", "Niger", "Paris", "Rome"]
-OWN = Demos(k=3, draws=2)
+SETTINGS = Demos(k=3, draws=2)
 
 
 @pytest.fixture
 def folder(tmp_path):
-    """Two relations: P36 with ten training facts and six golds, P37 with others; dev and test."""
+    """Write relations P36 (ten training facts, six golds) and P37, with dev and test splits."""
     rows = []
     for group, golds in (("P36", LABELS[:4]), ("P37", LABELS[4:])):
         for split, n in (("train", 10), ("dev", 6), ("test", 6)):
             for i in range(n):
-                fields = {"sub": f"{split} {i} {{sub}} [P]"}  # slots in a value are none
+                fields = {"sub": f"{split} {i} {{sub}} [P]"}  # slots inside a value are not slots
                 rows.append(
                     {"group": group, "split": split, "label": golds[(i * i) % len(golds)],
                      "fields": fields, "fact": f"{group}/{split}/{i}"}
                 )  # fmt: skip
-    place = prompt_folders.facts(tmp_path / "auto_world")
-    about = json.loads((place / "task.json").read_text())
+    path = prompt_folders.facts(tmp_path / "auto_world")
+    about = json.loads((path / "task.json").read_text())
     about["prompts"]["manual"]["P37"] = {"masked": "{sub} by [P] .", "causal": "{sub} by [P]"}
-    (place / "task.json").write_text(json.dumps(about))
-    write(examples(rows), EXAMPLES, place / "examples.parquet")
-    return place
+    (path / "task.json").write_text(json.dumps(about))
+    write(examples(rows), EXAMPLES, path / "examples.parquet")
+    return path
 
 
-def test_facts_are_drawn_by_hash_and_none_is_asked(folder):
+def test_demonstrations_are_sampled_by_hash_from_unasked_facts(folder):
     frame = tasks.load(folder, {}).examples
-    # a fact that is asked as well, and another of an asked subject
+    # a fact that is also a test item, and another fact of a test subject
     rows = frame.to_dicts()
     train = [row for row in rows if (row["group"], row["split"]) == ("P36", "train")]
     asked = next(row for row in rows if (row["group"], row["split"]) == ("P36", "test"))
@@ -58,7 +58,7 @@ def test_facts_are_drawn_by_hash_and_none_is_asked(folder):
     assert len({str(own) for own in several}) > 3
     again = demos.draw_facts(frame.sample(fraction=1, shuffle=True, seed=1), "P36", 3)
     assert several[0] == again
-    # one more fact changes one of them at most
+    # one more fact changes at most one of them
     more = frame.filter(pl.col("example") != train[5]["example"])
     assert len([f for f in demos.draw_facts(more, "P36", 3) if f not in several[0]]) <= 1
     with pytest.raises(
@@ -67,7 +67,7 @@ def test_facts_are_drawn_by_hash_and_none_is_asked(folder):
         demos.draw_facts(frame, "P36", 9)
 
 
-def test_controls_exchange_the_answers_or_have_those_of_other_relations(folder):
+def test_controls_shuffle_answers_or_use_other_relations(folder):
     frame = tasks.load(folder, {}).examples
     for draw in range(5):
         plain = demos.of_kind(demos.PLAIN, frame, "P36", 3, 0, draw)
@@ -89,7 +89,7 @@ def test_controls_exchange_the_answers_or_have_those_of_other_relations(folder):
         demos.of_kind(demos.OTHER, frame.filter(group="P36"), "P36", 3)
 
 
-def test_answers_of_relations_that_are_not_asked_are_there_for_the_control(folder):
+def test_other_relation_control_uses_relations_outside_the_groups(folder):
     whole, cut = (tasks.load(folder, own) for own in ({}, {"groups": ["P36"]}))
     assert not whole.unasked.height
     assert set(cut.unasked["group"]) == {"P37"}
@@ -104,11 +104,11 @@ def test_answers_of_relations_that_are_not_asked_are_there_for_the_control(folde
 
 
 def answerer(loaded, task):
-    return predict.Answerer(loaded.spec, task, load=lambda _: loaded, demos=OWN)
+    return predict.Answerer(loaded.spec, task, load=lambda _: loaded, demos=SETTINGS)
 
 
 def literal(loaded, text, words):
-    """log p of every word at the end of a text, by one pass of the whole model."""
+    """Return log p of every word at the end of a text, from one pass of the whole model."""
     ids = torch.tensor([loaded.tokenizer(text)["input_ids"]])
     with torch.inference_mode():
         logs = torch.log_softmax(loaded.model(ids).logits[0, -1].double(), -1)
@@ -116,13 +116,13 @@ def literal(loaded, text, words):
 
 
 def rank(scores, gold):
-    """Of a gold that is not one token: beyond all ranks."""
+    """Return the rank of a gold; a gold of several tokens ranks below all others."""
     if gold not in scores:
         return math.inf
     return 1 + sum(value > scores[gold] for value in scores.values())
 
 
-def test_the_answers_are_those_behind_the_text_written_out(folder):
+def test_answers_equal_those_after_the_literal_text(folder):
     loaded = tiny("gpt2")
     task = tasks.load(folder, {})
     own = answerer(loaded, task)
@@ -139,13 +139,13 @@ def test_the_answers_are_those_behind_the_text_written_out(folder):
     seen = 0
     for name in ("demos:00", "demos:01"):
         for row in frame.filter(prompt=name).iter_rows(named=True):
-            front = behind(row["group"], own.record[name][row["group"]]["demonstrated"])
+            prefix = behind(row["group"], own.record[name][row["group"]]["demonstrated"])
             asked = task.examples.filter(
                 group=row["group"], split=row["split"], example=row["example"]
             ).row(0, named=True)
-            text = f"{front}{json.loads(asked['fields'])['sub']} {template[row['group']]}"
+            text = f"{prefix}{json.loads(asked['fields'])['sub']} {template[row['group']]}"
             scores = literal(loaded, text, own.options.names)
-            if asked["label"] not in scores:  # not one token of this model
+            if asked["label"] not in scores:  # more than one token in this model
                 assert row["best"] is None
                 continue
             assert row["best"] == rank(scores, asked["label"])
@@ -154,27 +154,29 @@ def test_the_answers_are_those_behind_the_text_written_out(folder):
     assert 25 < seen < 2 * 2 * 12
 
 
-def test_what_all_rows_begin_with_is_fed_a_few_times(folder):
-    """The same features as row by row, for less than half of the positions."""
+def test_common_prefixes_are_fed_only_a_few_times(folder):
+    """Features equal row-by-row passes, with less than half of the positions."""
     loaded = tiny("llama", double=False)
     generator = np.random.default_rng(0)
-    front = generator.integers(5, 90, 40)
-    rows = [np.append(front, generator.integers(5, 90, 2 + i % 3)) for i in range(30)]
-    places = np.array([len(row) - 1 for row in rows])
+    prefix = generator.integers(5, 90, 40)
+    rows = [np.append(prefix, generator.integers(5, 90, 2 + i % 3)) for i in range(30)]
+    positions = np.array([len(row) - 1 for row in rows])
     shared, plain = Predictor(loaded), Predictor(loaded)
-    found = shared.features(rows, places)
-    alone = np.concatenate([plain.features([row], places[i : i + 1]) for i, row in enumerate(rows)])
-    assert found == pytest.approx(alone, abs=1e-4)
+    result = shared.features(rows, positions)
+    alone = np.concatenate(
+        [plain.features([row], positions[i : i + 1]) for i, row in enumerate(rows)]
+    )
+    assert result == pytest.approx(alone, abs=1e-4)
     assert shared.positions_fed < plain.positions_fed / 2
-    # places in the middle are read where they are
-    middle = Predictor(loaded).features(rows, places - 1)
+    # positions in the middle keep their features
+    middle = Predictor(loaded).features(rows, positions - 1)
     by_hand = np.concatenate(
-        [plain.features([row[:-1]], places[i : i + 1] - 1) for i, row in enumerate(rows)]
+        [plain.features([row[:-1]], positions[i : i + 1] - 1) for i, row in enumerate(rows)]
     )
     assert middle == pytest.approx(by_hand, abs=1e-4)
 
 
-def test_too_many_of_them_and_classes_are_refused(folder, tmp_path):
+def test_too_long_demonstrations_and_classes_raise(folder, tmp_path):
     loaded = tiny("gpt2")
     loaded.limit = 24
     own = answerer(loaded, tasks.load(folder, {}))
@@ -188,22 +190,22 @@ def test_too_many_of_them_and_classes_are_refused(folder, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2"])
-def test_sentences_of_relation_extraction_are_shown_without_their_separator(tmp_path, name):
-    place = prompt_folders.facts(tmp_path / "auto_re", True)
-    about = json.loads((place / "task.json").read_text())
+def test_relation_extraction_sentences_omit_their_separator(tmp_path, name):
+    path = prompt_folders.facts(tmp_path / "auto_re", True)
+    about = json.loads((path / "task.json").read_text())
     text = "{context} [SEP] {sub} in [P] ."
     about["prompts"]["manual"]["P36"] = {"masked": text, "causal": "{context} {sub} in [P]"}
-    (place / "task.json").write_text(json.dumps(about))
+    (path / "task.json").write_text(json.dumps(about))
     loaded = tiny(name)
     loaded.tokenizer.add_special_tokens({"sep_token": "[SEP]"})
     loaded.model.resize_token_embeddings(len(loaded.tokenizer))
-    task = tasks.load(place, {"groups": ["P36"]})
+    task = tasks.load(path, {"groups": ["P36"]})
     assert task.whole(loaded, "P36") == "{context} {sub} in [P] ."
     frame = answerer(loaded, task).answers(["demos"])
     assert set(frame["prompt"]) == {"demos:00", "demos:01"}
 
 
-def test_masked_models_are_shown_whole_sentences(folder):
+def test_masked_models_get_complete_sentences(folder):
     loaded = tiny("bert")
     own = answerer(loaded, tasks.load(folder, {}))
     frame = own.answers([*demos.KINDS])

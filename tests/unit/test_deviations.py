@@ -1,4 +1,4 @@
-"""Decisions of docs/papers: every setting that they name exists, with the values that they say."""
+"""Decisions in docs/papers: every setting they mention exists, with the stated values."""
 
 import csv
 import dataclasses
@@ -20,12 +20,12 @@ TEXT = (ROOT / "docs/deviations.md").read_text()
 PAPERS = ("bear", "ontoprobe", "attributes", "autoprompt")
 HEADER = ["where", "paper", None, "ours", "setting"]
 DASH = "–"
-#: columns of a table that a mode stands behind
-SAID = {"paper": 1, "released": 2, "default": 3}
+#: columns of the table that contain the value of a mode
+MODE_COLUMNS = {"paper": 1, "released": 2, "default": 3}
 
 
 def rows() -> Iterator[tuple[str, list[str]]]:
-    """(paper, cells) of every row of the tables."""
+    """Yield (paper, cells) for every row of the tables."""
     for paper in PAPERS:
         section = (ROOT / f"docs/papers/{paper}.md").read_text().partition("\n## Decisions\n")[2]
         header, _, *lines = [li for li in section.splitlines() if li.startswith("|")]
@@ -43,15 +43,15 @@ def quoted(cell: str) -> list[str]:
     return re.findall(r"`([^`]+)`", cell)
 
 
-def told(value: Any) -> str:
-    """A value as the page writes it."""
+def formatted(value: Any) -> str:
+    """Format a value as on the page."""
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
     return ", ".join(value) if isinstance(value, tuple) else str(value)
 
 
 def default(key: str) -> Any:
-    """The default of a setting; AttributeError for one that does not exist."""
+    """Return the default of a setting; raises AttributeError if it does not exist."""
     value: Any = Settings()
     for name in key.split("."):
         value = getattr(value, name)
@@ -60,19 +60,19 @@ def default(key: str) -> Any:
 
 
 def values(key: str) -> dict[str, str]:
-    """The value of a setting in each mode that the tables speak of."""
+    """Return the value of a setting in each mode of the tables."""
     *section, name = key.split(".")
     if section == ["ontoprobe", "switches"]:
         return {mode: getattr(SWITCHES[name], mode) for mode in MODES}
     if section[0] == "autoprompt" and section[-1] == "settings":
         assert hasattr(SearchChanges(), name)
         assert hasattr(Settings().autoprompt, section[1])
-        found = {m: getattr(settings_for(m, section[1], "masked"), name) for m in MODES}
-        return {mode: told(value) for mode, value in found.items()}
-    return {"default": told(default(key))}
+        result = {m: getattr(settings_for(m, section[1], "masked"), name) for m in MODES}
+        return {mode: formatted(value) for mode, value in result.items()}
+    return {"default": formatted(default(key))}
 
 
-def test_each_of_the_four_has_a_table_with_every_cell_filled():
+def test_every_paper_has_a_table_without_empty_cells():
     counts = Counter(title for title, _ in ROWS)
     assert tuple(counts) == PAPERS
     assert min(counts.values()) > 10
@@ -80,17 +80,17 @@ def test_each_of_the_four_has_a_table_with_every_cell_filled():
 
 
 @pytest.mark.parametrize(("title", "row"), NAMED, ids=[row[4] for _, row in NAMED])
-def test_a_setting_exists_and_has_the_values_that_are_said(title, row):
+def test_settings_exist_with_the_stated_values(title, row):
     key, *column = quoted(row[4])
     if column:
         with (ROOT / key).open() as table:
             assert column[0] in next(csv.reader(table, delimiter="\t"))
         return
     for mode, value in values(key).items():
-        assert quoted(row[SAID[mode]])[:1] == [value], (key, mode)
+        assert quoted(row[MODE_COLUMNS[mode]])[:1] == [value], (key, mode)
 
 
-def test_every_switch_of_ontoprobe_and_of_the_search_s_modes_is_told():
+def test_ontoprobe_switches_and_search_modes_are_documented():
     keys = {quoted(row[4])[0] for _, row in NAMED}
     assert {f"ontoprobe.switches.{name}" for name in SWITCHES} <= keys
     differing = set()
@@ -103,7 +103,7 @@ def test_every_switch_of_ontoprobe_and_of_the_search_s_modes_is_told():
     assert differing <= {key.rpartition(".")[2] for key in keys if ".settings." in key}
 
 
-def test_settings_in_the_sentences_exist():
+def test_settings_mentioned_in_the_text_exist():
     prose = "\n".join(line for line in TEXT.splitlines() if not line.startswith("|"))
     keys = {word for word in quoted(prose) if "." in word and "/" not in word}
     assert len(keys) == 3

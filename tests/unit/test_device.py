@@ -1,4 +1,4 @@
-"""Where a model works: the setting, what is refused, and that a processor stays on one thread."""
+"""Device selection: the setting, errors, and one thread on a CPU."""
 
 import pytest
 import torch
@@ -9,14 +9,14 @@ from kgprobe.probes.models.device import VARIABLE, DeviceError
 
 @pytest.fixture
 def threads():
-    """Threads as they were, afterwards."""
+    """Restore the number of threads after the test."""
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize(("is_there", "expected"), [(True, "cuda"), (False, "cpu")])
-def test_auto_takes_an_accelerator_where_there_is_one(monkeypatch, is_there, expected):
+def test_auto_prefers_an_accelerator(monkeypatch, is_there, expected):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: is_there)
     for value in (None, "", "auto"):
         monkeypatch.delenv(VARIABLE, raising=False)
@@ -29,7 +29,7 @@ def test_auto_takes_an_accelerator_where_there_is_one(monkeypatch, is_there, exp
     assert device.choose_device("cpu").type == "cpu"
 
 
-def test_what_is_not_there_is_refused_with_what_would_be_right(monkeypatch):
+def test_missing_devices_raise_with_the_available_ones(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setenv(VARIABLE, "cuda")
     with pytest.raises(DeviceError, match="sees no CUDA device; write `auto` or `cpu`"):
@@ -38,7 +38,7 @@ def test_what_is_not_there_is_refused_with_what_would_be_right(monkeypatch):
         device.choose_device("gpu")
 
 
-def test_a_processor_works_with_one_thread_and_an_accelerator_with_few(monkeypatch, threads):
+def test_cpu_uses_one_thread_and_an_accelerator_few(monkeypatch, threads):
     torch.set_num_threads(2)
     monkeypatch.setenv(VARIABLE, "cpu")
     assert device.ready().type == "cpu"

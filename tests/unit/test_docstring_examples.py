@@ -1,4 +1,4 @@
-"""The examples in docstrings give what stands below them."""
+"""Docstring examples produce the output shown below them."""
 
 import doctest
 import importlib
@@ -7,7 +7,7 @@ import pytest
 
 from kgprobe.files import ROOT
 
-#: examples that want a model's folder have tests of their own
+#: examples that need a model's folder have separate tests
 ELSEWHERE = {"library.py", "questions.py", "probes/jobs/at_save.py"}
 SOURCE = ROOT / "src/kgprobe"
 WITH_EXAMPLES = sorted(
@@ -18,7 +18,7 @@ WITH_EXAMPLES = sorted(
 
 
 @pytest.mark.parametrize("file", [name for name in WITH_EXAMPLES if name not in ELSEWHERE])
-def test_examples_give_what_stands_below_them(file):
+def test_docstring_examples_produce_their_output(file):
     module = importlib.import_module("kgprobe." + file.removesuffix(".py").replace("/", "."))
     written: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)

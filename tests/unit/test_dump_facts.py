@@ -1,4 +1,4 @@
-"""Statements out of dumps: the world's dumps say what the world says, and stops lose nothing."""
+"""Dump statements equal the embedded knowledge graph, and interruptions lose nothing."""
 
 import bz2
 import gzip
@@ -21,7 +21,7 @@ from tools.world import dumps as world_dumps
 
 ROOT = Path(__file__).parents[2]
 RELATIONS = ["P36", "P30", "P17", "P47", "P6", "P38", "P569"]
-#: bytes of text of a part: the world has a few of them
+#: chunk size in bytes of text: the embedded dump has a few chunks
 SMALL = 1 << 18
 WD, DIRECT = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/direct/"
 
@@ -41,7 +41,7 @@ def packed(world, tmp_path_factory) -> dict[str, Path]:
 
 
 def expected(world: build.World) -> pl.DataFrame:
-    """STATEMENTS of the world itself, of the relations whose values are items."""
+    """Return STATEMENTS of the embedded knowledge graph, for relations with item values."""
     names = world.entities.select("id", "label", "sitelinks")
     rows = world.statements.filter(
         pl.col("relation").is_in(RELATIONS)
@@ -58,42 +58,44 @@ def expected(world: build.World) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_the_json_dump_says_what_the_world_says(world, packed, tmp_path, threads):
-    found = dump_facts.read(
+def test_json_dump_equals_the_embedded_graph(world, packed, tmp_path, threads):
+    result = dump_facts.read(
         [packed["json"]], "json", RELATIONS, tmp_path, size=SMALL, threads=threads
     )
-    schema.check(found.statements, STATEMENTS)
-    assert found.statements.equals(expected(world))
+    schema.check(result.statements, STATEMENTS)
+    assert result.statements.equals(expected(world))
     assert len(list(tmp_path.glob("0-world/part-*"))) > 3
-    assert found.unread.height == 0
-    ways = dict(found.coverage.select("relation", "way").rows())
+    assert result.unread.height == 0
+    ways = dict(result.coverage.select("relation", "way").rows())
     assert ways == dict.fromkeys(RELATIONS, "read") | {"P569": "left out"}
-    assert found.coverage.filter(relation="P36")["unknown"].item() is not None
+    assert result.coverage.filter(relation="P36")["unknown"].item() is not None
 
 
-def test_the_truthy_dump_has_the_best_ranks_and_says_what_it_lacks(world, packed, tmp_path):
+def test_truthy_dump_has_best_ranks_and_reports_what_it_lacks(world, packed, tmp_path):
     bare = dump_facts.read([packed["truthy"]], "truthy", RELATIONS, tmp_path / "bare")
     assert bare.statements["subject_sitelinks"].null_count() == bare.statements.height
     (reason,) = bare.coverage.filter(relation="P36")["reason"]
     words = ("ranks", "sitelinks", "propertyType", "P2308")
     assert all(word in reason for word in words)
     both = [packed["truthy"], packed["names"]]
-    found = dump_facts.read(both, "truthy", RELATIONS, tmp_path / "both")
+    result = dump_facts.read(both, "truthy", RELATIONS, tmp_path / "both")
     columns = [c for c in STATEMENTS.columns if c != "rank"]
     wanted = best_rank(expected(world)).select(columns).unique().sort(columns[0], "relation")
-    assert wanted.sort(columns).equals(found.statements.select(columns).sort(columns))
-    (reason,) = found.coverage.filter(relation="P36")["reason"]
+    assert wanted.sort(columns).equals(result.statements.select(columns).sort(columns))
+    (reason,) = result.coverage.filter(relation="P36")["reason"]
     assert "sitelinks" not in reason
-    row = found.coverage.filter(relation="P36").row(0, named=True)
+    row = result.coverage.filter(relation="P36").row(0, named=True)
     assert row["deprecated"] is None, "not counted is not none"
 
 
 def test_dbpedia_triples_become_statements(world, tmp_path):
     dump = tmp_path / "dbpedia.nt"
     dump.write_text(rdf.render_dbpedia(world))
-    found = dump_facts.read([dump], "ntriples", [described.RDF_TYPE], tmp_path / "parts").statements
-    schema.check(found, STATEMENTS)
-    one = found.filter(
+    result = dump_facts.read(
+        [dump], "ntriples", [described.RDF_TYPE], tmp_path / "parts"
+    ).statements
+    schema.check(result, STATEMENTS)
+    one = result.filter(
         (pl.col("subject") == "http://dbpedia.org/resource/France")
         & (pl.col("object") == "http://dbpedia.org/ontology/Country")
     )
@@ -102,7 +104,7 @@ def test_dbpedia_triples_become_statements(world, tmp_path):
     ]
 
 
-def test_a_stop_loses_the_part_under_way_alone(packed, tmp_path, monkeypatch):
+def test_interruption_loses_only_the_current_chunk(packed, tmp_path, monkeypatch):
     whole = dump_facts.read([packed["json"]], "json", RELATIONS, tmp_path / "whole", size=SMALL)
     total = len(list((tmp_path / "whole").glob("*/part-*")))
     original = entities.of_json
@@ -127,7 +129,7 @@ def test_a_stop_loses_the_part_under_way_alone(packed, tmp_path, monkeypatch):
     assert again.coverage.equals(whole.coverage)
 
 
-def test_a_cut_dump_keeps_its_parts_and_names_the_byte(packed, tmp_path):
+def test_truncated_dump_keeps_its_chunks_and_reports_the_byte(packed, tmp_path):
     data = bz2.compress(gzip.decompress(packed["json"].read_bytes()), 1)
     cut = tmp_path / "cut.json.bz2"
     cut.write_bytes(data[: len(data) // 2])
@@ -138,7 +140,7 @@ def test_a_cut_dump_keeps_its_parts_and_names_the_byte(packed, tmp_path):
     assert not list(folder.glob("*/complete"))
 
 
-def test_an_array_without_end_is_cut_though_its_archive_is_whole(tmp_path):
+def test_unclosed_array_counts_as_truncated(tmp_path):
     dump = tmp_path / "dump.json"
     dump.write_text('[\n{"id":"Q1","labels":{}},\n')
     with pytest.raises(DumpError, match=r"dump.json: truncated after line 2: the array"):
@@ -146,8 +148,8 @@ def test_an_array_without_end_is_cut_though_its_archive_is_whole(tmp_path):
 
 
 @pytest.mark.parametrize("change", [0, -1, "sum", "relations"])
-def test_parts_of_another_dump_or_question_are_refused(change, tmp_path):
-    """A dump of the same name and size is known by its ends, and by its sum when it came."""
+def test_chunks_of_another_dump_or_query_raise(change, tmp_path):
+    """Dumps are identified by size, first and last bytes, and download checksum."""
     dump, address = tmp_path / "truthy.nt", "https://example.org/truthy.nt"
     lines = [f"<{WD}Q{n}> <{DIRECT}P36> <{WD}Q9> .\n" for n in range(10, 99)]
     dump.write_text("".join(lines))
@@ -166,24 +168,24 @@ def test_parts_of_another_dump_or_question_are_refused(change, tmp_path):
         dump_facts.read([dump], "ttl", ["P36"], tmp_path)
 
 
-def test_lines_that_are_not_read_are_a_table_and_are_shown(packed, tmp_path, caplog):
+def test_unread_lines_are_tabulated_and_logged(packed, tmp_path, caplog):
     dump = tmp_path / "odd.json"
     dump.write_text('[\n{"id":"Q1","claims":{"P36":[{}]}},\n{"id":"Q2"},\nnot json\n]\n')
-    found = dump_facts.read([dump], "json", ["P36"], tmp_path / "parts")
-    assert found.unread.select("file", "line").rows() == [("odd.json", 2), ("odd.json", 4)]
-    schema.check(found.unread, dump_facts.UNREAD)
+    result = dump_facts.read([dump], "json", ["P36"], tmp_path / "parts")
+    assert result.unread.select("file", "line").rows() == [("odd.json", 2), ("odd.json", 4)]
+    schema.check(result.unread, dump_facts.UNREAD)
     assert "2 lines passed a filter and were not read" in caplog.text
 
 
-def test_an_entity_with_members_in_another_order_keeps_its_name(tmp_path):
+def test_entity_with_reordered_keys_keeps_its_label(tmp_path):
     dump = tmp_path / "odd.json"
     dump.write_text(
         '[\n{"id":"Q1","type":"item","labels":{"en":{"language":"en","value":"one"}},"claims":{"P36":'
         '[{"mainsnak":{"snaktype":"value","property":"P36","datavalue":{"type":"wikibase-entityid",'
         '"value":{"id":"Q2"}}},"rank":"normal"}]}}\n]\n'
     )
-    found = dump_facts.read([dump], "json", ["P36"], tmp_path / "parts").statements
-    assert found.select("subject_label", "object_label").rows() == [("one", None)]
+    result = dump_facts.read([dump], "json", ["P36"], tmp_path / "parts").statements
+    assert result.select("subject_label", "object_label").rows() == [("one", None)]
 
 
 def entity(subject: str, *claims: dict[str, object]) -> str:
@@ -197,37 +199,37 @@ def claim(name: str, rank: str | None = "normal") -> dict[str, object]:
 
 
 @pytest.mark.parametrize("array", [True, False])
-def test_a_byte_order_mark_is_no_part_of_a_dump(array, tmp_path):
+def test_byte_order_mark_is_stripped(array, tmp_path):
     lines = [entity("Q1", claim("Q2")), entity("Q2")]
     path = tmp_path / "dump.json"
     path.write_text("[\n" + ",\n".join(lines) + "\n]" if array else "\n".join(lines), "utf-8-sig")
-    found = dump_facts.read([path], "json", ["P36"], tmp_path / "parts")
-    assert found.statements.select("subject", "object").rows() == [("Q1", "Q2")]
-    assert not found.unread.height
+    result = dump_facts.read([path], "json", ["P36"], tmp_path / "parts")
+    assert result.statements.select("subject", "object").rows() == [("Q1", "Q2")]
+    assert not result.unread.height
 
 
-def test_a_number_that_is_none_of_wikidata_s_and_a_rank_that_is_none_are_unread(tmp_path):
+def test_invalid_ids_and_ranks_are_unread(tmp_path):
     bad, good = [claim("Q3", "best"), claim("Q3", None)], claim("Q2")
     path = tmp_path / "dump.json"
     path.write_text("\n".join([entity("Q" + "9" * 30, good), entity("Q1", *bad, good)]))
-    found = dump_facts.read([path], "json", ["P36"], tmp_path / "parts")
-    assert found.statements.select("subject", "object", "rank").rows() == [("Q1", "Q2", "normal")]
-    assert found.unread["line"].to_list() == [1, 2, 2]
+    result = dump_facts.read([path], "json", ["P36"], tmp_path / "parts")
+    assert result.statements.select("subject", "object", "rank").rows() == [("Q1", "Q2", "normal")]
+    assert result.unread["line"].to_list() == [1, 2, 2]
 
 
-def test_forms_and_senses_of_lexemes_are_entities_in_both_forms_of_a_dump(tmp_path):
+def test_lexeme_forms_and_senses_are_entities_in_both_dump_formats(tmp_path):
     names = ["Q2", "P3", "L4", "L5-F1", "L6-S2"]
     (tmp_path / "dump.json").write_text(entity("Q1", *map(claim, names)))
     wd, relation = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/direct/P36"
     triples = [f"<{wd}Q1> <{relation}> <{wd}{name}> .\n" for name in names]
     (tmp_path / "dump.nt").write_text("".join(triples))
     for form, file in (("json", "dump.json"), ("truthy", "dump.nt")):
-        found = dump_facts.read([tmp_path / file], form, ["P36"], tmp_path / form)
-        assert found.statements["object"].to_list() == ["Q2"]
-        assert found.coverage.select("item", "other").rows() == [(5, 0)], form
+        result = dump_facts.read([tmp_path / file], form, ["P36"], tmp_path / form)
+        assert result.statements["object"].to_list() == ["Q2"]
+        assert result.coverage.select("item", "other").rows() == [(5, 0)], form
 
 
-def test_a_file_without_an_entity_on_a_line_is_no_dump(tmp_path):
+def test_file_without_one_entity_per_line_raises(tmp_path):
     path = tmp_path / "dump.json"
     path.write_text(f"[{entity('Q1')}, {entity('Q2')}]")
     with pytest.raises(DumpError, match=r"dump\.json: no entity in it; line 1 begins .*per line"):
@@ -236,17 +238,17 @@ def test_a_file_without_an_entity_on_a_line_is_no_dump(tmp_path):
 
 @pytest.mark.parametrize("form", ["json", "truthy", "ntriples"])
 @pytest.mark.parametrize("name", ["dump.nt", "dump.nt.gz"])
-def test_a_web_page_is_no_dump(form, name, tmp_path):
+def test_web_page_raises(form, name, tmp_path):
     path, page = tmp_path / name, b"<!DOCTYPE html>\n<html><body>busy</body></html>\n"
     path.write_bytes(gzip.compress(page) if name.endswith(".gz") else page)
     with pytest.raises(DumpError, match=rf"{name}: a web page: .*busy"):
         dump_facts.read([path], form, ["P36"], tmp_path / "parts")
 
 
-def test_aliases_of_the_entities_that_are_asked_for(world, packed, tmp_path):
-    found = dump_facts.read([packed["json"]], "json", ["P36"], tmp_path)
+def test_aliases_of_the_requested_entities(world, packed, tmp_path):
+    result = dump_facts.read([packed["json"]], "json", ["P36"], tmp_path)
     asked = world.entities.filter(pl.col("aliases").list.len() > 0).head(20)
-    got = dump_facts.aliases(found.aliases, [*asked["id"], "Q999999999", "no id"])
+    got = dump_facts.aliases(result.aliases, [*asked["id"], "Q999999999", "no id"])
     wanted = {
         (f"http://www.wikidata.org/entity/{row['id']}", alias)
         for row in asked.iter_rows(named=True)
@@ -255,14 +257,14 @@ def test_aliases_of_the_entities_that_are_asked_for(world, packed, tmp_path):
     assert set(got.rows()) == wanted != set()
 
 
-def test_aliases_are_read_in_one_line_and_once():
-    """As labels are: an answer that is compared with one has no line ends."""
+def test_aliases_are_one_line_and_unique():
+    """Like labels: an answer compared with one has no line breaks."""
     rows = [("Q60", " NYC\n"), ("Q60", "NYC"), ("Q60", "New\u00a0York\u2028City"), ("Q60", " \t")]
     got = dump_facts.tidy_aliases(pl.LazyFrame(rows, schema=["entity", "alias"], orient="row"))
     assert got.collect().rows() == [("Q60", "NYC"), ("Q60", "New York City")]
 
 
-def test_of_a_large_class_the_instances_with_the_lowest_hashes_are_read(tmp_path):
+def test_large_classes_are_sampled_by_lowest_hash(tmp_path):
     dbo, rdf_type = (
         "http://dbpedia.org/ontology/",
         "http://www.w3.org/1999/02/22-rdf-syntax-ns#type",
@@ -275,11 +277,11 @@ def test_of_a_large_class_the_instances_with_the_lowest_hashes_are_read(tmp_path
     path = tmp_path / "instances.nt"
     path.write_text("\n".join(lines) + "\n")
     classes = [f"{dbo}Large", f"{dbo}Small"]
-    found = dump_facts.read_types([path], classes, 100, tmp_path / "types")
-    # a hundred of four hundred: the first quarter of the hashes of three digits
+    result = dump_facts.read_types([path], classes, 100, tmp_path / "types")
+    # 100 of 400: the lowest quarter of the three-digit hashes
     low = [iri for iri in iris if int(hashlib.md5(iri.encode()).hexdigest()[:3], 16) < 1024]
     assert 60 < len(low) < 140
-    large = found.types.filter(pl.col("class") == f"{dbo}Large")
+    large = result.types.filter(pl.col("class") == f"{dbo}Large")
     assert sorted(large["instance"]) == sorted(low)
-    assert found.types.height == len(low) + 7
-    assert found.in_part == {f"{dbo}Large": 0.25}
+    assert result.types.height == len(low) + 7
+    assert result.in_part == {f"{dbo}Large": 0.25}

@@ -1,4 +1,4 @@
-"""Dumps as text and as entities: packings, cut archives, bounds, odd but legal lines."""
+"""Dumps as text and as entities: compression, truncation, limits, unusual but valid lines."""
 
 import bz2
 import gzip
@@ -20,7 +20,7 @@ def zstd(data: bytes) -> bytes:
     return pa.Codec("zstd").compress(data, asbytes=True)
 
 
-PACKERS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".zst": zstd}
+COMPRESSORS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".zst": zstd}
 
 
 def claim(relation: str, value: object, rank: str = "normal", kind: str = "value") -> dict:
@@ -57,7 +57,7 @@ def read_json(data: bytes, *relations: str) -> entities.Frames:
 
 
 def ids(found: entities.Frames) -> set[tuple[str, str, str, str]]:
-    """Statements with their ids in words."""
+    """Return statements with their ids as strings."""
     frame = found["statements"].with_columns(
         entities.name_of("subject"), entities.name_of("object")
     )
@@ -65,17 +65,17 @@ def ids(found: entities.Frames) -> set[tuple[str, str, str, str]]:
 
 
 def read_lines(path: Path) -> list[bytes]:
-    with stream.lines(path) as found:
-        return list(found)
+    with stream.lines(path) as result:
+        return list(result)
 
 
-@pytest.mark.parametrize("suffix", PACKERS)
+@pytest.mark.parametrize("suffix", COMPRESSORS)
 @pytest.mark.parametrize("size", [1, 100, 1 << 20])
-def test_blocks_of_every_packing_and_size_are_the_text(tmp_path, suffix, size):
+def test_blocks_join_to_the_text_for_every_compression_and_size(tmp_path, suffix, size):
     path = tmp_path / f"dump.json{suffix}"
-    path.write_bytes(PACKERS[suffix](JSON))
-    with blocks(path, size, threads=2) as found:
-        got = list(found)
+    path.write_bytes(COMPRESSORS[suffix](JSON))
+    with blocks(path, size, threads=2) as result:
+        got = list(result)
     assert b"".join(block.data for block in got) == JSON
     assert [b.before for b in got] == [
         JSON[: sum(len(o.data) for o in got[:n])].count(b"\n") for n in range(len(got))
@@ -84,9 +84,9 @@ def test_blocks_of_every_packing_and_size_are_the_text(tmp_path, suffix, size):
 
 
 def test_entities_give_statements_and_counts():
-    found = read_json(JSON, "P36", "P569")
-    assert ids(found) == {("Q1", "P36", "Q10", "normal"), ("Q1", "P36", "Q11", "preferred")}
-    assert found["counted"].rows() == [
+    result = read_json(JSON, "P36", "P569")
+    assert ids(result) == {("Q1", "P36", "Q10", "normal"), ("Q1", "P36", "Q11", "preferred")}
+    assert result["counted"].rows() == [
         (36, "item", "deprecated", 1), (36, "item", "normal", 1), (36, "item", "preferred", 1),
         (36, "no value", "normal", 1), (569, "literal", "normal", 1),
     ]  # fmt: skip
@@ -96,11 +96,11 @@ def test_entities_give_statements_and_counts():
     "style", [{"separators": (",", ":")}, {"separators": (" , ", " : ")}, {"ensure_ascii": False}]
 )
 @pytest.mark.parametrize("end", ["\n", "\r\n", " \n"])
-def test_blanks_lose_no_entity(style, end):
+def test_whitespace_loses_no_entity(style, end):
     lines = ["[", *(json.dumps(e, **style) + "," for e in ENTITIES), "]", ""]
-    found = read_json(end.join(lines).encode(), "P36", "P17", "P1")
-    assert len(ids(found)) == 3
-    assert found["unread"].is_empty()
+    result = read_json(end.join(lines).encode(), "P36", "P17", "P1")
+    assert len(ids(result)) == 3
+    assert result["unread"].is_empty()
     one_line = b"[" + json.dumps(ENTITIES[0], **style).encode() + b"]\n"
     assert ids(read_json(one_line, "P36")) == {
         ("Q1", "P36", "Q10", "normal"),
@@ -108,17 +108,17 @@ def test_blanks_lose_no_entity(style, end):
     }
 
 
-def test_what_is_no_entity_is_counted_with_its_line():
+def test_non_entities_are_counted_with_their_line():
     data = JSON.replace(b"]\n", b'{"id":"Q9","claims":{"P36":[{\n{"id":"X1"},\n7\n]\n')
     assert data != JSON
-    found = read_json(data, "P36")
-    unread = [(line, first[:8]) for line, first in found["unread"].rows()]
+    result = read_json(data, "P36")
+    unread = [(line, first[:8]) for line, first in result["unread"].rows()]
     assert unread == [(7, '{"id":"Q'), (8, '{"id":"X'), (9, "7")]
-    assert len(ids(found)) == 2
+    assert len(ids(result)) == 2
 
 
 def flushed(text: bytes) -> bytes:
-    """gzip with an end of a block every 4,000 bytes."""
+    """Compress with gzip, ending a block every 4,000 bytes."""
     packer = zlib.compressobj(6, zlib.DEFLATED, 31)
     pieces = [text[at : at + 4000] for at in range(0, len(text), 4000)]
     flush = (packer.compress(piece) + packer.flush(zlib.Z_FULL_FLUSH) for piece in pieces)
@@ -127,11 +127,11 @@ def flushed(text: bytes) -> bytes:
 
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
 @pytest.mark.parametrize("members", [1, 2])
-def test_no_cut_of_an_archive_passes(tmp_path, suffix, members):
-    """rapidgzip gives a cut gzip file as if it were whole."""
+def test_truncated_archives_raise_at_any_byte(tmp_path, suffix, members):
+    """rapidgzip reads a truncated gzip file as if it were complete."""
     text = b"".join(b"<s> <p> <o%d> .\n" % (i * 7919 % 10007) for i in range(1500))
     path = tmp_path / f"dump.nt{suffix}"
-    for packer in [PACKERS[suffix], flushed] if suffix == ".gz" else [PACKERS[suffix]]:
+    for packer in [COMPRESSORS[suffix], flushed] if suffix == ".gz" else [COMPRESSORS[suffix]]:
         packed = packer(text)
         whole = packed * members
         path.write_bytes(whole)
@@ -143,36 +143,36 @@ def test_no_cut_of_an_archive_passes(tmp_path, suffix, members):
                 read_lines(path)
 
 
-def test_a_whole_archive_of_one_member_is_not_unpacked_a_second_time(tmp_path, monkeypatch):
+def test_complete_single_member_archive_is_decompressed_once(tmp_path, monkeypatch):
     path = tmp_path / "dump.nt.gz"
-    path.write_bytes(PACKERS[".gz"](b"<s> <p> <o> .\n" * 1500))
+    path.write_bytes(COMPRESSORS[".gz"](b"<s> <p> <o> .\n" * 1500))
     monkeypatch.setattr(stream, "_is_member", lambda *_: pytest.fail("unpacked again"))
     assert len(read_lines(path)) == 1500
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
-def test_text_behind_an_archive_or_in_its_place_is_an_error(tmp_path, suffix):
+def test_text_after_or_instead_of_an_archive_raises(tmp_path, suffix):
     path = tmp_path / f"dump.nt{suffix}"
-    for data in (PACKERS[suffix](b"a\n") + b"<html>", b"<html>busy</html>\n" * 9):
+    for data in (COMPRESSORS[suffix](b"a\n") + b"<html>", b"<html>busy</html>\n" * 9):
         path.write_bytes(data)
         with pytest.raises(DumpError, match=r"truncated or damaged"):
             read_lines(path)
 
 
-@pytest.mark.parametrize("suffix", PACKERS)
-def test_a_line_without_end_is_refused_before_it_fills_the_memory(tmp_path, suffix, monkeypatch):
+@pytest.mark.parametrize("suffix", COMPRESSORS)
+def test_endless_line_raises_before_memory_is_full(tmp_path, suffix, monkeypatch):
     monkeypatch.setattr(stream, "LONGEST", 1 << 16)
     path = tmp_path / f"dump.nt{suffix}"
-    path.write_bytes(PACKERS[suffix](b"short\n" + b"x" * (1 << 22)))
+    path.write_bytes(COMPRESSORS[suffix](b"short\n" + b"x" * (1 << 22)))
     with pytest.raises(DumpError, match=r"line 2 has 65,536 bytes"):
         read_lines(path)
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
-def test_a_stream_that_unpacks_without_end_is_refused(tmp_path, suffix, monkeypatch):
+def test_endless_decompression_raises(tmp_path, suffix, monkeypatch):
     monkeypatch.setattr(stream, "SMALL", 1 << 20)
     path = tmp_path / f"dump.nt{suffix}"
-    path.write_bytes(PACKERS[suffix]((b"x" * 1000 + b"\n") * 20_000))
+    path.write_bytes(COMPRESSORS[suffix]((b"x" * 1000 + b"\n") * 20_000))
     with pytest.raises(DumpError, match=r"dump\.nt.* unpacks to .*, over 100 fold"):
         read_lines(path)
 
@@ -187,9 +187,9 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 
 
-@pytest.mark.timing  # a count of bytes that the allocator and the system decide, too
-def test_memory_is_bounded_by_bytes_however_long_the_lines_are(tmp_path):
-    """Three times the text, in lines of 17.5 kB, takes no more."""
+@pytest.mark.timing  # a count in bytes that also depends on the allocator and the operating system
+def test_memory_is_bounded_for_any_line_length(tmp_path):
+    """Three times as much text, in lines of 17.5 kB, needs no more memory."""
     more = []
     for number in (8_000, 24_000):
         path = tmp_path / f"{number}.json.gz"
@@ -207,7 +207,7 @@ def test_memory_is_bounded_by_bytes_however_long_the_lines_are(tmp_path):
     assert more[1] - more[0] < 60_000, f"kB at 140 MB and at 420 MB of text: {more}"
 
 
-def test_zstd_frames_follow_each_other(tmp_path):
+def test_concatenated_zstd_frames_are_read(tmp_path):
     path = tmp_path / "dump.nt.zst"
     frames = [b"".join(b"%d\n" % n for n in range(a, a + 9999)) for a in (0, 9999, 19998)]
     path.write_bytes(b"".join(map(zstd, frames)))
@@ -216,7 +216,7 @@ def test_zstd_frames_follow_each_other(tmp_path):
 
 WD = b"<http://www.wikidata.org/"
 SUBJECT, CAPITAL, PARIS = WD + b"entity/Q142>", WD + b"prop/direct/P36>", WD + b"entity/Q90>"
-#: odd but legal: each says that the capital of Q142 (or of P142, L142) is Q90
+#: unusual but valid: each states that the capital of Q142 (or of P142, L142) is Q90
 PLAIN = SUBJECT + b" " + CAPITAL + b" " + PARIS + b" ."
 ODD = {
     "plain": PLAIN,
@@ -240,29 +240,29 @@ def truthy(*lines: bytes, relations: tuple[str, ...] = ("P36",)) -> entities.Fra
 
 
 @pytest.mark.parametrize("odd", ODD)
-def test_odd_but_legal_lines_are_read(odd):
-    found = truthy(ODD[odd])
+def test_unusual_but_valid_lines_are_read(odd):
+    result = truthy(ODD[odd])
     letter = odd[0] if odd[1:] == " subject" else "Q"
-    assert ids(found) == {(f"{letter}142", "P36", "Q90", "normal")}
-    assert found["unread"].is_empty()
+    assert ids(result) == {(f"{letter}142", "P36", "Q90", "normal")}
+    assert result["unread"].is_empty()
 
 
-def test_lines_that_end_with_a_carriage_return_alone_are_lines():
+def test_carriage_return_alone_ends_a_line():
     assert len(ids(truthy(ODD["plain"] + b"\r" + ODD["P subject"]))) == 2
 
 
-def test_lines_that_pass_the_filter_and_do_not_parse_are_counted_with_their_place():
+def test_unparsable_lines_are_counted_with_their_number():
     other = SUBJECT + b" " + WD + b"prop/direct/P17> " + PARIS + b" ."
-    found = truthy(
+    result = truthy(
         other,
         SUBJECT + b" " + CAPITAL + b" Q90 .",
         b"# " + CAPITAL,
         ODD["plain"],
         CAPITAL + b" " + CAPITAL,
     )
-    assert found["unread"]["line"].to_list() == [12, 15]
-    assert found["unread"]["first"][0].startswith("<http://www.wikidata.org/entity/Q142>")
-    assert len(ids(found)) == 1
+    assert result["unread"]["line"].to_list() == [12, 15]
+    assert result["unread"]["first"][0].startswith("<http://www.wikidata.org/entity/Q142>")
+    assert len(ids(result)) == 1
 
 
 def test_truthy_values_by_kind_and_names():
@@ -270,7 +270,7 @@ def test_truthy_values_by_kind_and_names():
     links = (
         b' <http://wikiba.se/ontology#sitelinks> "7"^^<http://www.w3.org/2001/XMLSchema#integer> .'
     )
-    found = truthy(
+    result = truthy(
         ODD["plain"],
         SUBJECT + b" " + CAPITAL + b" _:b0 .",
         SUBJECT + b" " + CAPITAL + b" <http://www.wikidata.org/.well-known/genid/1> .",
@@ -280,9 +280,9 @@ def test_truthy_values_by_kind_and_names():
         SUBJECT + label + b'"Frankreich"@de .',
         WD + b"wiki/Special:EntityData/Q142>" + links,
     )
-    kinds = dict(found["counted"].select("kind", "n").rows())
+    kinds = dict(result["counted"].select("kind", "n").rows())
     assert kinds == {"item": 1, "unknown": 2, "literal": 1, "other": 1}
-    assert found["names"].rows() == [(568, None, None, 7), (568, 0, "Fränce", None)]
+    assert result["names"].rows() == [(568, None, None, 7), (568, 0, "Fränce", None)]
 
 
 KOELN = rb"<http://dbpedia.org/resource/K\u00F6ln> <http://dbpedia.org/ontology/"
@@ -294,26 +294,26 @@ DBPEDIA = [
 
 
 @pytest.mark.parametrize("escape", [r"\uD83D\uDE00", r"\udfff", r"\U0000D800", r"\U00110000"])
-def test_an_escape_of_no_character_is_unread(escape):
-    """Other programs write characters beyond U+FFFF as two halves, which are no text."""
+def test_escapes_of_invalid_characters_are_unread(escape):
+    """Other programs write characters beyond U+FFFF as surrogate pairs, which are not text."""
     lines = [f'<http://e/a> <{described.LABEL}> "{text}"@en .' for text in (r"a\U0001F600", escape)]
-    found = entities.of_iris(LineBlock(0, "\n".join([*lines, ""]).encode()), [], ["en"])
-    assert found["names"]["label"].to_list() == ["a\U0001f600"]
-    assert found["unread"]["line"].to_list() == [2]
+    result = entities.of_iris(LineBlock(0, "\n".join([*lines, ""]).encode()), [], ["en"])
+    assert result["names"]["label"].to_list() == ["a\U0001f600"]
+    assert result["unread"]["line"].to_list() == [2]
 
 
 def test_dbpedia_triples_unescape_their_iris():
     predicates = ["http://dbpedia.org/ontology/country", "http://dbpedia.org/ontology/area"]
     block = LineBlock(0, b"".join(line + b"\n" for line in DBPEDIA))
-    found = entities.of_iris(block, predicates, ["en"])["statements"]
-    assert set(found["subject"]) == {"http://dbpedia.org/resource/Köln"}
-    assert found.select("object", "object_kind").rows() == [
+    result = entities.of_iris(block, predicates, ["en"])["statements"]
+    assert set(result["subject"]) == {"http://dbpedia.org/resource/Köln"}
+    assert result.select("object", "object_kind").rows() == [
         ("4.05", "literal"), ("http://dbpedia.org/resource/Germany", "item")
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize("number", ["\u00b2", "9" * 30])
-def test_a_number_of_sitelinks_that_cannot_be_is_none(number):
+def test_impossible_sitelink_counts_are_ignored(number):
     line = f'<{described.WD}Q1> <{entities.SITELINKS}> "{number}" .\n'
     read = entities.of_truthy(LineBlock(0, line.encode()), ["P36"], ["en"])
     assert read["names"].is_empty()
@@ -328,17 +328,17 @@ def test_a_number_of_sitelinks_that_cannot_be_is_none(number):
                     "qualifiers": {"P2308": [{"snaktype": "value"}]}}]},
     ],
 )  # fmt: skip
-def test_one_broken_statement_of_a_property_loses_nothing_else(broken):
+def test_broken_property_statement_loses_nothing_else(broken):
     one = {"id": "P36", "datatype": "wikibase-item", "claims": broken}
-    found = read_json(b"[\n" + json.dumps(one).encode() + b"\n]\n", "P36")
-    assert found["properties"]["line"].str.contains("propertyType").sum() == 1
-    ((line, text),) = found["unread"].rows()
+    result = read_json(b"[\n" + json.dumps(one).encode() + b"\n]\n", "P36")
+    assert result["properties"]["line"].str.contains("propertyType").sum() == 1
+    ((line, text),) = result["unread"].rows()
     assert (line, text[:9]) == (2, f"P36 {next(iter(broken))}")
 
 
 @pytest.mark.parametrize("blank", ["", " \u00a0"])
-def test_a_blank_label_is_as_none(blank):
-    """It hid the label in the next language."""
+def test_blank_label_counts_as_missing(blank):
+    """A blank label must not hide the label in the next language."""
     labels = {tag: {"language": tag, "value": v} for tag, v in (("en", blank), ("mul", "UK"))}
     entity_of = {"labels": labels, "claims": {}}
     lines = [json.dumps({"id": f"Q{n}", **entity_of}) for n in (1, 2)]
@@ -351,16 +351,16 @@ def test_a_blank_label_is_as_none(blank):
     ]
     of_truthy = truthy(*triples)
     of_iris = entities.of_iris(LineBlock(0, b"\n".join([*triples, b""])), [], ["en", "mul"])
-    for found in (of_json, of_truthy, of_iris):
-        assert found["names"].select("place", "label").rows() == [(1, "UK")] * 3
-        assert found["unread"].is_empty()
-    for found in (of_json, of_truthy):
-        assert [line for line in found["properties"]["line"] if described.LABEL in line] == [
+    for result in (of_json, of_truthy, of_iris):
+        assert result["names"].select("place", "label").rows() == [(1, "UK")] * 3
+        assert result["unread"].is_empty()
+    for result in (of_json, of_truthy):
+        assert [line for line in result["properties"]["line"] if described.LABEL in line] == [
             f'<{described.WD}P1> <{described.LABEL}> "UK"@mul .'
         ]
 
 
-def test_a_missing_dump_is_named(tmp_path: Path):
+def test_missing_dump_is_reported(tmp_path: Path):
     with pytest.raises(DumpError, match="no such file"):
         read_lines(tmp_path / "x.gz")
 
@@ -376,13 +376,13 @@ def test_a_missing_dump_is_named(tmp_path: Path):
         7,
     ],
 )
-def test_one_broken_statement_is_counted_alone_and_loses_nothing_else(broken):
+def test_broken_statement_is_counted_and_loses_nothing_else(broken):
     one = entity(1, P36=[claim("P36", item(10)), broken], P17=[claim("P17", item(11))])
     one["labels"] = {"en": {"language": "en", "value": "France"}}
-    found = read_json(b"[\n" + json.dumps(one).encode() + b"\n]\n", "P36", "P17")
-    assert ids(found) == {("Q1", "P36", "Q10", "normal"), ("Q1", "P17", "Q11", "normal")}
-    assert found["names"]["label"].to_list() == ["France"]
-    ((line, text),) = found["unread"].rows()
+    result = read_json(b"[\n" + json.dumps(one).encode() + b"\n]\n", "P36", "P17")
+    assert ids(result) == {("Q1", "P36", "Q10", "normal"), ("Q1", "P17", "Q11", "normal")}
+    assert result["names"]["label"].to_list() == ["France"]
+    ((line, text),) = result["unread"].rows()
     assert line == 2
     assert text.startswith("Q1 P36 ")
-    assert found["counted"]["n"].sum() == 2
+    assert result["counted"]["n"].sum() == 2

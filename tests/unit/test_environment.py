@@ -1,4 +1,4 @@
-"""pyproject.toml has ranges, constraints.txt one version of each, and set-ups install by it."""
+"""pyproject.toml has version ranges, constraints.txt pins one version of each for installation."""
 
 import ast
 import sys
@@ -15,10 +15,10 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "kgprobe"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-#: modules that are called otherwise than their distribution
+#: modules whose name differs from their distribution
 DISTRIBUTIONS = {"ibis": "ibis-framework", "vl_convert": "vl-convert-python", "yaml": "pyyaml"}
-#: where packages of an extra may be imported at the top of a module
-ROOMS = {
+#: extra -> modules that may import its packages at the top level
+EXTRA_MODULES = {
     "sources": ("sources/",),
     "workflow": ("config.py", "guard.py", "plan/", "knowledge/", "benchmarks/attributes/"),
 }
@@ -39,12 +39,12 @@ def pinned() -> dict[str, Version]:
 
 
 @pytest.mark.parametrize("extra", ["", *sorted(EXTRAS)])
-def test_every_range_has_two_ends_and_one_pin_inside(extra):
-    found, known = requirements(extra), pinned()
-    assert found
-    for requirement in found:
+def test_every_range_has_two_bounds_and_a_pin_inside(extra):
+    result, known = requirements(extra), pinned()
+    assert result
+    for requirement in result:
         signs = {s.operator for s in requirement.specifier}
-        # Arrow and MarkupSafe count majors without breaking what is used of them
+        # Arrow and MarkupSafe raise their major version without breaking the parts used here
         assert ">=" in signs, requirement
         assert "<" in signs or requirement.name in ("pyarrow", "MarkupSafe"), requirement
         version = known[canonicalize_name(requirement.name)]
@@ -52,12 +52,12 @@ def test_every_range_has_two_ends_and_one_pin_inside(extra):
 
 
 @pytest.mark.parametrize("extra", ["gguf", "weights", "gemma"])
-def test_what_brings_gguf_files_brings_what_transformers_reads_them_with(extra):
+def test_gguf_extras_include_their_readers(extra):
     assert {"gguf", "accelerate"} <= names(extra)
 
 
 def imported(path: Path) -> Iterator[str]:
-    """Distributions that a module imports when it is imported itself."""
+    """Return the distributions imported at the top level of a module."""
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         modules = [a.name for a in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom):
@@ -67,17 +67,17 @@ def imported(path: Path) -> Iterator[str]:
                 yield canonicalize_name(DISTRIBUTIONS.get(module, module))
 
 
-def test_the_core_imports_what_it_declares_and_no_extra():
-    """What a module needs of an extra stands in that extra's rooms, or inside a function."""
+def test_core_imports_only_declared_dependencies():
+    """Imports from an extra are in that extra's modules, or inside functions."""
     seen = set()
     for path in sorted(PACKAGE.rglob("*.py")):
         place = path.relative_to(PACKAGE).as_posix()
         legal = names()
-        for extra, rooms in ROOMS.items():
+        for extra, rooms in EXTRA_MODULES.items():
             legal |= names(extra) if place.startswith(rooms) else set()
-        found = set(imported(path))
-        assert found <= legal, f"{place}: {sorted(found - legal)}"
-        seen |= found
+        result = set(imported(path))
+        assert result <= legal, f"{place}: {sorted(result - legal)}"
+        seen |= result
     assert {"polars", "torch", "transformers", "ibis-framework", "orjson"} <= seen
 
 
@@ -88,7 +88,7 @@ def test_the_core_imports_what_it_declares_and_no_extra():
         ("transformers", ["5.17.0", "5.23.0"], ["5.0.0", "5.16.1", "5.24.0", "6.0.0"]),
     ],
 )
-def test_libraries_that_make_numbers_are_those_that_were_tried(name, inside, outside):
+def test_result_relevant_libraries_are_limited_to_tested_versions(name, inside, outside):
     """Releases of transformers tokenize differently; torch before 2.8 has no `mm(out_dtype=)`."""
     (requirement,) = (r for r in requirements() if r.name == name)
     assert [v for v in (*inside, *outside) if requirement.specifier.contains(v)] == inside

@@ -1,4 +1,4 @@
-"""Bad tables: the message names file, line, value and what would be right."""
+"""Invalid tables: the message shows file, line, value and valid values."""
 
 from pathlib import Path
 
@@ -44,14 +44,14 @@ def models(tmp_path: Path, text: str) -> dict[str, dict[str, str]]:
             "line 5, column 'kind': 'mask'",
         ),
         (b"model\tkind\n\xe9\n", r"line 2: byte 11 \(0xe9\) is not UTF-8"),
-        # line ends of an old Mac, a cell beyond the limit of module csv
+        # line ends of old Macs, a cell above the limit of module csv
         ((HEADER + GOOD).replace("\n", "\r"), r"line 1: unknown column 'bos\\rm'"),
         (HEADER + GOOD.replace("masked", "x" * 200_000), "line 3, column 'kind': 'xxx"),
         ("model\t" + HEADER + GOOD, "line 1: column 'model' appears twice"),
         ("_line\t" + HEADER + GOOD, "line 1: unknown column '_line'; valid: .'model'"),
     ],
 )
-def test_a_bad_table_names_the_line(tmp_path, text, message):
+def test_invalid_tables_are_reported_with_the_line(tmp_path, text, message):
     with pytest.raises(experiments.TableError, match=message):
         experiments.read_rows(table(tmp_path, text), MODELS)
 
@@ -71,30 +71,30 @@ def test_a_bad_table_names_the_line(tmp_path, text, message):
         ("g\tmasked\tapi:z\t\tfloat32\t-", "line 4: source 'api:z' for the masked model 'g'"),
     ],
 )
-def test_models_that_cannot_be(tmp_path, row, message):
+def test_invalid_model_rows_raise(tmp_path, row, message):
     with pytest.raises(experiments.TableError, match=message):
         models(tmp_path, GOOD + row + "\n")
 
 
-#: benchmark -> paper, as the rules have it
+#: benchmark -> paper, as in the rules
 KNOWN = {"bear_big": "bear", "bear_lite": "bear", "symmetry": "attributes", "bias": "attributes"}
 TITLES = "paper\tbenchmark\tprompt\tmethod\tmodel\n"
 
 
 def probes(tmp_path: Path, *rows: str) -> list[dict[str, str]]:
-    """What rows of experiments stand for, checked."""
+    """Return the checked expansion of experiment rows."""
     known = models(tmp_path, GOOD + REMOTE)
     known["m"]["groups"], known["b"]["groups"] = "small,own", "own"
     text = TITLES + "".join("\t".join(row.split()) + "\n" for row in rows)
     path = table(tmp_path, text)
-    made = experiments.products(
+    expanded = experiments.products(
         experiments.read_rows(path, EXPERIMENTS), path, known, KNOWN, ["t", "soft"]
     )
-    experiments.check_experiments(made, path, known)
-    return made
+    experiments.check_experiments(expanded, path, known)
+    return expanded
 
 
-def test_a_table_without_a_row_is_named(tmp_path):
+def test_empty_table_raises(tmp_path):
     with pytest.raises(experiments.TableError, match=r"table\.tsv: no row below its header"):
         probes(tmp_path, "# only a comment")
 
@@ -130,18 +130,18 @@ def test_a_table_without_a_row_is_named(tmp_path):
         ("bear bear_big t fill-../x m", r"line 3: unknown method 'fill-\.\./x' .*; valid: fill$"),
     ],
 )
-def test_every_name_of_an_experiment_is_checked(tmp_path, row, message):
+def test_names_in_experiments_are_checked(tmp_path, row, message):
     with pytest.raises(experiments.TableError, match=message):
         probes(tmp_path, "bear bear_big t sentence b", row)
 
 
-def test_a_row_is_the_product_of_its_cells(tmp_path):
+def test_rows_expand_to_the_product_of_their_cells(tmp_path):
     rows = "attributes * t fill own,a", "bear bear_b*,bear_lite,bear_big t sentence m"
-    made = probes(tmp_path, *rows)
+    expanded = probes(tmp_path, *rows)
     names = ("paper", "benchmark", "prompt", "method", "model", "_line")
-    found = [tuple(row[name] for name in names) for row in made]
-    # literally: models slowest, a pattern only matches the paper's own, a name counts once
-    assert found == [
+    result = [tuple(row[name] for name in names) for row in expanded]
+    # literal: models vary slowest, patterns match only benchmarks of the paper, names count once
+    assert result == [
         ("attributes", "symmetry", "t", "fill", "m", "2"),
         ("attributes", "bias", "t", "fill", "m", "2"),
         ("attributes", "symmetry", "t", "fill", "b", "2"),
@@ -151,26 +151,26 @@ def test_a_row_is_the_product_of_its_cells(tmp_path):
         ("bear", "bear_big", "t", "sentence", "m", "3"),
         ("bear", "bear_lite", "t", "sentence", "m", "3"),
     ]
-    assert experiments.describe_rows(made, "table.tsv").splitlines() == [
+    assert experiments.describe_rows(expanded, "table.tsv").splitlines() == [
         "table.tsv: 8 probes",
         "  line 2: 6 = attributes x symmetry, bias x t x fill x m, b, a",
         "  line 3: 2 = bear x bear_big, bear_lite x t x sentence x m",
     ]
 
 
-def test_a_group_is_no_model(tmp_path):
+def test_group_named_like_a_model_raises(tmp_path):
     text = HEADER.replace("bos", "bos\tgroups") + GOOD.replace("\n", "\tb\n")
     path = table(tmp_path, text)
     with pytest.raises(experiments.TableError, match="line 2: group 'b' is the name of a model"):
         experiments.by_name(experiments.read_rows(path, MODELS), path)
 
 
-def test_a_missing_table_is_named(tmp_path):
+def test_missing_table_is_reported(tmp_path):
     with pytest.raises(experiments.TableError, match=r"none\.tsv: no such file"):
         experiments.read_rows(tmp_path / "none.tsv", MODELS)
 
 
-def test_paths_take_the_data_folder_from_the_environment(monkeypatch):
+def test_paths_use_the_data_folder_of_the_environment(monkeypatch):
     monkeypatch.setenv("KGPROBE_DATA", "/elsewhere")
     assert experiments.expand("${KGPROBE_DATA}/bear") == "/elsewhere/bear"
     monkeypatch.delenv("KGPROBE_DATA")
@@ -178,9 +178,9 @@ def test_paths_take_the_data_folder_from_the_environment(monkeypatch):
 
 
 @pytest.mark.parametrize("method", ["fill", "choice"])
-def test_every_kind_fills_and_chooses(tmp_path, method):
-    made = probes(tmp_path, f"bear bear_big t {method} *")
-    assert [row["model"] for row in made] == ["m", "b", "a"]
+def test_every_kind_supports_fill_and_choice(tmp_path, method):
+    expanded = probes(tmp_path, f"bear bear_big t {method} *")
+    assert [row["model"] for row in expanded] == ["m", "b", "a"]
 
 
 PAPERS = {"world_lite": "bear", "onto_world": "ontoprobe", "onto_world_lite": "ontoprobe"}
@@ -202,14 +202,14 @@ PAPERS = {"world_lite": "bear", "onto_world": "ontoprobe", "onto_world_lite": "o
         ("bear world_lite soft sentence", "prompt 'soft' with method 'sentence'; valid: templates"),
     ],
 )
-def test_a_row_that_no_table_would_show_is_refused(row, message):
+def test_rows_missing_from_every_table_raise(row, message):
     names = ("paper", "benchmark", "prompt", "method")
     rows = [{**dict(zip(names, row.split(), strict=True)), "model": "m", "_line": "2"}]
     with pytest.raises(experiments.TableError, match=message):
         experiments.check_papers(rows, "table", PAPERS)
 
 
-def test_rows_that_tables_show_are_not_refused():
+def test_rows_shown_in_tables_are_accepted():
     rows = ["bear world_lite templates sentence-original", "ontoprobe onto_world soft soft"]
     names = ("paper", "benchmark", "prompt", "method")
     made = [{**dict(zip(names, r.split(), strict=True)), "_line": "2"} for r in rows]
@@ -229,19 +229,19 @@ WIDE = HEADER.rstrip("\n") + "\tquantized\tadapter\tdevice_map\tpublished\n"
         ("g\tcausal\tfolder:z\t\tfloat32\tnone\t\tfolder:l\t\tgpt2", "leave published empty"),
     ],
 )
-def test_columns_of_models_that_are_not_read_as_stored_are_checked(tmp_path, row, message):
+def test_model_loading_columns_are_checked(tmp_path, row, message):
     path = table(tmp_path, WIDE + row + "\n")
     with pytest.raises(experiments.TableError, match=f"line 2.*{message}"):
         experiments.by_name(experiments.read_rows(path, MODELS), path)
 
 
-#: characters at which str.splitlines ends a line, though they are part of a label
+#: characters that end a line for str.splitlines but may be part of a label
 ODD = "Nord\u2028est", "Nord\u0085est", "Nord\u2029est", "Nord\x0cest", "Nord\x1eest"
 
 
 @pytest.mark.parametrize("label", ODD)
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_a_line_ends_at_a_line_feed_and_nowhere_else(tmp_path, label, end):
+def test_only_line_feeds_end_a_line(tmp_path, label, end):
     path = tmp_path / "odd.tsv"
     text = end.join(["relation\tname", "", f"P1\t{label}", "  ", "P2\tSud", ""])
     path.write_bytes(b"\xef\xbb\xbf" + text.encode())

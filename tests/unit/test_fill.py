@@ -1,4 +1,4 @@
-"""Fillings against literal loops: one row, one pass, no padding, no cache, no batches."""
+"""Fillings against literal loops: one row per pass, no padding, no cache, no batches."""
 
 import itertools
 
@@ -36,15 +36,15 @@ def text_of(loaded, ids):
 
 
 def best(row, k):
-    """(log p, id) of the k best, ties to the lower id."""
-    found = torch.log_softmax(row, 0).tolist()
-    return sorted(((p, i) for i, p in enumerate(found)), key=lambda x: (-x[0], x[1]))[:k]
+    """Return (log p, id) of the k best tokens, with ties to the lower id."""
+    result = torch.log_softmax(row, 0).tolist()
+    return sorted(((p, i) for i, p in enumerate(result)), key=lambda x: (-x[0], x[1]))[:k]
 
 
 def tie_range(row, token):
-    found = row.tolist()
-    better = sum(v > found[token] for v in found)
-    return better + 1, better + sum(v == found[token] for v in found)
+    result = row.tolist()
+    better = sum(v > result[token] for v in result)
+    return better + 1, better + sum(v == result[token] for v in result)
 
 
 def sentence(item, middle):
@@ -53,19 +53,19 @@ def sentence(item, middle):
 
 
 def gold_tokens(loaded, item, gold):
-    """Tokens of the gold as it stands in the sentence."""
+    """Return the gold's tokens as they occur in the sentence."""
     text = sentence(item, "\0" + gold + "\0")
     start = text.index("\0")
     gold = gold if start else gold[0].upper() + gold[1:]
     text = text[:start] + gold + text[start + len(gold) + 2 :]
     coded = loaded.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
     pairs = zip(coded["input_ids"], coded["offset_mapping"], strict=True)
-    before = len(text[:start].rstrip())  # a space in front is the gold's
+    before = len(text[:start].rstrip())  # a leading space belongs to the gold
     return [i for i, (a, b) in pairs if a < start + len(gold) and b > before]
 
 
 def rows_of(columns, **wanted):
-    """Rows of a table that have the wanted values, as dictionaries."""
+    """Return the rows of a table with the given values, as dictionaries."""
     keep = np.ones(len(columns["item"]), dtype=bool)
     for name, value in wanted.items():
         keep &= columns[name] == value
@@ -73,7 +73,7 @@ def rows_of(columns, **wanted):
 
 
 def masked_row(loaded, item, n):
-    """The sentence with n masks; the space before them belongs to what they stand for."""
+    """Return the sentence with n masks; the space before them belongs to their answer."""
     tok = loaded.tokenizer
     before, after = sentence(item, "\0").split("\0")
     left = tok(before.rstrip(), add_special_tokens=False)["input_ids"]
@@ -84,20 +84,20 @@ def masked_row(loaded, item, n):
 
 
 @pytest.mark.parametrize("name", MASKED)
-def test_masked_lists_and_ranks_equal_one_pass_per_row(name):
+def test_masked_tops_and_ranks_equal_one_pass_per_row(name):
     loaded = tiny(name)
     asked = [*ASKED, INSIDE]
-    found = predict.predict(loaded, asked, k=3)
+    result = predict.predict(loaded, asked, k=3)
     expected_top = expected_gold = 0
     for item in asked:
         golds = [gold_tokens(loaded, item, g) for g in item.golds]
         for n in sorted({len(g) for g in golds} | set(item.masks)):
-            row, place = masked_row(loaded, item, n)
-            own = logits(loaded, row)
+            row, position = masked_row(loaded, item, n)
+            outputs = logits(loaded, row)
             for j in range(n):
-                lines = rows_of(found.top, item=item.item, template=item.template, masks=n,
+                lines = rows_of(result.top, item=item.item, template=item.template, masks=n,
                                 position=j)  # fmt: skip
-                literal = best(own[place + j], 3)
+                literal = best(outputs[position + j], 3)
                 assert [r["rank"] for r in lines] == [1, 2, 3]
                 assert [r["token"] for r in lines] == [i for _, i in literal]
                 assert [r["logprob"] for r in lines] == pytest.approx([p for p, _ in literal])
@@ -109,16 +109,18 @@ def test_masked_lists_and_ranks_equal_one_pass_per_row(name):
             for which, gold in enumerate(golds):
                 if len(gold) != n:
                     continue
-                lines = rows_of(found.golds, item=item.item, template=item.template, gold=which)
+                lines = rows_of(result.golds, item=item.item, template=item.template, gold=which)
                 assert [r["token"] for r in lines] == gold
                 assert [r["masks"] for r in lines] == [n] * n
                 for j, line in enumerate(lines):
-                    logprob = float(torch.log_softmax(own[place + j], 0)[gold[j]])
+                    logprob = float(torch.log_softmax(outputs[position + j], 0)[gold[j]])
                     assert line["logprob"] == pytest.approx(logprob)
-                    assert (line["best"], line["worst"]) == tie_range(own[place + j], gold[j])
+                    assert (line["best"], line["worst"]) == tie_range(
+                        outputs[position + j], gold[j]
+                    )
                     expected_gold += 1
-    assert len(found.top["item"]) == expected_top
-    assert len(found.golds["item"]) == expected_gold
+    assert len(result.top["item"]) == expected_top
+    assert len(result.golds["item"]) == expected_gold
 
 
 def whole(found, item, n):
@@ -126,41 +128,41 @@ def whole(found, item, n):
     return [(r["text"], pytest.approx(r["logprob"])) for r in lines]
 
 
-def test_parallel_products_are_the_best_of_all_products():
+def test_parallel_decoding_finds_the_best_products():
     loaded = tiny("bert")
     item = ASKED[0]
-    found = predict.predict(loaded, [FillItem("x", 0, item.text, item.subject, masks=(3,))], k=4)
-    row, place = masked_row(loaded, item, 3)
-    lists = [best(logits(loaded, row)[place + j], 8) for j in range(3)]
+    result = predict.predict(loaded, [FillItem("x", 0, item.text, item.subject, masks=(3,))], k=4)
+    row, position = masked_row(loaded, item, 3)
+    lists = [best(logits(loaded, row)[position + j], 8) for j in range(3)]
     combined = [
         (sum(p for p, _ in c), text_of(loaded, [i for _, i in c]))
         for c in itertools.product(*lists)
     ]
     combined.sort(key=lambda c: -c[0])
-    assert [(t, p) for p, t in combined[:4]] == whole(found, FillItem("x", 0, "", ""), 3)
+    assert [(t, p) for p, t in combined[:4]] == whole(result, FillItem("x", 0, "", ""), 3)
 
 
 def literal_mask_beam(loaded, item, n, width, k):
-    row, place = masked_row(loaded, item, n)
+    row, position = masked_row(loaded, item, n)
     alive = [(0.0, ())]
     for j in range(n):
         longer = []
         for total, ids in alive:
-            filled = row[:place] + list(ids) + row[place + j :]
+            filled = row[:position] + list(ids) + row[position + j :]
             longer += [
-                (total + p, (*ids, i)) for p, i in best(logits(loaded, filled)[place + j], width)
+                (total + p, (*ids, i)) for p, i in best(logits(loaded, filled)[position + j], width)
             ]
         alive = sorted(longer, key=lambda x: -x[0])[:width]
     return [(text_of(loaded, ids), pytest.approx(p)) for p, ids in alive[:k]]
 
 
 @pytest.mark.parametrize("name", ["bert", "roberta"])
-def test_a_beam_over_masks_equals_the_loop(name):
+def test_mask_beam_equals_a_literal_loop(name):
     loaded = tiny(name)
     asked = [FillItem("x", i, b.text, b.subject, masks=(2, 3)) for i, b in enumerate(ASKED)]
-    found = predict.predict(loaded, asked, 2, FillSettings(strategy="beam", beams=4))
+    result = predict.predict(loaded, asked, 2, FillSettings(strategy="beam", beams=4))
     for item, n in itertools.product(asked, (2, 3)):
-        assert whole(found, item, n) == literal_mask_beam(loaded, item, n, 4, 2)
+        assert whole(result, item, n) == literal_mask_beam(loaded, item, n, 4, 2)
 
 
 def causal_prompt(loaded, item):
@@ -191,7 +193,7 @@ def span_row(loaded, context, ids):
 
 
 def literal_beam(row, beams, k, limit, ends, text):
-    """The beam of decoding.beam, one row at a time."""
+    """Run the beam of decoding.beam one row at a time."""
     alive, ended = [(0.0, ())], {}
 
     def keep(total, ids):
@@ -227,30 +229,30 @@ def literal_beam(row, beams, k, limit, ends, text):
 
 
 def literal_text(loaded):
-    """(number of tokens up to the first beyond the answer, the answer) of token ids."""
+    """Return functions of token ids: count up to the first after the answer, and answer text."""
     special = set(loaded.tokenizer.all_special_ids)
 
-    def said(ids):
+    def decoded(ids):
         return loaded.tokenizer.decode([i for i in ids if i not in special]).strip()
 
     def ends(ids):
         over = ids[-1] in special or "\n" in loaded.tokenizer.decode([ids[-1]])
-        if not over and stop_place(said(ids), finished=False) is None:
+        if not over and stop_place(decoded(ids), finished=False) is None:
             return 0
         size = len(text(ids))
-        return min([n for n in range(1, len(ids)) if len(said(ids[:n])) > size] or [len(ids)])
+        return min([n for n in range(1, len(ids)) if len(decoded(ids[:n])) > size] or [len(ids)])
 
     def text(ids):
-        return literal_answer(said(ids))
+        return literal_answer(decoded(ids))
 
     return ends, text
 
 
 @pytest.mark.parametrize("name", [*CAUSAL, "t5"])
-def test_phrases_next_tokens_and_gold_ranks_equal_the_loop(name):
+def test_phrases_next_tokens_and_gold_ranks_equal_a_literal_loop(name):
     loaded = tiny(name, bos="forced")
     asked = [*ASKED, INSIDE] if name == "t5" else ASKED
-    found = predict.predict(loaded, asked, k=3, settings=FillSettings(beams=4, most_tokens=5))
+    result = predict.predict(loaded, asked, k=3, settings=FillSettings(beams=4, most_tokens=5))
     ends, text = literal_text(loaded)
     for item in asked[:3] if name == "mamba" else asked:
         prompt = (span_context if name == "t5" else causal_prompt)(loaded, item)
@@ -260,32 +262,34 @@ def test_phrases_next_tokens_and_gold_ranks_equal_the_loop(name):
         def row(ids, prompt=prompt, step=step):
             return step(loaded, prompt, ids)
 
-        lines = rows_of(found.top, **key, position=0)
+        lines = rows_of(result.top, **key, position=0)
         literal = best(row(()), 3)
         assert [r["token"] for r in lines] == [i for _, i in literal]
         assert [r["logprob"] for r in lines] == pytest.approx([p for p, _ in literal])
-        lines = rows_of(found.top, **key, position=-1)
+        lines = rows_of(result.top, **key, position=-1)
         literal = literal_beam(row, 4, 3, 5, ends, text)
         assert [(r["text"], pytest.approx(r["logprob"])) for r in lines] == literal
         assert {r["masks"] for r in lines} == {0}
         for which, gold in enumerate(item.golds):
             tokens = gold_tokens(loaded, item, gold)
-            lines = rows_of(found.golds, **key, gold=which)
+            lines = rows_of(result.golds, **key, gold=which)
             assert [r["token"] for r in lines] == tokens
             for j, line in enumerate(lines):
-                own = row(tokens[:j])
-                assert line["logprob"] == pytest.approx(float(torch.log_softmax(own, 0)[tokens[j]]))
-                assert (line["best"], line["worst"]) == tie_range(own, tokens[j])
-    shares = not any("no prefix sharing" in note for note in found.record["notes"])
+                outputs = row(tokens[:j])
+                assert line["logprob"] == pytest.approx(
+                    float(torch.log_softmax(outputs, 0)[tokens[j]])
+                )
+                assert (line["best"], line["worst"]) == tie_range(outputs, tokens[j])
+    shares = not any("no prefix sharing" in note for note in result.record["notes"])
     assert shares == (name != "mamba")
 
 
 @pytest.mark.parametrize("name", ["gpt2", "t5"])
-def test_a_given_number_of_tokens_is_written_without_stops(name):
+def test_fixed_length_generation_ignores_stops(name):
     loaded = tiny(name, bos="forced")
     asked = [FillItem(b.item, b.template, b.text, b.subject, masks=(1, 3)) for b in ASKED[:3]]
     settings = FillSettings(length="gold", beams=3)
-    found = predict.predict(loaded, asked, 2, settings)
+    result = predict.predict(loaded, asked, 2, settings)
     for item in asked:
         prompt = (span_context if name == "t5" else causal_prompt)(loaded, item)
         step = span_row if name == "t5" else next_row
@@ -297,10 +301,10 @@ def test_a_given_number_of_tokens_is_written_without_stops(name):
             literal = literal_beam(row, 3, 2, n, lambda ids: 0, lambda ids: ids)
             expected = [(loaded.tokenizer.decode(i, skip_special_tokens=True).strip(),
                          pytest.approx(p)) for i, p in literal]  # fmt: skip
-            assert whole(found, item, n) == expected
+            assert whole(result, item, n) == expected
             greedy = []
             for j in range(n):
-                lines = rows_of(found.top, item=item.item, template=item.template, masks=n,
+                lines = rows_of(result.top, item=item.item, template=item.template, masks=n,
                                 position=j)  # fmt: skip
                 literal = best(row(greedy), 2)
                 assert [r["token"] for r in lines] == [i for _, i in literal]
@@ -308,12 +312,12 @@ def test_a_given_number_of_tokens_is_written_without_stops(name):
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])
-def test_batches_and_order_change_nothing(name):
+def test_results_are_independent_of_batches_and_order(name):
     loaded = tiny(name, bos="forced" if name == "gpt2" else "")
     tables = []
     for positions, asked in ((1, ASKED), (64, ASKED), (1 << 20, ASKED[::-1])):
-        found = predict.predict(loaded, asked, 3, budget=Budget(positions))
-        rows = rows_of(found.top)
+        result = predict.predict(loaded, asked, 3, budget=Budget(positions))
+        rows = rows_of(result.top)
         rows.sort(key=lambda r: tuple(r[c] for c in ("item", "template", "masks", "position",
                                                      "rank")))  # fmt: skip
         tables.append(rows)
@@ -323,7 +327,7 @@ def test_batches_and_order_change_nothing(name):
             assert {**one, "logprob": 0} == {**two, "logprob": 0}
 
 
-def test_equal_prompts_are_asked_once_and_out_of_memory_loses_nothing(monkeypatch):
+def test_equal_prompts_run_once_and_survive_out_of_memory(monkeypatch):
     loaded = tiny("gpt2", bos="forced")
     expected = predict.predict(loaded, ASKED, 3)
     assert expected.record["prompts"] == 4
@@ -336,17 +340,17 @@ def test_equal_prompts_are_asked_once_and_out_of_memory_loses_nothing(monkeypatc
         return forward(*args, **options)
 
     monkeypatch.setattr(loaded.model.base_model, "forward", short_of_memory)
-    found = predict.predict(loaded, ASKED, 3, budget=Budget(1 << 20))
+    result = predict.predict(loaded, ASKED, 3, budget=Budget(1 << 20))
     assert failed
-    assert found.record["backoffs"] == [1 << 19]
-    for name, column in found.top.items():
+    assert result.record["backoffs"] == [1 << 19]
+    for name, column in result.top.items():
         if name == "logprob":
             assert column == pytest.approx(expected.top[name])
         else:
             assert (column == expected.top[name]).all()
 
 
-def test_what_cannot_be_asked_is_left_out_and_counted():
+def test_unsupported_items_are_skipped_and_counted():
     loaded = tiny("gpt2", bos="none")
     asked = [
         ASKED[0],
@@ -355,14 +359,14 @@ def test_what_cannot_be_asked_is_left_out_and_counted():
         FillItem("i7", 0, "[X] in [Y]", "a " * 122, ("Rome",)),
         FillItem("i8", 0, "[X] in [Y]", "It is", ("lie in Africa " * 12, "Rome")),
     ]
-    found = predict.predict(loaded, asked, 1)
-    assert found.record["left_out"] == {
+    result = predict.predict(loaded, asked, 1)
+    assert result.record["left_out"] == {
         "mask slot not at the end": 1,
         "gold of more than 12 tokens": 1,
         "more than the model's 128 tokens": 1,
         "nothing before the mask slot": 1,
     }
-    assert set(found.top["item"]) == {"i1", "i8"}
+    assert set(result.top["item"]) == {"i1", "i8"}
     with pytest.raises(ValueError, match="none of 1 items can be asked"):
         predict.predict(loaded, [INSIDE], 1)
     masked = predict.predict(tiny("bert"), [ASKED[0], asked[4]], 1, FillSettings(most_masks=2))
@@ -378,22 +382,22 @@ def test_what_cannot_be_asked_is_left_out_and_counted():
 @pytest.mark.parametrize(("k", "length", "kept"), [
     (0, "free", {"i1", "near"}),
     (1, "free", {"i1", "near"}),
-    (1, "gold", {"i1"}),  # written are as many tokens as the longest gold of all has
+    (1, "gold", {"i1"}),  # as many tokens are generated as the longest of all golds has
 ])  # fmt: skip
-def test_a_gold_longer_than_what_is_written_must_fit_into_the_window(k, length, kept):
+def test_golds_longer_than_the_generation_must_fit_the_window(k, length, kept):
     loaded = tiny("gpt2")
     near = FillItem("near", 0, "[X] in [Y]", "a " * 400, ("Rome",))
     long = FillItem("long", 0, near.text, near.subject, ("lie in Africa",))
     before = loaded.tokenizer(sentence(near, "").strip())["input_ids"]
-    # a token more than this and it has no position
+    # one token more would have no position
     loaded.limit = len(before) + len(gold_tokens(loaded, near, "Rome"))
     loaded.model.transformer.wpe = torch.nn.Embedding.from_pretrained(
         loaded.model.transformer.wpe.weight[: loaded.limit]
     )
     settings = FillSettings(most_tokens=1, length=length)
-    found = predict.predict(loaded, [long, ASKED[0], near], k, settings)
-    assert {reason for *_, reason in found.left_out} == {"more than the model's 404 tokens"}
-    assert set(found.golds["item"]) == kept
+    result = predict.predict(loaded, [long, ASKED[0], near], k, settings)
+    assert {reason for *_, reason in result.left_out} == {"more than the model's 404 tokens"}
+    assert set(result.golds["item"]) == kept
 
 
 @pytest.mark.parametrize(
@@ -405,6 +409,6 @@ def test_a_gold_longer_than_what_is_written_must_fit_into_the_window(k, length, 
         ("bert", {"length": "short"}, "length 'short'; valid: '', 'gold', 'free'"),
     ],
 )
-def test_settings_that_a_kind_does_not_have_are_refused(name, settings, message):
+def test_settings_of_another_kind_raise(name, settings, message):
     with pytest.raises(ValueError, match=message):
         predict.predict(tiny(name), ASKED, 1, FillSettings(**settings))

@@ -1,4 +1,4 @@
-"""Random templates, subjects and golds: fillings equal a literal loop, whatever the text."""
+"""Random templates, subjects and golds: fillings equal a literal loop for any text."""
 
 import pytest
 import torch
@@ -37,21 +37,23 @@ INSIDE = st.sampled_from(["[Y] is in [X] .", "In [X] the [Y] lies", "[X]'s [Y] i
 
 
 def check(loaded, item, row):
-    """Ranks and log-probabilities of the gold's tokens, with others in the same batch."""
+    """Check ranks and log-probabilities of the gold's tokens, with others in the same batch."""
     gold = gold_tokens(loaded, item, item.golds[0])
     assume(0 < len(gold) <= 40)
     others = [FillItem("o", n, "It is [Y]", "", ("Paris" * n,)) for n in range(1, 4)]
     others = [FillItem(o.item, o.template, "[X] is [Y]", "It", o.golds) for o in others]
-    found = predict.predict(
+    result = predict.predict(
         loaded, [others[0], item, *others[1:]], 0, predict.FillSettings(most_masks=40),
         budget=Budget(48),
     )  # fmt: skip
-    lines = rows_of(found.golds, item="i")
+    lines = rows_of(result.golds, item="i")
     assert [line["token"] for line in lines] == gold
     for j, line in enumerate(lines):
-        own = row(gold, j)
-        assert line["logprob"] == pytest.approx(float(torch.log_softmax(own, 0)[gold[j]]), abs=1e-9)
-        assert (line["best"], line["worst"]) == tie_range(own, gold[j])
+        outputs = row(gold, j)
+        assert line["logprob"] == pytest.approx(
+            float(torch.log_softmax(outputs, 0)[gold[j]]), abs=1e-9
+        )
+        assert (line["best"], line["worst"]) == tie_range(outputs, gold[j])
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
@@ -64,15 +66,15 @@ def test_masked_golds(template, subject, gold, name):
     assume(loaded.tokenizer(gold, add_special_tokens=False)["input_ids"])
 
     def row(tokens, j):
-        ids, place = masked_row(loaded, item, len(tokens))
-        return logits(loaded, ids)[place + j]
+        ids, position = masked_row(loaded, item, len(tokens))
+        return logits(loaded, ids)[position + j]
 
     check(loaded, item, row)
 
 
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(TEMPLATES, TEXTS, GOLDS, st.sampled_from(["gpt2", "llama", "t5"]))
-def test_written_golds(template, subject, gold, name):
+def test_generated_golds(template, subject, gold, name):
     loaded = tiny(name, bos="" if name == "t5" else "forced")
     item = FillItem("i", 0, template, subject, (gold,))
     text = sentence(item, "\0")

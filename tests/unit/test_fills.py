@@ -1,4 +1,4 @@
-"""Frames in, frames of fillings out."""
+"""Conversion of benchmark frames to fillings frames."""
 
 import polars as pl
 import pytest
@@ -28,18 +28,18 @@ PROMPTS = pl.DataFrame(
 )  # fmt: skip
 
 
-def test_items_become_blanks_with_their_answers_in_order():
-    found = fill_items_of(tables(ITEMS, CANDIDATES, PROMPTS), ITEMS)
-    assert found[0] == FillItem(
+def test_items_become_fill_items_with_answers_in_order():
+    result = fill_items_of(tables(ITEMS, CANDIDATES, PROMPTS), ITEMS)
+    assert result[0] == FillItem(
         "a", 0, "The capital of [X] is [Y] .", "France", ("Burkina Faso", "Paris")
     )
-    assert [(b.item, b.template) for b in found] == [("a", 0), ("a", 3), ("b", 0), ("b", 3)]
+    assert [(b.item, b.template) for b in result] == [("a", 0), ("a", 3), ("b", 0), ("b", 3)]
     with pytest.raises(ValueError, match="no template for 1 relations: P36"):
         fill_items_of(tables(ITEMS, CANDIDATES, PROMPTS.clear()), ITEMS)
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])
-def test_frames_obey_their_contracts_and_are_the_same_twice(name, tmp_path):
+def test_frames_match_their_schemas_and_are_reproducible(name, tmp_path):
     loaded = tiny(name, bos="forced" if name == "gpt2" else "", double=False)
     files = []
     for run, items in enumerate((ITEMS, ITEMS.reverse())):

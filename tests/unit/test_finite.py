@@ -1,7 +1,7 @@
-"""Models with NaN or infinity in their weights: every engine fails with model, row and position.
+"""Models with NaN or infinity in their weights: every engine raises with model, row and position.
 
-Three spoilt models: all weights NaN; NaN in the input embedding of one word, so that only the rows
-that hold it are affected; infinity in the output embedding.
+Three corrupted models: all weights NaN; NaN in the input embedding of one word, which affects only
+rows with that word; infinity in the output embedding.
 """
 
 import functools
@@ -39,18 +39,18 @@ from tests.unit.tiny_models import tiny
 from tests.unit.token_scores import scored_tokens
 from tools.controls import train
 
-#: in no item but the last, in no option, in no template; never first, where it has other tokens
+#: only in the last item, in no option or template; never its first token if it has several
 BAD_WORD = "Burkina"
 SUBJECTS = ["the France", "the Italy", "the Africa", f"the {BAD_WORD} Faso"]
 LABELS = ["Paris", "Rome", "a country"]
 #: one token in every model
 WORDS = ["capital", "Paris"]
 KINDS = ("bert", "gpt2", "t5")
-SPOILT = ("all", "one word", "head")
+CORRUPTIONS = ("all", "one word", "head")
 
 
-def spoilt(name: str, how: str):
-    """A tiny float32 model with NaN or infinity in it; input and output embedding untied."""
+def corrupted(name: str, how: str):
+    """Return a tiny float32 model with NaN or infinity; input and output embeddings untied."""
     loaded = tiny(name, double=False)
     model = loaded.model
     output = model.get_output_embeddings()
@@ -63,12 +63,12 @@ def spoilt(name: str, how: str):
             ids = loaded.tokenizer(f"a {BAD_WORD}", add_special_tokens=False)["input_ids"]
             model.get_input_embeddings().weight[ids[-1]] = float("nan")
         elif how == "head":
-            # of two opposite rows one is plus infinity, whatever the hidden state
+            # of two opposite rows, one has logit plus infinity for any hidden state
             output.weight[7, 0], output.weight[8, 0] = float("inf"), float("-inf")
     return loaded
 
 
-def test_the_bad_word_stands_where_it_should():
+def test_bad_word_is_only_in_the_last_item():
     for name in KINDS:
         tok = tiny(name).tokenizer
         bad = tok(f"a {BAD_WORD}", add_special_tokens=False)["input_ids"][-1]
@@ -101,7 +101,7 @@ def ranked(loaded):
 
 
 def slot_ranks(loaded):
-    """Candidates at mask slots of texts with vectors in them."""
+    """Rank candidates at mask slots of texts with inserted vectors."""
     vectors = torch.ones(1, loaded.model.get_input_embeddings().weight.shape[1])
     asked = questions(f"{mark(0)} ")
     return gold_ranks(loaded, asked, {"set": LABELS}, vectors)
@@ -148,8 +148,8 @@ def facts():
 def prompted(loaded):
     text = "{sub} is the capital of [P]" + ("" if loaded.spec.kind == "causal" else " .")
     prompt = TriggerPrompt(Template.parse(text, loaded.spec.kind))
-    own = facts().filter(pl.col("split") == "test")
-    return outcomes(Predictor(loaded), "x", {"": prompt}, own, WORDS)
+    selected = facts().filter(pl.col("split") == "test")
+    return outcomes(Predictor(loaded), "x", {"": prompt}, selected, WORDS)
 
 
 def searched(loaded, metric="likelihood"):
@@ -189,7 +189,7 @@ def finetuned(loaded):
     )
 
 
-#: engine -> (kinds of models, whether the output embedding takes part)
+#: engine -> (kinds of models, whether the output embedding is used)
 ENGINES = {
     "scores": (scored, KINDS, True),
     "scores, plain": (functools.partial(scored, budget=None, upper_first=False), ("gpt2",), True),
@@ -217,44 +217,44 @@ ENGINES = {
 CASES = [
     (engine, kind, how)
     for engine, (_, kinds, head) in ENGINES.items()
-    for kind, how in itertools.product(kinds, SPOILT)
+    for kind, how in itertools.product(kinds, CORRUPTIONS)
     if head or how != "head"
 ]
 
 
 @functools.cache
 def runs_through(engine, kind):
-    """A sound model passes, so that what is refused below is refused for its numbers."""
+    """Check that a valid model passes, so that errors below come from its weights."""
     return ENGINES[engine][0](tiny(kind, double=False)) is not None
 
 
 @pytest.mark.parametrize(("engine", "kind", "how"), CASES)
-def test_every_engine_names_model_row_and_position(engine, kind, how):
+def test_every_engine_reports_model_row_and_position(engine, kind, how):
     assert runs_through(engine, kind)
     with pytest.raises((NotFiniteError, SearchError)) as caught:
-        ENGINES[engine][0](spoilt(kind, how))
-    told = str(caught.value)
-    assert kind in told
-    assert any(word in told for word in (" nan ", " inf ", " -inf "))
-    # layers that know no names number their examples, or the rows of their self-check
+        ENGINES[engine][0](corrupted(kind, how))
+    message = str(caught.value)
+    assert kind in message
+    assert any(word in message for word in (" nan ", " inf ", " -inf "))
+    # layers without item names number their examples, or the rows of their self-check
     row = r"q[0-3]\b|example [0-3]\b|example \{'sub': |row [01] of the check"
-    assert re.search(row, told), told
+    assert re.search(row, message), message
     place = r"token \d|mask \d|place \(|component \d|class \d|training example \d"
-    assert re.search(place, told), told
+    assert re.search(place, message), message
     if how == "one word":
-        assert "q3" in told or "example 3" in told or BAD_WORD in told
+        assert "q3" in message or "example 3" in message or BAD_WORD in message
 
 
-def test_a_search_that_meets_nan_in_a_token_that_no_example_holds():
-    loaded = spoilt("bert", "sound")
+def test_search_detects_nan_in_tokens_outside_the_examples():
+    loaded = corrupted("bert", "sound")
     with torch.no_grad():
         loaded.model.get_input_embeddings().weight[150] = float("nan")
     with pytest.raises(NotFiniteError, match=r"bert: product of the gradient .* nan at token 150"):
         searched(loaded)
 
 
-def test_label_tokens_look_at_every_row_of_the_output_embedding():
-    loaded = spoilt("bert", "sound")
+def test_label_search_checks_every_row_of_the_output_embedding():
+    loaded = corrupted("bert", "sound")
     predictor = Predictor(loaded)
     with torch.no_grad():
         loaded.model.get_output_embeddings().weight[150, 3] = float("nan")
@@ -266,7 +266,7 @@ def test_label_tokens_look_at_every_row_of_the_output_embedding():
         )  # fmt: skip
 
 
-def test_control_training_stops_at_a_loss_that_is_none(tmp_path, monkeypatch):
+def test_control_training_stops_at_a_non_finite_loss(tmp_path, monkeypatch):
     build = train.build_model
 
     def broken(*given):
@@ -285,14 +285,14 @@ def test_control_training_stops_at_a_loss_that_is_none(tmp_path, monkeypatch):
         assert not (tmp_path / kind).exists()
 
 
-def test_training_that_runs_away_is_told_with_its_step():
+def test_diverging_training_is_reported_with_its_step():
     texts = ["Ada Lovelace saw Lyon.", "Ada Lovelace saw Paris and Rome."]
-    found = [
+    result = [
         mark_mentions(t, "Ada Lovelace", label_words(["Lyon", "Paris", "Rome"])) for t in texts
     ]
     training_facts = [
         relation_lstm.SentenceExample(s, others, [1] * len(others))
-        for s in found
+        for s in result
         for others in nearest(s)
     ]
     settings = relation_lstm.RelationLstmSettings(rate=float("inf"), least=1, epochs=3)
@@ -304,7 +304,7 @@ def test_training_that_runs_away_is_told_with_its_step():
     with torch.no_grad():
         extractor.network.output.bias[1] = float("nan")
     with pytest.raises(NotFiniteError, match=r"mention 'Lyon', relation 'none'"):
-        extractor.confidences(found[0])
+        extractor.confidences(result[0])
     vectors, labels = np.ones((4, 2), dtype=np.float32), np.array([0, 1, 0, 1])
     runaway = linear_probe.LinearProbeSettings(rate=float("inf"), batch=2)
     with pytest.raises(NotFiniteError, match=r"linear probe: .* example"):
@@ -316,13 +316,13 @@ def test_training_that_runs_away_is_told_with_its_step():
         )  # fmt: skip
 
 
-# -- what the check stands on -----------------------------------------------------------------
+# -- basis of the check -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [5, 3000])
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_one_bad_logit_makes_every_log_probability_of_its_row_bad(size, value):
-    """So one number per row tells of all its logits, also where the vocabulary goes in slices."""
+def test_one_bad_logit_spoils_all_log_probabilities_of_its_row(size, value):
+    """So one number per row covers all its logits, even for a sliced vocabulary."""
     decoder = nn.Linear(1, size)
     torch.manual_seed(0)
     for column in {0, 1, size // 2, size - 1}:
@@ -331,25 +331,25 @@ def test_one_bad_logit_makes_every_log_probability_of_its_row_bad(size, value):
             decoder.bias.copy_(torch.randn(size))
             decoder.bias[column] = value
         owners, targets = torch.tensor([0, 0, 1]), torch.tensor([0, size - 1, size // 3])
-        found = Head(None, decoder).logprobs(torch.ones(2, 1), owners, targets)
-        assert not torch.isfinite(found).any()
+        result = Head(None, decoder).logprobs(torch.ones(2, 1), owners, targets)
+        assert not torch.isfinite(result).any()
         assert not torch.isfinite(decoder(torch.ones(2, 1)).logsumexp(-1)).any()
 
 
-def test_tokens_that_a_model_suppresses_are_no_error_until_they_are_scored():
-    loaded = spoilt("bert", "sound")
+def test_suppressed_tokens_raise_only_when_scored():
+    loaded = corrupted("bert", "sound")
     tok = loaded.tokenizer
     (answer,) = tok("Rome", add_special_tokens=False)["input_ids"]
     before, tokens = scored(loaded, scored_tokens)
-    # a tokenizer that was trained on the spot breaks ties as it likes: the id is looked up
+    # a tokenizer trained in the test breaks ties arbitrarily: the id is looked up
     used = {answer, *tokens["id"].tolist()}
     unused = next(token for token in reversed(range(len(tok))) if token not in used)
     with torch.no_grad():
         loaded.model.get_output_embeddings().bias[unused] = float("-inf")
-    found = scored(loaded)
-    assert np.isfinite(found.columns["sum"]).all()
-    # what is left of the probability goes to the others
-    assert (found.columns["sum"] >= before.columns["sum"]).all()
+    result = scored(loaded)
+    assert np.isfinite(result.columns["sum"]).all()
+    # the freed probability goes to the other tokens
+    assert (result.columns["sum"] >= before.columns["sum"]).all()
     with torch.no_grad():
         loaded.model.get_output_embeddings().bias[answer] = float("-inf")
     with pytest.raises(NotFiniteError, match=r"log-probability -inf at item q\d.*'Rome', token"):
@@ -358,7 +358,7 @@ def test_tokens_that_a_model_suppresses_are_no_error_until_they_are_scored():
         ranked(loaded)
 
 
-def test_the_check_itself():
+def test_finite_reports_the_first_bad_value():
     def where(row, column):
         return f"row {row}, column {column}"
 
@@ -372,7 +372,7 @@ def test_the_check_itself():
     assert first_wrong(torch.tensor([[0.0, 1.0], [2.0, np.nan], [np.inf, 0.0]])) == 1
 
 
-def test_nan_is_never_agreement():
+def test_nan_never_counts_as_agreement():
     sound = torch.randn(2, 4)
     for bad in (np.nan, np.inf):
         spoiled = sound.clone()
@@ -384,14 +384,14 @@ def test_nan_is_never_agreement():
     assert apart(sound, suppressed) == float("inf")
 
 
-# -- what was scored is said, not read off the numbers ----------------------------------------
+# -- scored tokens are marked, not inferred from the numbers -----------------------------------
 
 
 @pytest.mark.parametrize(("name", "bos"), [("bert", ""), ("gpt2", "none"), ("gpt2", "forced"),
                                            ("t5", "")])  # fmt: skip
-def test_a_mask_says_what_was_scored(name, bos):
-    found, tokens = scored(tiny(name, bos=bos), scored_tokens)
-    columns = found.columns
+def test_mask_marks_the_scored_tokens(name, bos):
+    result, tokens = scored(tiny(name, bos=bos), scored_tokens)
+    columns = result.columns
     assert tokens["scored"].dtype == bool
     assert np.isfinite(tokens["score"]).all()
     counts = np.bincount(tokens["sentence"], tokens["scored"], minlength=12)
@@ -405,8 +405,8 @@ def test_a_mask_says_what_was_scored(name, bos):
         assert not tokens["scored"][first].any(), "the first token, or BOS, has no left context"
 
 
-def test_absent_sums_are_null_and_nan_is_refused(monkeypatch):
-    """An engine that lets NaN through meets the contract."""
+def test_absent_sums_are_null_and_nan_raises(monkeypatch):
+    """The schema check rejects NaN that an engine lets through."""
     items = pl.DataFrame(
         [{"item": f"q{n}", "group": "g", "role": "test", "relation": "P", "subject": s,
           "subject_id": s, "candidates": "set", "answers": [0], "row": n,

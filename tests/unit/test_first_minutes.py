@@ -1,7 +1,7 @@
-"""A new user's first ten minutes: what is typed, and the screens of 80 columns that come back.
+"""A new user's first ten minutes: commands and their output at 80 columns.
 
-The folder is empty but for two tiny models, of which all numbers are `...` here; the numbers of
-guessing are exact. Lines behind `$` are typed, a screen begins after them; stderr stands last.
+The folder contains only two tiny models, whose numbers all appear as `...`; the numbers of guessing
+baselines are exact. Lines after `$` are commands, followed by their output; stderr comes last.
 """
 
 import re
@@ -104,7 +104,7 @@ def test_a_new_user_s_first_ten_minutes(monkeypatch):
         assert done.exit_code == failed, (line, done.output, done.exception)
         shown = done.stderr if failed else done.stdout
         assert not differs(wanted, shown), f"$ {line}\n{shown}"
-        # paths and messages stay whole; what is a table fits
+        # paths and messages are not truncated; tables fit
         table = [row for row in shown.splitlines() if re.match(r"\S+ {2,}", row)]
         assert all(len(row.rstrip()) <= 80 for row in table), shown
 
@@ -117,8 +117,8 @@ def own_models(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("page", "least"), [("own_graph", 2), ("dump", 1)])
-def test_a_tutorial_shows_the_screens_of_its_commands(page, least, tmp_path):
-    """Up to the first command that takes long; a run of each tutorial is in the nightly tier."""
+def test_tutorials_show_the_output_of_their_commands(page, least, tmp_path):
+    """Stops at the first slow command; the nightly tier runs every tutorial in full."""
     # as in a clone
     (tmp_path / "workflow").symlink_to(ROOT / "workflow")
     text = (ROOT / f"docs/tutorials/{page}.md").read_text()

@@ -1,4 +1,4 @@
-"""Forms of asking: what stands around a template, what is scored, which examples may stand."""
+"""Prompt forms: text around a template, scored tokens, allowed demonstrations."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -39,54 +39,54 @@ GOLDS = {
 }
 
 
-def asked_in(form, loaded, made, training=None, **more):
+def items_in_form(form, loaded, made, training=None, **more):
     frames = made["items"], made["candidates"], made["prompts"]
     return tables_in(loaded, *frames, Form(form, 0, 0, **more), training)
 
 
-def test_a_question_asks_for_the_answer_where_it_stands():
+def test_questions_replace_the_answer_slot():
     assert question("[Y] is the capital of [X] .") == "What is the capital of [X]?"
     assert question("[X] plays [Y] music.") == "[X] plays what music?"
     assert stop("[X] was born in [Y] .") == " ."
-    front, text = apply_form("[X] was born in [Y].", Form("question", 0, 0))
-    found = fill(text, "dante", "Florence").behind(front)
-    assert found.text == "Question: Dante was born in what?\nAnswer: Florence."
-    assert found.text[slice(*found.subject[0])] == "Dante"
-    assert found.text[slice(*found.answer[0])] == "Florence"
+    prefix, text = apply_form("[X] was born in [Y].", Form("question", 0, 0))
+    result = fill(text, "dante", "Florence").behind(prefix)
+    assert result.text == "Question: Dante was born in what?\nAnswer: Florence."
+    assert result.text[slice(*result.subject[0])] == "Dante"
+    assert result.text[slice(*result.answer[0])] == "Florence"
 
 
 @pytest.mark.parametrize("model", ["gpt2", "bert", "t5"])
-def test_what_stands_in_front_is_read_and_not_scored(model):
-    """Sum and count are those of the sentence's own tokens, by a literal pass over all of it."""
-    # without a token in front of everything the first of a raw sentence is not scored
+def test_prefix_is_context_and_not_scored(model):
+    """Sum and count cover only the sentence's tokens, by a literal pass over the whole text."""
+    # without a prefix token, the first token of a raw sentence is not scored
     loaded = tiny(model, bos="forced" if model == "gpt2" else "")
     item = score.Item("i", "P", "Italy", "set", "Rome is a country [Y].\n")
     template = {"P": [(0, "The capital of [X] is [Y].")]}
     options = {"set": ["Paris", "Burkina Faso"]}
-    found, tokens = scored_tokens(loaded, [item], options, template)
+    result, tokens = scored_tokens(loaded, [item], options, template)
     plain = score.score(loaded, [replace(item, prefix="")], options, template)
     for name in ("count", "answer_count"):
-        assert found.columns[name].tolist() == plain.columns[name].tolist()
+        assert result.columns[name].tolist() == plain.columns[name].tolist()
     for answer in range(2):
         own = tokens["sentence"] == answer
         scored = own & tokens["scored"]
-        said = loaded.tokenizer.decode(tokens["id"][scored & (tokens["role"] == 2)])
-        assert said.strip().lower() == options["set"][answer].lower()
-        assert found.columns["sum"][answer] == pytest.approx(tokens["score"][scored].sum())
+        decoded = loaded.tokenizer.decode(tokens["id"][scored & (tokens["role"] == 2)])
+        assert decoded.strip().lower() == options["set"][answer].lower()
+        assert result.columns["sum"][answer] == pytest.approx(tokens["score"][scored].sum())
     if model != "gpt2":
         return
-    front = [0, *loaded.tokenizer(item.prefix, add_special_tokens=False)["input_ids"]]
-    for place, label in enumerate(options["set"]):
+    prefix = [0, *loaded.tokenizer(item.prefix, add_special_tokens=False)["input_ids"]]
+    for position, label in enumerate(options["set"]):
         text = fill(template["P"][0][1], "Italy", label).behind(item.prefix).text
         own = loaded.tokenizer(text, add_special_tokens=False)["input_ids"]
         ids = [loaded.tokenizer.bos_token_id, *own]
         with torch.no_grad():
             logits = loaded.model(torch.tensor([ids])).logits[0].double().log_softmax(-1)
-        slow = sum(float(logits[t - 1, ids[t]]) for t in range(len(front), len(ids)))
-        assert found.columns["sum"][place] == pytest.approx(slow, abs=1e-4)
+        slow = sum(float(logits[t - 1, ids[t]]) for t in range(len(prefix), len(ids)))
+        assert result.columns["sum"][position] == pytest.approx(slow, abs=1e-4)
 
 
-def test_an_example_names_neither_the_subject_nor_a_gold():
+def test_demonstrations_contain_neither_subject_nor_gold():
     def row(item, subject, answer, *more):
         return Demonstration(
             item, subject, answer, frozenset(n.casefold() for n in (answer, *more))
@@ -102,39 +102,39 @@ def test_an_example_names_neither_the_subject_nor_a_gold():
         row("6", "Chile", "Peru"),
         row("7", "Norway", "Sweden"),
     ]
-    found = demonstrations(asked, pool, 9, 0)
-    assert {one.item for one in found} == {"6", "7"}
-    assert demonstrations(asked, pool[::-1], 9, 0) == found
-    assert demonstrations(asked, pool, 1, 0) == found[:1]
+    result = demonstrations(asked, pool, 9, 0)
+    assert {one.item for one in result} == {"6", "7"}
+    assert demonstrations(asked, pool[::-1], 9, 0) == result
+    assert demonstrations(asked, pool, 1, 0) == result[:1]
     # a relation whose rows have no other answer may show it
     same = [asked, row("2", "Italy", "France"), row("8", "Malta", "Portugal")]
     assert {one.item for one in demonstrations(asked, same, 9, 0)} == {"2", "8"}
-    # it has another answer, which no row may show
+    # it has another answer, but only in a row that may not be shown
     assert demonstrations(asked, [*same, row("4", "Spain", "Morocco")], 9, 0) == []
 
 
-def test_shuffled_examples_have_each_other_s_answers():
+def test_shuffled_demonstrations_swap_answers():
     def rows(answers):
         return [Demonstration(str(n), f"s{n}", a, frozenset([a])) for n, a in enumerate(answers)]
 
     for answers in ("abc", "aabb", "abcdab", "ab"):
-        found = shuffled(rows(answers))
-        assert sorted(one.answer for one in found) == sorted(answers)
-        assert all(one.answer not in one.golds for one in found)
-        assert [one.subject for one in found] == [f"s{n}" for n in range(len(answers))]
+        result = shuffled(rows(answers))
+        assert sorted(one.answer for one in result) == sorted(answers)
+        assert all(one.answer not in one.golds for one in result)
+        assert [one.subject for one in result] == [f"s{n}" for n in range(len(answers))]
     assert [one.answer for one in shuffled(rows("aaa"))] == ["a"] * 3
     assert shuffled([]) == []
 
 
-def test_examples_come_from_rows_for_training_and_are_counted():
-    made, loaded = benchmark(GOLDS), tiny("gpt2")
-    (items, _, templates), told = asked_in("few", loaded, made, demonstrations=3)
-    assert told["items"] == 13 == len(items)
-    assert told["demonstrations"] == 3
-    # items of P2: three have one row with another answer, one has three
-    assert told["fewer_examples"] == 3
-    labels = dict(made["candidates"].select(pl.format("{} {}", "set", "index"), "label").rows())
-    golds = {i: labels[f"{r} {a[0]}"] for i, r, a in made["items"].select(
+def test_demonstrations_prefer_training_rows_and_are_counted():
+    bench, loaded = benchmark(GOLDS), tiny("gpt2")
+    (items, _, templates), record = items_in_form("few", loaded, bench, demonstrations=3)
+    assert record["items"] == 13 == len(items)
+    assert record["demonstrations"] == 3
+    # items of P2: three have only one row with another answer, one has three
+    assert record["fewer_examples"] == 3
+    labels = dict(bench["candidates"].select(pl.format("{} {}", "set", "index"), "label").rows())
+    golds = {i: labels[f"{r} {a[0]}"] for i, r, a in bench["items"].select(
         "item", "relation", "answers").rows()}  # fmt: skip
     for item in items:
         lines = item.prefix.splitlines()
@@ -145,41 +145,41 @@ def test_examples_come_from_rows_for_training_and_are_counted():
             assert subject.lower() != item.subject
             assert answer != golds[item.item]
         assert templates[item.relation] == [(0, "[X] is [Y].")]
-    training = made["items"].with_columns(
+    training = bench["items"].with_columns(
         role=pl.when(pl.col("row") < 2).then(pl.lit("train")).otherwise(pl.lit("test"))
     )
-    (own, *_), told = asked_in(
-        "few", loaded, {**made, "items": training}, demonstrations=3
+    (own, *_), record = items_in_form(
+        "few", loaded, {**bench, "items": training}, demonstrations=3
     )  # fmt: skip
-    assert told["items"] == 13 - 4
+    assert record["items"] == 13 - 4
     shown = {line.split(" is ")[0] for item in own for line in item.prefix.splitlines()}
     assert shown == {"S0", "S1"}
 
 
-def test_an_item_longer_than_the_window_is_counted_and_told(caplog):
-    made, loaded = benchmark(GOLDS), tiny("gpt2")
+def test_items_longer_than_the_window_are_counted_and_reported(caplog):
+    bench, loaded = benchmark(GOLDS), tiny("gpt2")
     long = pl.when(pl.col("row") == 0).then(pl.lit("very long " * 200)).otherwise("subject")
-    made["items"] = made["items"].with_columns(subject=long)
+    bench["items"] = bench["items"].with_columns(subject=long)
     with caplog.at_level("WARNING"):
-        (items, *_), told = asked_in("question", loaded, made)
-    assert told == {"items": 13, "too_long": 2}
+        (items, *_), record = items_in_form("question", loaded, bench)
+    assert record == {"items": 13, "too_long": 2}
     assert len(items) == 11
     assert f"2 of 13 items are longer than its {loaded.limit} tokens" in caplog.text
-    made["items"] = made["items"].filter(row=0)
+    bench["items"] = bench["items"].filter(row=0)
     with pytest.raises(ValueError, match="none of 2 items can be asked"):
-        asked_in("question", loaded, made)
+        items_in_form("question", loaded, bench)
 
 
-def test_a_relation_without_an_example_is_named(caplog):
-    made, loaded = benchmark({**GOLDS, "P3": (["a", "one"], ["a"])}), tiny("gpt2")
+def test_relations_without_a_demonstration_are_reported(caplog):
+    bench, loaded = benchmark({**GOLDS, "P3": (["a", "one"], ["a"])}), tiny("gpt2")
     with caplog.at_level("WARNING"):
-        (items, *_), told = asked_in("few", loaded, made, demonstrations=2)
+        (items, *_), told = items_in_form("few", loaded, bench, demonstrations=2)
     assert told["without_example"] == 1
     assert "relation P3 has no valid demonstration for 1 of its items" in caplog.text
     assert {item.relation for item in items} == {"P1", "P2"}
 
 
-def test_a_chat_template_stands_around_the_question_and_its_bos_once():
+def test_chat_template_wraps_the_question_with_one_bos():
     loaded = tiny("gpt2", bos="forced")
     with pytest.raises(ValueError, match="has no chat template: take it out"):
         forms.chat(loaded)
@@ -187,8 +187,8 @@ def test_a_chat_template_stands_around_the_question_and_its_bos_once():
         "<s>{% for m in messages %}[INST] {{ m['content'] }} {name}[/INST]{% endfor %}A: "
     )
     assert forms.chat(loaded) == ("[INST] ", " {name}[/INST]A: ")
-    made = benchmark(GOLDS)
-    (items, _, templates), _ = asked_in("chat", loaded, made)
+    bench = benchmark(GOLDS)
+    (items, _, templates), _ = items_in_form("chat", loaded, bench)
     text = fill(templates["P1"][0][1], items[0].subject, "Rome").behind(items[0].prefix).text
     assert text == "[INST] S0 is what? {name}[/INST]A: Rome."
     assert forms.chat(tiny_chat("none"))[0] == "<s>[INST] "
@@ -201,8 +201,8 @@ def tiny_chat(bos):
 
 
 def scored(made, folder: Path) -> tuple[dict[Probe, Path], dict[Probe, Path]]:
-    """The SCORES of a tiny model under every form but chat, and raw, as files with their record."""
-    loaded, found = tiny("gpt2"), {}
+    """Return SCORES of a tiny model under raw and every form but chat, as files with records."""
+    loaded, result = tiny("gpt2"), {}
     for name in ("templates", "question", "few", "few_shuffled"):
         form = None
         if name != "templates":
@@ -217,18 +217,18 @@ def scored(made, folder: Path) -> tuple[dict[Probe, Path], dict[Probe, Path]]:
         )  # fmt: skip
         path = folder / f"{name}.parquet"
         schema.write(scores, schema.SCORES, path, {"model": record})
-        found[Probe("b", name, "sentence", "gpt2", "causal", "none")] = path
-    raw = {probe: path for probe, path in found.items() if probe.prompt == "templates"}
-    return {p: path for p, path in found.items() if p not in raw}, raw
+        result[Probe("b", name, "sentence", "gpt2", "causal", "none")] = path
+    raw = {probe: path for probe, path in result.items() if probe.prompt == "templates"}
+    return {p: path for p, path in result.items() if p not in raw}, raw
 
 
-def test_forms_stand_side_by_side_with_paired_differences(tmp_path):
-    made = benchmark(GOLDS)
-    write_benchmark(made, tmp_path)
-    formed, raw = scored(made, tmp_path)
-    told = list(tabled.estimates(formed, raw, {"b": tmp_path}, "sum", 0, by_relation=True))
-    results = frame("attributes", told)
-    gold = dict(made["items"].select("item", pl.col("answers").list.first()).rows())
+def test_forms_are_compared_with_paired_differences(tmp_path):
+    bench = benchmark(GOLDS)
+    write_benchmark(bench, tmp_path)
+    formed, raw = scored(bench, tmp_path)
+    estimated = list(tabled.estimates(formed, raw, {"b": tmp_path}, "sum", 0, by_relation=True))
+    results = frame("attributes", estimated)
+    gold = dict(bench["items"].select("item", pl.col("answers").list.first()).rows())
     best = {}
     for probe, path in {**formed, **raw}.items():
         for (item,), own in pl.read_parquet(path).filter(template=0).group_by("item"):
@@ -251,7 +251,7 @@ def test_forms_stand_side_by_side_with_paired_differences(tmp_path):
         list(tabled.estimates(formed, {}, {"b": tmp_path}, "sum", 0))
 
 
-def test_a_form_brings_its_raw_row_and_needs_a_method_that_has_forms():
+def test_forms_add_a_raw_row_and_need_a_supporting_method():
     row = {"paper": "attributes", "benchmark": "symmetry", "method": "sentence", "model": "m"}
     rows = [{**row, "prompt": name, "_line": "2"} for name in ("templates", *FORMS)]
     check_papers(rows, "table", {"symmetry": "attributes"})
@@ -266,7 +266,7 @@ def test_a_form_brings_its_raw_row_and_needs_a_method_that_has_forms():
         check_papers([{**asked, "prompt": "chat", "_line": "3"}], "s", {"onto_world": "ontoprobe"})
 
 
-#: what stands before the answer of "[X] is [Y]." about S0 (gold Rome; S1: Paris), in each form
+#: text before the answer of "[X] is [Y]." for S0 (gold Rome; S1: Paris), in each form
 BEFORE = {
     "question": "Question: S0 is what?\nAnswer:",
     "chat": "[INST] S0 is what?[/INST]\n",
@@ -276,12 +276,12 @@ BEFORE = {
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_what_is_written_in_a_form_is_what_follows_its_text(name):
-    """Best token and gold, by a literal pass over the literal text of the form."""
-    made, loaded = benchmark({"P1": (["Rome", "Paris"], ["Rome", "Paris"])}), tiny("gpt2")
+def test_generation_in_a_form_equals_a_literal_pass(name):
+    """Top token and gold, by a literal pass over the literal text of the form."""
+    bench, loaded = benchmark({"P1": (["Rome", "Paris"], ["Rome", "Paris"])}), tiny("gpt2")
     loaded.tokenizer.chat_template = "[INST] {{ messages[0]['content'] }}[/INST]{{ '\n' }}"
     form = Form(name, 0, 0, name.startswith("few"))
-    frames = made["items"], made["candidates"], made["prompts"]
+    frames = bench["items"], bench["candidates"], bench["prompts"]
     settings = Fill(k=3, most_tokens=2)
     fills, golds, record = fill_frame(loaded, *frames, settings, form=(form, None))
     assert record["form"]["items"] == 2
@@ -308,72 +308,72 @@ def test_what_is_written_in_a_form_is_what_follows_its_text(name):
     assert read["logprob"].to_list() == pytest.approx(slow, abs=1e-4)
 
 
-def test_a_slot_inside_a_sentence_is_asked_as_a_question_and_braces_stay():
-    made, loaded = benchmark({"P1": (["Rome", "Paris"], ["Rome", "Paris"])}), tiny("gpt2")
-    inside = made["prompts"].filter(index=2)
+def test_inner_slots_become_questions_and_braces_are_kept():
+    bench, loaded = benchmark({"P1": (["Rome", "Paris"], ["Rome", "Paris"])}), tiny("gpt2")
+    inside = bench["prompts"].filter(index=2)
     training = {"P1": [Demonstration("x", "{name} of [brackets]", "Oslo", frozenset(["oslo"]))]}
-    found = {
-        name: fill_items_in(loaded, made["items"], made["candidates"], inside, form, training)[0]
+    result = {
+        name: fill_items_in(loaded, bench["items"], bench["candidates"], inside, form, training)[0]
         for name, form in (("question", Form("question", 0, 0)), ("few", Form("few", 0, 0, 1)))
     }
-    texts = {name: questions(blanks, True)[0] for name, blanks in found.items()}
+    texts = {name: questions(blanks, True)[0] for name, blanks in result.items()}
     assert texts["question"].before == "Question: S0 is what to me?\nAnswer: "
     assert texts["few"].before == "{name} of [brackets] is Oslo to me.\nS0 is "
     assert [at_end(text) for text in texts.values()] == [True, False]
-    assert found["question"][0].golds == ("Rome",)
+    assert result["question"][0].golds == ("Rome",)
     form = Form("question", 0, 0)
     with pytest.raises(ValueError, match="no template for 1 relations: P1"):
-        fill_items_in(loaded, made["items"], made["candidates"], inside.clear(), form)
+        fill_items_in(loaded, bench["items"], bench["candidates"], inside.clear(), form)
 
 
-def test_items_that_a_model_cannot_write_an_answer_to_are_counted():
+def test_items_unsupported_by_generation_are_counted():
     answers = (["Rome", "Paris"], ["Rome", "Paris"])
-    made, loaded = benchmark({"P1": answers, "P2": answers}), tiny("gpt2")
+    bench, loaded = benchmark({"P1": answers, "P2": answers}), tiny("gpt2")
     # the mask slot of P2 is inside the sentence
-    prompts = made["prompts"].filter(pl.col("index") == 2 * (pl.col("relation") == "P2"))
-    frames, settings = (made["items"], made["candidates"], prompts), Fill(k=3, most_tokens=2)
+    prompts = bench["prompts"].filter(pl.col("index") == 2 * (pl.col("relation") == "P2"))
+    frames, settings = (bench["items"], bench["candidates"], prompts), Fill(k=3, most_tokens=2)
     for name, unwritten in (("few", ["P2/Qs0", "P2/Qs1"]), ("question", [])):
         form = Form(name, 0, 0, int(name == "few"))
         fills, _, record = fill_frame(loaded, *frames, settings, form=(form, None))
-        assert sorted(set(made["items"]["item"]) - set(fills["item"])) == unwritten
+        assert sorted(set(bench["items"]["item"]) - set(fills["item"])) == unwritten
         assert (record["form"]["items"], record["form"]["unwritten"]) == (4, len(unwritten))
 
 
-def test_forms_of_written_answers_are_compared_on_what_both_wrote(tmp_path):
+def test_generated_forms_are_compared_on_common_items(tmp_path):
     golds = {"P1": (["Rome", "Paris"], ["Rome", "Paris", "Rome", "Rome"])}
-    made = benchmark(golds)
-    write_benchmark(made, tmp_path)
-    # (subject, template) -> what was written; of s3 the raw form has another template alone
-    said = {
+    bench = benchmark(golds)
+    write_benchmark(bench, tmp_path)
+    # (subject, template) -> generated answer; for s3 the raw form has only another template
+    generated = {
         "templates": {("s0", 0): "Rome", ("s1", 0): "x", ("s2", 0): "Rome", ("s3", 1): "Rome"},
         "question": {("s0", 0): "x", ("s1", 0): "Paris", ("s2", 0): "Rome", ("s3", 0): "Rome"},
     }
     right = {f"s{n}": gold for n, gold in enumerate(golds["P1"][1])}
-    probes = [Probe("b", name, "fill", "m", "causal", "none") for name in said]
+    probes = [Probe("b", name, "fill", "m", "causal", "none") for name in generated]
     for probe in probes:
-        made["items"].write_parquet(tmp_path / f"{probe.prompt}.parquet")
+        bench["items"].write_parquet(tmp_path / f"{probe.prompt}.parquet")
 
     columns, written = {"item": pl.String, "template": pl.Int32, "hit": pl.Float64}, {}
     paths = [tmp_path / f"{probe.prompt}.parquet" for probe in probes]
-    for path, texts in zip(paths, said.values(), strict=True):
+    for path, texts in zip(paths, generated.values(), strict=True):
         rows = [(f"P1/Q{name}", template, float(text == right[name]))
                 for (name, template), text in texts.items()]  # fmt: skip
         written[str(path)] = pl.DataFrame(rows, schema=columns, orient="row")
     formed, raw = tabled.pairs(probes, paths)
-    told = frame("attributes", tabled.estimates(formed, raw, {"b": tmp_path}, "sum", 0,
+    table = frame("attributes", tabled.estimates(formed, raw, {"b": tmp_path}, "sum", 0,
                                               written=written))  # fmt: skip
-    found = {(row["prompt"], row["metric"]): row for row in told.rows(named=True)}
-    own = found["question", "accuracy"]
+    result = {(row["prompt"], row["metric"]): row for row in table.rows(named=True)}
+    own = result["question", "accuracy"]
     assert (own["value"], own["n"]) == (75, 4)
-    plain = found["templates", "accuracy"]
+    plain = result["templates", "accuracy"]
     assert (plain["value"], plain["n"]) == (pytest.approx(200 / 3), 3)
-    slot = found["question", "difference"]
+    slot = result["question", "difference"]
     assert (slot["value"], slot["n"], slot["method"]) == (pytest.approx(0), 3, "fill")
 
 
 @pytest.mark.parametrize("name", ["few", "few_shuffled"])
-def test_an_example_that_spells_a_special_token_is_refused_with_its_item(name):
-    loaded, made = tiny("gpt2"), benchmark(GOLDS)
+def test_demonstrations_with_a_special_token_raise_with_their_item(name):
+    loaded, bench = tiny("gpt2"), benchmark(GOLDS)
     shown = {"P1": [Demonstration("x", "Niger</s>", "Nigeria", frozenset({"nigeria"}))]}
     with pytest.raises(ValueError, match=r"^the examples before item P1.*spells '</s>', which"):
-        asked_in(name, loaded, made, shown, demonstrations=1)
+        items_in_form(name, loaded, bench, shown, demonstrations=1)

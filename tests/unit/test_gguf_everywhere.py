@@ -1,9 +1,9 @@
-"""Whatever takes a model takes a GGUF file in parts, or refuses it in a sentence.
+"""Everything that accepts a model accepts a split GGUF file or raises a one-sentence error.
 
-Methods of the workflow get what `load_model` gives for a row of the table of models, before that
-`outline`; the library and the command get `library.load`. So what is loaded has to be a model like
-any other, of plain weights, whether it was unpacked first (as a run does) or not (as the library
-does).
+Workflow methods receive the result of `load_model` for a row of the table of models, and before
+that `outline`; the library and the command use `library.load`. The loaded model must therefore
+behave like any other model with plain weights, whether it was unpacked first (as in a run) or not
+(as in the library).
 """
 
 from dataclasses import replace
@@ -33,7 +33,7 @@ SOURCE = f"gguf:{PACKAGE}"
 
 @pytest.fixture(scope="module")
 def sum_(tmp_path_factory):
-    """sha256 of the file whose parts are installed."""
+    """Return the sha256 of the file whose parts are installed."""
     with pytest.MonkeyPatch.context() as patch:
         site = tmp_path_factory.mktemp("packages") / "site"
         patch.syspath_prepend(str(site))
@@ -42,16 +42,16 @@ def sum_(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def spec(sum_) -> ModelSpec:
-    """The row of the table of models."""
+    """Return the row of the table of models."""
     return ModelSpec("t", "causal", SOURCE, sum_, bos="forced")
 
 
 @pytest.fixture(scope="module")
 def made(spec, tmp_path_factory) -> Path:
-    """The folder of a run's models, with the unpacked one."""
-    place = tmp_path_factory.mktemp("models")
-    unpack(spec, place / f"unpacked-{PACKAGE}")
-    return place
+    """Return the models folder of a run, with the unpacked model."""
+    path = tmp_path_factory.mktemp("models")
+    unpack(spec, path / f"unpacked-{PACKAGE}")
+    return path
 
 
 def sums(loaded) -> np.ndarray:
@@ -61,7 +61,7 @@ def sums(loaded) -> np.ndarray:
     return score.score(loaded, items, options, texts).columns["sum"]
 
 
-def test_joined_and_unpacked_are_one_model_of_plain_weights(spec, sum_, made):
+def test_joined_and_unpacked_models_are_identical(spec, sum_, made):
     joined, unpacked = load_model(spec), load_model(replace(spec, models_folder=str(made)))
     assert sums(joined) == pytest.approx(sums(unpacked), abs=1e-5)
     for loaded in (joined, unpacked):
@@ -73,19 +73,19 @@ def test_joined_and_unpacked_are_one_model_of_plain_weights(spec, sum_, made):
         assert named["tokenizer"] == loaded.record["tokenizer"]
 
 
-def test_the_library_probes_asks_and_compares_it(spec, sum_, folder):
+def test_library_probes_asks_and_compares_gguf(spec, sum_, folder):
     loaded = library.load(SOURCE, revision=sum_)
     assert (loaded.spec.kind, loaded.spec.model) == ("causal", PACKAGE)
-    own = library.probe(loaded, folder)
+    probed = library.probe(loaded, folder)
     other = library.probe(SOURCE, folder)
-    assert own.scores.equals(other.scores)
-    assert own.frame.filter(metric="accuracy").height > 0
-    assert own.compare(library.probe(reinitialize(loaded), folder)).height > 0
+    assert probed.scores.equals(other.scores)
+    assert probed.frame.filter(metric="accuracy").height > 0
+    assert probed.compare(library.probe(reinitialize(loaded), folder)).height > 0
     asked = library.ask(SOURCE, "The capital of [X] is [Y].", X="France", options=["Paris", "Oslo"])
     assert asked.height == 2
 
 
-def test_slots_choices_gradients_and_the_random_init(spec):
+def test_gguf_supports_slots_choices_gradients_and_random_init(spec):
     loaded = load_model(spec)
     asked = pl.DataFrame(
         [("q", "TP", "", "q", "What is Rome?", "Rome is a [MASK].", ["city", "land"], 0, 0)],
@@ -94,9 +94,9 @@ def test_slots_choices_gradients_and_the_random_init(spec):
     chosen, record = choose_frame(loaded, asked, ["answer", "letter", "text", "stem"])
     assert set(chosen["scoring"]) == {"answer", "letter", "stem", "stem_sum", "text", "text_sum"}
     assert not record["left_out"]
-    # body and head are found: mask slots are ranked and filled by these
+    # body and head are found, which mask slot ranking and filling need
     assert not Parts(loaded, must="gaps want a head").notes
-    # triggers and soft prompts want the slope of a score by the vectors that are fed
+    # triggers and soft prompts need gradients with respect to input vectors
     vectors = loaded.model.get_input_embeddings()(torch.tensor([[1, 2, 3]])).detach()
     vectors.requires_grad_(True)
     loaded.model(inputs_embeds=vectors).logits.sum().backward()
@@ -105,21 +105,21 @@ def test_slots_choices_gradients_and_the_random_init(spec):
     assert np.abs(sums(random_init) - sums(loaded)).max() > 0.01
 
 
-def test_the_callback_probes_it_while_it_is_trained(spec, made, folder, tmp_path):
+def test_callback_probes_gguf_during_training(spec, made, folder, tmp_path):
     loaded = load_model(replace(spec, models_folder=str(made)))
-    told = ProbeAtSave(folder, "causal", bos="forced", tokenizer=loaded.tokenizer)
+    callback = ProbeAtSave(folder, "causal", bos="forced", tokenizer=loaded.tokenizer)
     state = SimpleNamespace(is_world_process_zero=True, global_step=1)
-    told.on_save(SimpleNamespace(output_dir=str(tmp_path)), state, None, model=loaded.model)
+    callback.on_save(SimpleNamespace(output_dir=str(tmp_path)), state, None, model=loaded.model)
     assert schema.read(tmp_path / FILE, PROBED)["step"].to_list()[0] == 1
 
 
-def test_it_takes_a_device_map(spec):
+def test_gguf_accepts_a_device_map(spec):
     pytest.importorskip("accelerate")
     spread = load_model(replace(spec, device_map="cpu"))
     assert sums(spread) == pytest.approx(sums(load_model(spec, "cpu")), abs=1e-5)
 
 
-def test_few_bits_are_made_of_what_was_unpacked(spec):
+def test_gguf_quantization_needs_unpacking(spec):
     with pytest.raises(ModelError, match=r"t: weights in nf4 are made of plain ones.*unpacks"):
         load_model(replace(spec, quantized="nf4"), device="cpu")
 
@@ -134,6 +134,6 @@ def test_few_bits_are_made_of_what_was_unpacked(spec):
         ({"revision": "0" * 64}, "the table of models says 000"),
     ],
 )
-def test_what_it_cannot_be_is_one_sentence(spec, changed, message):
+def test_unsupported_gguf_settings_raise_one_sentence(spec, changed, message):
     with pytest.raises(ModelError, match=message):
         load_model(replace(spec, **changed))

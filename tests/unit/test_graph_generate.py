@@ -1,4 +1,4 @@
-"""Generated graphs: hubs among the objects, and planted patterns in their exact numbers."""
+"""Generated graphs: hubs among the objects, and planted patterns in exact numbers."""
 
 import polars as pl
 import pytest
@@ -18,7 +18,7 @@ def test_a_generated_graph_has_its_planted_patterns_and_hubs(tmp_path):
     facts = pl.read_parquet(tmp_path / "one")
     assert facts.equals(pl.read_parquet(tmp_path / "two"))
     assert facts.columns == list(FACTS.columns)
-    made = encode(facts)
+    encoded = encode(facts)
     for module, name, pattern, n in (
         (symmetry, "symmetry", "P26", 60),
         (bidirectional, "bidirectional", "P22~P40", 55),
@@ -26,22 +26,22 @@ def test_a_generated_graph_has_its_planted_patterns_and_hubs(tmp_path):
         (composite, "composite", "P7>P8=P9", 110),
         (ambiguous, "ambiguous", "P19", 20),
     ):
-        patterns = module.build(made, settings(name)).patterns
+        patterns = module.build(encoded, settings(name)).patterns
         assert dict(patterns.select("pattern", "candidates").rows())[pattern] == n
-    edges = made.frame(made.edges)
+    edges = encoded.frame(encoded.edges)
     # hubs are objects
     into, out = (edges[side].value_counts()["count"].max() for side in "os")
     assert into > 20 * out
 
 
-def test_edges_grow_with_the_size(tmp_path):
+def test_edge_count_grows_with_the_size(tmp_path):
     write_facts(tmp_path / "small", 5_000, FEW)
     write_facts(tmp_path / "large", 15_000, FEW)
     small, large = (encode(pl.read_parquet(tmp_path / n)).size for n in ("small", "large"))
     assert 2.2 < large / small < 3.2
 
 
-def test_planted_entities_are_never_those_of_the_background(tmp_path, monkeypatch):
+def test_planted_and_background_entities_are_disjoint(tmp_path, monkeypatch):
     monkeypatch.setattr(graph, "FIRST_PLANTED", 10_000)
     write_facts(tmp_path / "small", 20_000, FEW)
     with pytest.raises(ValueError, match="30,000 edges"):

@@ -1,4 +1,4 @@
-"""In half precision logits come from hidden states and weights by products in float32."""
+"""In half precision, logits are float32 products of hidden states and weights."""
 
 from dataclasses import replace
 
@@ -22,24 +22,24 @@ from kgprobe.templates import marks
 from tests.unit.architectures import tiny as architecture
 from tests.unit.tiny_models import tiny
 
-HALVES = [torch.bfloat16, torch.float16]
+HALF_DTYPES = [torch.bfloat16, torch.float16]
 ROWS = [np.array([1, 9, 30, 41, 57, 2]), np.array([1, 30, 9, 12, 44, 2])]
 
 
 def half(name, dtype=torch.bfloat16, kind=""):
     loaded = architecture(name, kind, double=False) if kind else tiny(name, double=False)
     loaded.model.to(dtype)
-    # logits above 16, where half precision ties
+    # logits above 16, where half precision produces ties
     with torch.no_grad():
         (loaded.model.get_output_embeddings()).weight.mul_(4)
     return loaded
 
 
 def literal(loaded, states):
-    """The product in float64, rounded to float32."""
+    """Return the product in float64, rounded to float32."""
     decoder = loaded.model.get_output_embeddings()
-    found = states.double() @ decoder.weight.double().T
-    return (found if decoder.bias is None else found + decoder.bias.double()).float()
+    result = states.double() @ decoder.weight.double().T
+    return (result if decoder.bias is None else result + decoder.bias.double()).float()
 
 
 def check(found, expected):
@@ -48,8 +48,8 @@ def check(found, expected):
     assert not torch.equal(found, found.bfloat16().float())
 
 
-@pytest.mark.parametrize("dtype", HALVES)
-def test_what_follows_a_prompt_of_a_causal_model(dtype):
+@pytest.mark.parametrize("dtype", HALF_DTYPES)
+def test_logits_after_causal_prompts(dtype):
     loaded = half("gpt2", dtype)
     text = CausalText(loaded)
     stream = text.open(ROWS)
@@ -59,17 +59,17 @@ def test_what_follows_a_prompt_of_a_causal_model(dtype):
     check(stream.logits, literal(loaded, stream.last))
 
 
-def test_what_stands_at_a_mask_and_behind_a_sentinel():
-    loaded, found = half("bert"), {}
+def test_logits_at_a_mask_and_after_a_sentinel():
+    loaded, result = half("bert"), {}
     slots = MaskSlots(loaded)
     states = slots.run(torch.tensor(np.stack(ROWS)))[0][:, 3]
     slots.visit(
         ROWS,
         [np.array([3])] * 2,
         lambda rows, logits: logits[:, 0],
-        lambda rows, logits: found.update({"masked": logits}),
+        lambda rows, logits: result.update({"masked": logits}),
     )
-    check(found["masked"], literal(loaded, slots.finished(states)))
+    check(result["masked"], literal(loaded, slots.finished(states)))
     loaded = half("t5")
     text = SpanText(loaded)
     stream = text.open(ROWS)
@@ -78,17 +78,17 @@ def test_what_stands_at_a_mask_and_behind_a_sentinel():
 
 
 @pytest.mark.parametrize("name", ["mobilebert", "esm", "xlm", "recurrent_gemma"])
-def test_heads_that_are_not_taken_apart(name):
+def test_heads_without_decomposition(name):
     kind = "causal" if name == "recurrent_gemma" else "masked"
     loaded = architecture(name, kind, double=False)
     loaded.model.bfloat16()
     own = Parts(loaded)
-    found = own.head.logits(own.run(torch.tensor(np.stack(ROWS)))[0])
-    assert found.dtype == torch.float32
-    assert not torch.equal(found, found.bfloat16().float())
+    result = own.head.logits(own.run(torch.tensor(np.stack(ROWS)))[0])
+    assert result.dtype == torch.float32
+    assert not torch.equal(result, result.bfloat16().float())
 
 
-def test_a_model_whose_head_is_unknown(monkeypatch):
+def test_unknown_heads(monkeypatch):
     loaded = half("gpt2")
     monkeypatch.setattr(parts, "_heads", lambda loaded: [])
     text = CausalText(loaded)
@@ -99,7 +99,7 @@ def test_a_model_whose_head_is_unknown(monkeypatch):
     check(text.open(ROWS[:1]).logits, expected[:, -1])
 
 
-def test_columns_of_added_rows_and_gradients():
+def test_inserted_vectors_and_gradients():
     loaded = half("bert")
     asked = [ClozePrompt("i", 0, "The capital is ", ".", "set", (0,))]
     labels = ["Paris", "Rome", "Niger", "Nigeria"]
@@ -113,10 +113,10 @@ def test_columns_of_added_rows_and_gradients():
     )
     own = Parts(loaded)
     states = own.finished(own.run(torch.tensor(rows[0].ids)[None])[0][:, rows[0].position])
-    said = torch.cat([literal(loaded, states), states.float() @ vectors.T], -1)
+    logits = torch.cat([literal(loaded, states), states.float() @ vectors.T], -1)
     single = rank.CONFIGURATIONS.index(("single", "first"))
     firsts = [own[0] for own in ids]
-    expected = said.log_softmax(-1)[0, firsts].numpy()
+    expected = logits.log_softmax(-1)[0, firsts].numpy()
     np.testing.assert_allclose(joined.scores[0, single], expected, atol=1e-4)
     trained = ScoresWithGradient(loaded, rows, ids)([0])
     assert trained.dtype == torch.float32
@@ -125,7 +125,7 @@ def test_columns_of_added_rows_and_gradients():
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])
 def test_soft_prompts_are_trained_in_float32(name):
-    """A step of AdamW at a rate of 1e-4 is below the digits that half precision has of 1."""
+    """An AdamW step at a rate of 1e-4 is below the half-precision resolution near 1."""
     loaded = tiny(name, double=False)
     loaded.model.bfloat16()
     recipe = soft.SoftPromptRecipe(epochs=3, rate=1e-4, decay=0.0, batch=2)
@@ -142,10 +142,10 @@ def test_soft_prompts_are_trained_in_float32(name):
     rows = soft.PromptRows(own, [(0,), (1,)])
     ids = candidate_tokens(loaded, ["Paris", "Rome", "Niger"], asked, "auto", "set")
     for begun in (start, start.bfloat16()):
-        found, record = soft.fit(loaded, rows, rows, ids, begun, recipe)
-        assert found.dtype == torch.float32
+        result, record = soft.fit(loaded, rows, rows, ids, begun, recipe)
+        assert result.dtype == torch.float32
         assert record["epoch"] >= 0
-        moved = (found - begun.float()).abs()
+        moved = (result - begun.float()).abs()
         assert 5e-6 < float(moved.median()) < 3e-4
 
 
@@ -159,12 +159,12 @@ def bits(loaded):
     return [(p.data_ptr(), p.dtype, p.clone()) for p in loaded.model.parameters()]
 
 
-@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("dtype", HALF_DTYPES)
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
-def test_prefixes_are_shared_by_a_right_mask_alone(name, dtype, monkeypatch):
+def test_prefixes_are_shared_only_with_a_correct_mask(name, dtype, monkeypatch):
     loaded = tiny(name, double=False)
     for weight in loaded.model.parameters():
-        weight.div_(3.0) if weight.dim() > 1 else None  # a wrong mask moves little
+        weight.div_(3.0) if weight.dim() > 1 else None  # a wrong mask changes little
     loaded.model.to(dtype)
     before = bits(loaded)
     engine = Causal(loaded)
@@ -174,14 +174,14 @@ def test_prefixes_are_shared_by_a_right_mask_alone(name, dtype, monkeypatch):
 
     def seeing(trie, batch):
         layout = right(trie, batch)
-        layout.mask[:, -1] = True  # the last node sees those of other sentences
+        layout.mask[:, -1] = True  # the last node also attends to nodes of other sentences
         return layout
 
     monkeypatch.setattr(causal, "lay_out", seeing)
     other = Causal(loaded)
-    found = np.zeros(len(SENTENCES.values))
-    other._shared(SENTENCES, causal.plan(SENTENCES), found)
-    assert 1e-3 < np.abs(found - plain).max() < 0.5
+    result = np.zeros(len(SENTENCES.values))
+    other._shared(SENTENCES, causal.plan(SENTENCES), result)
+    assert 1e-3 < np.abs(result - plain).max() < 0.5
     other.logprobs(SENTENCES)
     assert not other.shares
     assert other.notes[0].startswith("no prefix sharing: it is off by 0.")
@@ -190,7 +190,7 @@ def test_prefixes_are_shared_by_a_right_mask_alone(name, dtype, monkeypatch):
         assert torch.equal(values, values_)
 
 
-def test_keys_and_values_are_shared_by_a_right_mask_alone(monkeypatch):
+def test_keys_and_values_are_shared_only_with_a_correct_mask(monkeypatch):
     loaded = tiny("gpt2", double=False)
     for weight in loaded.model.parameters():
         weight.div_(10.0) if weight.dim() > 1 else None
@@ -210,7 +210,7 @@ def test_keys_and_values_are_shared_by_a_right_mask_alone(monkeypatch):
     assert text.notes[-1].startswith("no prefix sharing: it is off by 0.0")
 
 
-def test_a_short_cut_that_cannot_be_tried_in_float32_is_not_taken(monkeypatch):
+def test_optimizations_untestable_in_float32_are_disabled(monkeypatch):
     loaded = tiny("gpt2", double=False)
     loaded.model.bfloat16()
 
@@ -229,12 +229,12 @@ def test_a_short_cut_that_cannot_be_tried_in_float32_is_not_taken(monkeypatch):
     assert engine.notes == [expected]
 
 
-@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("dtype", HALF_DTYPES)
 @pytest.mark.parametrize(("name", "scale"), [("gpt2", 1.02), ("bert", 0.97)])
-def test_a_head_that_is_off_by_less_than_half_precision_rounds_is_not_taken(
+def test_heads_off_by_less_than_half_precision_rounding_are_rejected(
     monkeypatch, name, scale, dtype
 ):
-    """The model multiplies its logits; what is lost by leaving that out is below half a nat."""
+    """The model scales its logits; omitting the scale costs less than half a nat."""
     loaded = tiny(name, double=False)
     loaded.model.to(dtype)
     assert Parts(loaded).head is not parts.WHOLE

@@ -1,7 +1,7 @@
-"""A model that the hub does not give: the error says what was wrong, where, and what to do.
+"""Models that the hub does not provide: errors state the cause, the location and the remedy.
 
-The errors are huggingface_hub's own, raised where transformers asks for files; what is asserted is
-what a user reads after transformers has put its own words around them.
+The errors are huggingface_hub's own, raised when transformers requests files; the assertions check
+what a user reads after transformers has wrapped them.
 """
 
 import httpx2 as httpx
@@ -17,13 +17,13 @@ SPEC = ModelSpec("mine", "causal", f"hub:{REPOSITORY}", COMMIT, bos="none")
 
 
 def response(status: int) -> httpx.Response:
-    """An answer of the hub's."""
+    """Build a response of the hub."""
     asked = httpx.Request("HEAD", f"https://huggingface.co/{REPOSITORY}/resolve/{COMMIT}/x.json")
     return httpx.Response(status, request=asked)
 
 
 def refuse(monkeypatch, error):
-    """Let every request for a file of the hub end with an error."""
+    """Make every request for a file of the hub raise an error."""
 
     def fail(*_, **__):
         raise error
@@ -81,42 +81,42 @@ CASES = [
 @pytest.mark.parametrize(
     ("error", "what", "remedy"), CASES, ids=lambda c: type(c).__name__ if c in CASES else None
 )
-def test_every_error_of_the_hub_says_what_to_do(monkeypatch, ask, error, what, remedy):
+def test_every_hub_error_suggests_a_remedy(monkeypatch, ask, error, what, remedy):
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     refuse(monkeypatch, error)
     with pytest.raises(ModelError) as raised:
         ask(SPEC)
-    said = str(raised.value)
-    assert said.startswith("mine: ")
-    assert what in said
-    assert remedy in said
-    assert REPOSITORY in said.splitlines()[0]
+    message = str(raised.value)
+    assert message.startswith("mine: ")
+    assert what in message
+    assert remedy in message
+    assert REPOSITORY in message.splitlines()[0]
 
 
-def test_a_revision_without_a_file_is_told():
+def test_revision_without_the_file_is_reported():
     error = errors.RemoteEntryNotFoundError("404 Client Error.", response=response(404))
-    said = hub.remedy(REPOSITORY, COMMIT, error)
+    message = hub.remedy(REPOSITORY, COMMIT, error)
     page = f"https://huggingface.co/{REPOSITORY}/tree/{COMMIT}"
-    assert said == (
+    assert message == (
         f"{REPOSITORY} at {COMMIT} lacks a file that is needed, see {page}: pin a revision that "
         "has it in models.tsv"
     )
 
 
-def test_offline_mode_is_named_where_it_is_why(monkeypatch):
+def test_offline_mode_is_reported_as_the_cause(monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    said = hub.remedy(REPOSITORY, "main", errors.OfflineModeIsEnabled("offline"))
-    assert said.startswith("HF_HUB_OFFLINE is set, and the cache ")
-    assert "unset it" in said
+    message = hub.remedy(REPOSITORY, "main", errors.OfflineModeIsEnabled("offline"))
+    assert message.startswith("HF_HUB_OFFLINE is set, and the cache ")
+    assert "unset it" in message
 
 
-def test_the_hub_s_own_error_is_found_behind_the_words_of_others():
-    said = OSError("You are trying to access a gated repo.")
-    said.__context__ = errors.GatedRepoError("403", response=response(403))
-    assert "is gated" in hub.remedy(REPOSITORY, COMMIT, said)
+def test_hub_error_is_found_inside_wrapped_errors():
+    error = OSError("You are trying to access a gated repo.")
+    error.__context__ = errors.GatedRepoError("403", response=response(403))
+    assert "is gated" in hub.remedy(REPOSITORY, COMMIT, error)
 
 
-def test_an_error_of_another_kind_names_page_and_cache():
-    said = hub.remedy(REPOSITORY, COMMIT, ValueError("no tokenizer"))
-    assert f"https://huggingface.co/{REPOSITORY}/tree/{COMMIT}" in said
-    assert "the cache, " in said
+def test_other_errors_mention_page_and_cache():
+    message = hub.remedy(REPOSITORY, COMMIT, ValueError("no tokenizer"))
+    assert f"https://huggingface.co/{REPOSITORY}/tree/{COMMIT}" in message
+    assert "the cache, " in message

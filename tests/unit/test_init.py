@@ -1,4 +1,4 @@
-"""`kgprobe init`: three files that a run begins with, or one sentence and no file at all."""
+"""`kgprobe init`: three files to start a run, or a one-sentence error and no files."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def model(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def start(tmp_path, monkeypatch, model):
-    """Types `kgprobe init` in an empty folder that has a model `m`."""
+    """Run `kgprobe init` in an empty folder that contains a model `m`."""
     monkeypatch.chdir(tmp_path)
     Path("m").symlink_to(model)
 
@@ -37,36 +37,36 @@ def start(tmp_path, monkeypatch, model):
     return typed
 
 
-def refused(done, said: str, *files: str) -> None:
-    """It ended with one line that says so, and the folder holds no more than these files."""
+def refused(done, message: str, *files: str) -> None:
+    """Check for a one-line error, and that the folder contains only these files."""
     assert (done.exit_code, done.stdout) == (1, ""), done.output
     assert done.stderr.startswith("kgprobe: ")
     assert done.stderr.count("\n") == 1, done.stderr
-    assert said in done.stderr, done.stderr
+    assert message in done.stderr, done.stderr
     assert sorted(path.name for path in Path().iterdir()) == sorted([*files, "m"])
 
 
 def facts_of(name: str) -> set[tuple[str, ...]]:
-    """What a run of the written configuration reads."""
+    """Return the facts read by a run of the written configuration."""
     section = config.settings_of([f"{name}/config.yaml"]).sources.graphs[name]
     columns = ("subject_label", "relation", "object_label")
     return set(read.read(name, section, LANGUAGES).facts.select(columns).rows())
 
 
-READ = {("France", "capital", "Paris"), ("New York", "lies in", "United States")}
+EXPECTED_FACTS = {("France", "capital", "Paris"), ("New York", "lies in", "United States")}
 
 
-def test_one_fact_is_counted_as_one(start):
+def test_single_fact_is_counted_in_the_singular(start):
     Path("facts.csv").write_text("".join(FACTS.splitlines(keepends=True)[:2]))
     assert start().stdout.startswith("facts.csv: 1 fact of 1 relation\n")
 
 
-def test_three_files_are_written_and_the_run_that_they_describe_is_known(start):
+def test_three_files_are_written_and_describe_a_valid_run(start):
     Path("facts.csv").write_text(FACTS)
     done = start()
     assert done.exit_code == 0, done.output
-    *said, following, last = done.stdout.splitlines()
-    assert said[0] == "facts.csv: 2 facts of 2 relations"
+    *counts, following, last = done.stdout.splitlines()
+    assert counts[0] == "facts.csv: 2 facts of 2 relations"
     assert following == "Next: kgprobe run mine/config.yaml --cores 2"
     assert "results/mine/report/index.html" in last
     assert sorted(path.name for path in Path("mine").iterdir()) == [
@@ -79,32 +79,32 @@ def test_three_files_are_written_and_the_run_that_they_describe_is_known(start):
     assert (row["benchmark"], row["model"]) == ("mine_lite", "m")
     assert run.models["m"]["source"] == "folder:m"
     assert (run.models["m"]["kind"], run.models["m"]["bos"]) == ("masked", "-")
-    assert facts_of("mine") == READ
-    # the configuration that is checked is this one, whatever its file is called
+    assert facts_of("mine") == EXPECTED_FACTS
+    # this configuration is checked, whatever its file name
     assert CliRunner().invoke(app, ["validate", "mine/config.yaml"]).stdout.startswith("run mine:")
 
 
 @pytest.mark.parametrize(("kind", "found", "bos"), [("llama", "causal", "forced"),
                                                     ("t5", "seq2seq", "-")])  # fmt: skip
-def test_the_kind_is_that_of_the_model_s_configuration(start, kind, found, bos):
+def test_kind_is_detected_from_the_model_configuration(start, kind, found, bos):
     Path("facts.csv").write_text(FACTS)
     save(tiny(kind, double=False), "my model")
-    said = json.loads(start("my-graph", "facts.csv", "my model", "--json").stdout)
-    assert (said["kind"], said["model"], said["facts"]) == (found, "my-model", 2)
+    output = json.loads(start("my-graph", "facts.csv", "my model", "--json").stdout)
+    assert (output["kind"], output["model"], output["facts"]) == (found, "my-model", 2)
     run = read_run(config.settings_of(["my-graph/config.yaml"]))
     assert run.models["my-model"]["bos"] == bos
     assert run.models["my-model"]["source"] == "folder:my model"
     assert run.probed() == ["my_graph_lite"]
 
 
-def test_a_row_of_the_table_of_models_is_taken_as_it_is(start, monkeypatch):
+def test_row_of_the_model_table_is_used_unchanged(start, monkeypatch):
     Path("facts.csv").write_text(FACTS)
     assert start(model="control-causal").exit_code == 0
     own = read_run(config.settings_of(["mine/config.yaml"])).models["control-causal"]
     known = config.models_of(config.settings_of([]))["control-causal"]
     assert own == {key: known[key] for key in own} | {"_line": "2"}
     assert known["parameters"] == own["parameters"] == "1"
-    # what a server gives has no probabilities of sentences
+    # servers do not return sentence probabilities
     models = "model\tkind\tsource\tdtype\tbos\nserved\tapi\tapi:served\tfloat32\t-\n"
     Path("config").mkdir()
     Path("config/models.tsv").write_text(models)
@@ -128,15 +128,15 @@ def test_files_of_other_programs_are_read(start, file, data):
     Path(file).write_bytes(data)
     done = start(facts=file)
     assert done.exit_code == 0, done.output
-    assert facts_of("mine") == READ
+    assert facts_of("mine") == EXPECTED_FACTS
 
 
-def test_parquet_and_rdf_are_read_by_their_ending(start):
+def test_parquet_and_rdf_are_detected_by_suffix(start):
     rows = [line.split(",") for line in FACTS.splitlines()[1:]]
     columns = ["subject", "relation", "object"]
     pl.DataFrame(rows, schema=columns, orient="row").write_parquet("facts.parquet")
     assert start("one", "facts.parquet").exit_code == 0
-    assert facts_of("one") == READ
+    assert facts_of("one") == EXPECTED_FACTS
     Path("facts.ttl").write_text(
         "@prefix : <http://x.org/> . @prefix l: <http://www.w3.org/2000/01/rdf-schema#> .\n"
         ':France :capital :Paris ; l:label "France" . :Paris l:label "Paris" .\n'
@@ -173,12 +173,12 @@ def test_parquet_and_rdf_are_read_by_their_ending(start):
         ("facts.parquet", "no parquet", "facts.parquet: not a readable parquet file"),
     ],
 )
-def test_facts_that_cannot_be_read_are_one_sentence(start, file, text, said):
+def test_unreadable_facts_raise_one_sentence(start, file, text, said):
     Path(file).write_text(text)
     refused(start(facts=file), said, file)
 
 
-def test_facts_that_are_not_there_are_one_sentence(start):
+def test_missing_facts_raise_one_sentence(start):
     refused(start(), "facts.csv: no such file; expected")
     Path("facts").mkdir()
     refused(start(facts="facts"), "facts: a folder; expected", "facts")
@@ -189,15 +189,15 @@ def test_facts_that_are_not_there_are_one_sentence(start):
         assert "quotes" not in done.stderr
 
 
-def test_a_model_that_is_none_is_one_sentence(start, model):
+def test_invalid_model_raises_one_sentence(start, model):
     Path("facts.csv").write_text(FACTS)
-    for lacking in ("tokenizer", "config"):
-        Path(lacking).mkdir()
+    for missing in ("tokenizer", "config"):
+        Path(missing).mkdir()
         for path in model.iterdir():
-            if not path.name.startswith(lacking):
-                (Path(lacking) / path.name).symlink_to(path)
+            if not path.name.startswith(missing):
+                (Path(missing) / path.name).symlink_to(path)
         there = ("facts.csv", *(name for name in ("tokenizer", "config") if Path(name).exists()))
-        refused(start(model=lacking), f"{lacking}: a model's folder without {lacking}", *there)
+        refused(start(model=missing), f"{missing}: a model's folder without {missing}", *there)
     refused(start(model="./n"), "./n: no such folder (did you mean './m'?)", *there)
     for name in ("facts.csv", "./m/config.json", "folder:m/config.json"):
         path = name.removeprefix("folder:")
@@ -208,17 +208,17 @@ def test_a_model_that_is_none_is_one_sentence(start, model):
     refused(start(model="config"), "BertModel in config.json is not a known language model", *there)
 
 
-def test_braces_in_a_path_are_refused_before_snakemake_takes_them_for_wildcards(start, model):
+def test_braces_in_paths_raise_before_becoming_wildcards(start, model):
     Path("{x}.csv").write_text(FACTS)
     refused(start(facts="{x}.csv"), "{x}.csv: braces in a path are Snakemake's wi", "{x}.csv")
     Path("{x}.csv").rename("facts.csv")
     Path("m{1}").symlink_to(model)
-    said = "m{1}: braces in a path are Snakemake's wildcards; rename it"
-    refused(start(model="./m{1}"), said, "facts.csv", "m{1}")
+    message = "m{1}: braces in a path are Snakemake's wildcards; rename it"
+    refused(start(model="./m{1}"), message, "facts.csv", "m{1}")
 
 
 @pytest.mark.parametrize("kind", ["folder", "file", "link"])
-def test_what_is_there_already_stays_as_it_is(start, kind):
+def test_existing_files_are_kept(start, kind):
     Path("facts.csv").write_text(FACTS)
     if kind == "folder":
         Path("mine").mkdir()
@@ -235,12 +235,12 @@ def test_what_is_there_already_stays_as_it_is(start, kind):
 
 @pytest.mark.parametrize("name", ["a/b", "..", "mine.", "world", "wikidata", "2020", "onto_x",
                                   "my_lite", "my graph", "", "config", "resources"])  # fmt: skip
-def test_a_name_that_a_run_or_graph_cannot_have_is_one_sentence(start, name):
+def test_invalid_names_raise_one_sentence(start, name):
     Path("facts.csv").write_text(FACTS)
     refused(start(name), "cannot name a graph; valid: small letters", "facts.csv")
 
 
-def test_a_stop_leaves_nothing(start, monkeypatch):
+def test_interruption_leaves_no_files(start, monkeypatch):
     Path("facts.csv").write_text(FACTS)
 
     def full(*_, **__):
@@ -250,14 +250,14 @@ def test_a_stop_leaves_nothing(start, monkeypatch):
     refused(start(), "No space left on device", "facts.csv")
 
 
-def test_editors_find_the_schema_from_the_first_line(start):
+def test_first_line_refers_editors_to_the_schema(start):
     Path("facts.csv").write_text(FACTS)
     start()
     first = Path("mine/config.yaml").read_text().splitlines()[0]
     place = first.removeprefix("# yaml-language-server: $schema=file://")
     assert experiments.read_schema(place) == config.document()
     assert yaml.safe_load(Path("mine/config.yaml").read_text())["run"] == {"name": "mine"}
-    # in a clone it is a relative path
+    # in a clone the path is relative
     Path("workflow/schemas").mkdir(parents=True)
     Path("workflow/schemas/config.schema.json").write_text("{}")
     assert config.schema_line("mine").endswith("$schema=../workflow/schemas/config.schema.json\n")

@@ -1,4 +1,4 @@
-"""The rule glue: log, one-screen error, record."""
+"""The rule wrapper: log, short error message, record."""
 
 import json
 import os
@@ -22,7 +22,7 @@ class Named(dict):
 
 
 class Rule:
-    """What Snakemake hands to a script."""
+    """The object that Snakemake passes to a script."""
 
     def __init__(self, folder: Path, **inputs: str) -> None:
         self.rule, self.threads, self.config, self.params = "facts", 1, {}, Named()
@@ -49,7 +49,7 @@ def test_success_leaves_a_record_with_hashes_and_costs(tmp_path):
     assert "hello" in (tmp_path / "logs/facts.log").read_text()
 
 
-def test_an_error_is_one_screen_and_its_traceback_is_in_the_log(tmp_path, capsys):
+def test_errors_fit_one_screen_with_the_traceback_in_the_log(tmp_path, capsys):
     (tmp_path / "in").write_text("x")
     rule = Rule(tmp_path, facts=tmp_path / "in")
 
@@ -70,19 +70,19 @@ def test_an_error_is_one_screen_and_its_traceback_is_in_the_log(tmp_path, capsys
     assert not (tmp_path / "logs/facts.json").exists()
 
 
-def test_the_provenance_holds_no_times_and_is_the_same_again(tmp_path):
+def test_provenance_has_no_times_and_is_reproducible(tmp_path):
     (tmp_path / "in").write_text("x")
-    found = []
+    result = []
     for _ in range(2):
         with job(Rule(tmp_path, facts=tmp_path / "in")) as run:
             Path(run.output.table).write_text("made")
-            found.append(run.provenance(seed=1))
-    assert found[0] == found[1]
-    assert found[0]["seed"] == 1
-    assert not any("second" in key or "start" in key for key in found[0])
+            result.append(run.provenance(seed=1))
+    assert result[0] == result[1]
+    assert result[0]["seed"] == 1
+    assert not any("second" in key or "start" in key for key in result[0])
 
 
-def test_progress_writes_rate_and_rest_to_the_log(tmp_path):
+def test_progress_logs_rate_and_remaining_time(tmp_path):
     (tmp_path / "in").write_text("x")
     with job(Rule(tmp_path, facts=tmp_path / "in")) as run:
         Path(run.output.table).write_text("made")
@@ -92,7 +92,7 @@ def test_progress_writes_rate_and_rest_to_the_log(tmp_path):
     assert "5/5" in text
 
 
-def test_a_dump_is_told_by_its_size(tmp_path, monkeypatch):
+def test_large_files_are_recorded_by_size(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "LARGE", 10)
     (tmp_path / "dump").write_text("x" * 11)
     with job(Rule(tmp_path, dump=tmp_path / "dump")) as run:
@@ -100,14 +100,14 @@ def test_a_dump_is_told_by_its_size(tmp_path, monkeypatch):
         assert list(run.hashes().values()) == ["not hashed, 11 bytes"]
 
 
-def test_short_names_do_not_tell_the_machine(tmp_path, monkeypatch):
+def test_short_names_omit_machine_paths(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert short("results/a.parquet") == "results/a.parquet"
     assert short(tmp_path / "results/a.parquet") == "results/a.parquet"
     assert short("/somewhere/else/data/bear") == "data/bear"
 
 
-def test_a_folder_has_a_hash_of_names_and_contents(tmp_path):
+def test_folder_hash_covers_names_and_contents(tmp_path):
     (tmp_path / "d").mkdir()
     (tmp_path / "d/a").write_text("1")
     first = sha256(tmp_path / "d")
@@ -115,16 +115,16 @@ def test_a_folder_has_a_hash_of_names_and_contents(tmp_path):
     assert sha256(tmp_path / "d") != first
 
 
-def test_what_several_runs_download_is_downloaded_by_one(tmp_path, monkeypatch):
-    """The one that makes a file holds the lock; others neither make nor read it meanwhile."""
+def test_shared_downloads_are_done_by_one_run(tmp_path, monkeypatch):
+    """The downloading run holds the lock; others neither write nor read the file meanwhile."""
     lock, files = tmp_path / "data/.bear.lock", [str(tmp_path / f"data/{n}") for n in "ab"]
     monkeypatch.setattr(module, "_held", held := [])
     module.sole_download(lock, files[1:])
     assert len(held) == 1
-    told = f"another run \\(process {os.getpid()}\\) is downloading {files[1]}; wait for it"
-    with pytest.raises(RuntimeError, match=told):
+    message = f"another run \\(process {os.getpid()}\\) is downloading {files[1]}; wait for it"
+    with pytest.raises(RuntimeError, match=message):
         module.sole_download(lock, files[1:])
-    # what is there may not be whole
+    # an existing file may be incomplete
     with pytest.raises(RuntimeError, match="is downloading"):
         module.sole_download(lock, [], files)
     held.pop().close()
@@ -133,6 +133,6 @@ def test_what_several_runs_download_is_downloaded_by_one(tmp_path, monkeypatch):
     assert not held
 
 
-def test_runs_that_download_nothing_make_no_lock(tmp_path):
+def test_runs_without_downloads_create_no_lock(tmp_path):
     module.sole_download(tmp_path / ".a.lock", [], [str(tmp_path / "a")])
     assert not (tmp_path / ".a.lock").exists()

@@ -1,5 +1,4 @@
-"""Every reader of files with one JSON object per line: what is there beside the objects changes
-nothing, and what is none of them is named with its line."""
+"""JSON Lines readers ignore extra content and report invalid objects with their line."""
 
 import gzip
 import json
@@ -13,7 +12,7 @@ from kgprobe.benchmarks.autoprompt.templates import read_templates
 from kgprobe.benchmarks.bear import lama, released
 from kgprobe.benchmarks.ontoprobe import released as onto_released
 
-#: a name with characters that end a line elsewhere
+#: a name with characters that are line breaks elsewhere
 NAME = "Pa\u2028ris \u0085 of\u2029 France"
 TEXT = "The capital of [X] is [Y]."
 FACTS = [{"sub": "France", "obj": NAME}, {"sub": "Italy", "obj": "Rome"}]
@@ -64,7 +63,7 @@ READERS = {
 }
 
 
-def written(folder, file, text):
+def write_file(folder, file, text):
     (folder / file).parent.mkdir(parents=True, exist_ok=True)
     data = text.encode()
     (folder / file).write_bytes(gzip.compress(data) if file.endswith(".gz") else data)
@@ -76,23 +75,23 @@ def lines_of(name):
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_what_stands_beside_the_objects_changes_nothing(name, tmp_path):
+def test_extra_content_beside_the_objects_is_ignored(name, tmp_path):
     _, file, read = READERS[name]
-    plain = read(written(tmp_path / "plain", file, "\n".join(lines_of(name)) + "\n"))
+    plain = read(write_file(tmp_path / "plain", file, "\n".join(lines_of(name)) + "\n"))
     assert plain
-    # byte order marks of files that were put together, and blank lines
+    # byte order marks of concatenated files, and blank lines
     odd = "\ufeff\r\n" + "\r\n\ufeff\r\n \t\r\n\ufeff".join(lines_of(name)) + "\r\n\r\n"
-    assert str(read(written(tmp_path / "odd", file, odd))) == str(plain).replace("plain", "odd")
+    assert str(read(write_file(tmp_path / "odd", file, odd))) == str(plain).replace("plain", "odd")
 
 
 @pytest.mark.parametrize("wrong", ['{"relation": "P36", ', "[1]", '"text"', "null"])
 @pytest.mark.parametrize("name", READERS)
-def test_what_is_no_object_is_named_with_its_line(name, wrong, tmp_path):
+def test_non_objects_are_reported_with_their_line(name, wrong, tmp_path):
     _, file, read = READERS[name]
     first, second = lines_of(name)
     text = f"{first}\n\n\n{wrong}\n{second}\n"
     with pytest.raises(ValueError, match=rf"{file}, line 4: "):
-        read(written(tmp_path, file, text))
+        read(write_file(tmp_path, file, text))
 
 
 @pytest.mark.parametrize(
@@ -108,21 +107,21 @@ def test_what_is_no_object_is_named_with_its_line(name, wrong, tmp_path):
         ("amber", {"qids": ["Q1"]}, "not an AmbER set"),
     ],
 )
-def test_what_is_no_text_is_named_with_its_line(name, row, message, tmp_path):
+def test_non_text_is_reported_with_its_line(name, row, message, tmp_path):
     _, file, read = READERS[name]
     text = "\n".join([*lines_of(name), json.dumps(row)])
     with pytest.raises(ValueError, match=rf"{file}, line 3: {message}"):
-        read(written(tmp_path, file, text))
+        read(write_file(tmp_path, file, text))
 
 
-def test_an_answer_outside_of_its_space_is_named_with_its_line(tmp_path):
+def test_answers_outside_their_space_are_reported_with_their_line(tmp_path):
     rows = [{**INSTANCES[0], "answer_idx": 0}, {**INSTANCES[1], "answer_idx": 7}]
     text = "\n\n".join(map(json.dumps, rows))
     with pytest.raises(released.ReleasedError, match=r"P36\.jsonl, line 3: answer Q220, index 7"):
-        _released(written(tmp_path, "P36.jsonl", text))
+        _released(write_file(tmp_path, "P36.jsonl", text))
 
 
-def test_a_vocabulary_with_windows_line_ends_has_the_same_words(tmp_path):
+def test_windows_line_ends_do_not_change_the_vocabulary(tmp_path):
     path = tmp_path / "vocabulary.txt"
     path.write_bytes("\ufeffParis\r\nRome\r\n\r\n".encode())
     assert read_vocabulary(path) == ["Paris", "Rome"]
@@ -137,7 +136,7 @@ def test_a_vocabulary_with_windows_line_ends_has_the_same_words(tmp_path):
         ("{}", "class.json: holds dict, expected a list"),
     ],
 )
-def test_a_released_ontology_that_is_none_is_named_with_its_place(text, message, tmp_path):
+def test_invalid_released_ontology_is_reported_with_its_location(text, message, tmp_path):
     (tmp_path / "class.json").write_text(text)
     with pytest.raises(ValueError, match=message):
         onto_released.classes(tmp_path)

@@ -1,4 +1,4 @@
-"""JUDGED of the four papers: a handful of answers of each, judged by hand."""
+"""JUDGED of the four papers: a few answers of each, judged by hand."""
 
 import json
 
@@ -21,27 +21,27 @@ LABELS = ("lake", "ship", "writer")
 
 
 def worth(frame, *key, **where):
-    """key -> WORTH of the rows of a JUDGED frame, which is legal."""
+    """Map key columns to the WORTH columns of a valid JUDGED frame."""
     schema.check(frame, schema.JUDGED)
     rows = frame.filter(**where).sort(*key)
     keys = rows.select(key).rows() if len(key) > 1 else rows[key[0]].to_list()
     return dict(zip(keys, rows.select(WORTH).rows(), strict=True))
 
 
-def test_bear_shares_the_hit_of_ties_and_counts_the_options_above():
+def test_bear_splits_ties_and_counts_higher_options():
     frames = benchmark({"P1": (["a", "b", "c"], ["a", "b", "c"])})
     answers = {
         ("P1/Qs0", 0): [-1.0, -3.0, -4.0],  # a is right
-        ("P1/Qs1", 0): [-1.0, -1.0, -5.0],  # b is right, and level with a
-        ("P1/Qs2", 0): [-2.0, -3.0, -3.0],  # c is right, behind a and level with b
+        ("P1/Qs1", 0): [-1.0, -1.0, -5.0],  # b is right and ties with a
+        ("P1/Qs2", 0): [-2.0, -3.0, -3.0],  # c is right, below a and tied with b
     }
-    made = bear.judged_answers([study(frames, [(probe("m"), answers)])])
-    assert worth(made, "item") == {
+    judgments = bear.judged_answers([study(frames, [(probe("m"), answers)])])
+    assert worth(judgments, "item") == {
         "P1/Qs0": (1.0, 1, 1, 2.0, 3, "a"),
         "P1/Qs1": (0.5, 1, 2, 0.0, 3, "a"),
         "P1/Qs2": (0.0, 2, 3, -1.0, 3, "a"),
     }
-    first = made.filter(item="P1/Qs0").row(0, named=True)
+    first = judgments.filter(item="P1/Qs0").row(0, named=True)
     named = {"paper": "bear", "benchmark": "world_lite", "group": "P1", "model": "m",
              "prompt": "templates", "method": "sentence", "matching": "any", "template": "0",
              "masks": "", "scoring": "", "relation": "P1", "subject": "Qs0"}  # fmt: skip
@@ -50,7 +50,7 @@ def test_bear_shares_the_hit_of_ties_and_counts_the_options_above():
 
 @pytest.fixture
 def onto(tmp_path):
-    """A folder with a memorizing question of two golds, a rule and a lettered question."""
+    """Write a folder with a memorizing question of two golds, a rule and a lettered question."""
     folder, meta = tmp_path / "onto_world", json.dumps({"label": "Dante"})
     item = ("TP-0", "TP", "test", "TP", "Dante", "Q1", "class", [0, 2], 0, meta)
     rule = ("rdfs9-0", "rdfs9", "test", "rdfs9", "poet", "", "class", [2], 0, "{}")
@@ -72,26 +72,26 @@ def onto(tmp_path):
     return folder
 
 
-def test_ontoprobe_has_a_row_for_each_configuration_way_and_premise(onto):
+def test_ontoprobe_has_rows_per_configuration_scoring_and_premise(onto):
     cloze, reason, choice = (
         Probe("onto_world", "templates", method, "m", "masked")
         for method in ("cloze", "reason", "choice")
     )
-    #: both golds level at places 2 and 3 when pooled by the mean; by the maximum `writer` shares
-    #: the first place with `ship`
+    #: with mean pooling both golds tie for ranks 2 and 3; with maximum pooling `writer` and `ship`
+    #: tie for rank 1
     ranks = of_rows(schema.RANKS, [
         ("TP-0", 1, "multi", pooling, gold, best, worst, best, 1, -1.0)
         for pooling, gold, best, worst in (
             ("mean", 0, 2, 3), ("mean", 2, 2, 3), ("max", 0, 3, 3), ("max", 2, 1, 2))
     ])  # fmt: skip
     tops = of_rows(schema.TOPS, [
-        ("TP-0", 1, "multi", pooling, place, candidate, -1.0)
+        ("TP-0", 1, "multi", pooling, position, candidate, -1.0)
         for pooling, first in (("mean", (1, 0)), ("max", (2, 1)))
-        for place, candidate in enumerate(first, 1)
+        for position, candidate in enumerate(first, 1)
     ])  # fmt: skip
     items = schema.read(onto / "items.parquet", schema.ITEMS)
     values = per_item.metrics(per_item.from_ranks(ranks), per_item.of_items(items))
-    made = ontoprobe.judged_answers(
+    judgments = ontoprobe.judged_answers(
         {cloze: values},
         ontoprobe.find_winners({cloze: "nowhere"}, {cloze: tops}),
         {"onto_world": onto},
@@ -99,24 +99,24 @@ def test_ontoprobe_has_a_row_for_each_configuration_way_and_premise(onto):
         {choice: (onto / "choices.parquet", onto / "chosen.parquet")},
         "expectation",
     )
-    assert worth(made, "template", "masks", "pooling", method="cloze") == {
+    assert worth(judgments, "template", "masks", "pooling", method="cloze") == {
         ("m1", "multi", "mean"): (0.0, 2, 3, None, 3, "ship"),
         ("m1", "multi", "max"): (0.5, 1, 2, None, 3, "writer"),
     }
-    assert worth(made, "premise", method="reason") == {
+    assert worth(judgments, "premise", method="reason") == {
         "P1 EX, P2 EX": (1.0, 1, 1, None, 3, None),
         "P1 out, P2 out": (0.5, 1, 2, None, 3, None),
     }
-    assert worth(made, "scoring", method="choice") == {
+    assert worth(judgments, "scoring", method="choice") == {
         "answer": (1.0, None, None, None, 3, "writer"),
         "letter": (0.0, None, None, -1.5, 3, "lake"),
         "text": (0.0, None, None, None, 3, "I am a poem"),
     }
-    subjects = dict(made.select("method", "subject").unique().rows())
+    subjects = dict(judgments.select("method", "subject").unique().rows())
     assert subjects == {"cloze": "Q1", "reason": "poet", "choice": "TP-0"}
 
 
-def test_attributes_match_the_own_object_and_every_true_one():
+def test_attributes_match_the_object_or_any_gold():
     item = ("x#0", "x", "r", "P1", "France", "Q142", "set", [2, 0], 0, "{}")
     labels = [("set", i, f"Q{i}", x) for i, x in enumerate(("Lyon", "Nice", "Paris", "Rome"))]
     bench = attributes.ProbedAttribute(
@@ -124,10 +124,10 @@ def test_attributes_match_the_own_object_and_every_true_one():
         of_rows(schema.CANDIDATES, labels), pl.DataFrame(),
     )  # fmt: skip
     made = {}
-    # ranked: Paris is behind two and level with Rome, Lyon comes first
+    # ranked: Lyon first, Paris is behind two and tied with Rome
     scores = [("x#0", 0, i, s, 2, s, 1, None) for i, s in enumerate((-1.0, -2.0, -3.0, -3.0))]
     made["sentence"] = attributes.of_candidates(of_rows(schema.SCORES, scores), bench.items)
-    # written: Lyon first, Paris in another spelling third
+    # generated: Lyon first, Paris in another spelling third
     texts = [("x#0", 0, 0, -1, rank, -1, text, text, -float(rank))
              for rank, text in enumerate(("Lyon", "Oslo", "paris."), 1)]  # fmt: skip
     golds = {"x#0": [["Paris"], ["Lyon"]]}
@@ -145,7 +145,7 @@ def test_attributes_match_the_own_object_and_every_true_one():
         "own": (0.0, 3, 3, None, 3, "Lyon"),
         "set": (1.0, 1, 1, None, 3, "Lyon"),
     }
-    # at masks: the first of two tokens is right for sure, the second in half of the orders
+    # at masks: the first of two tokens is certainly right, the second in half of the tie orders
     fills = [("x#0", 0, 2, -1, 1, -1, "Pa ris", "Pa ris", -0.5)]
     tokens = [("x#0", 0, 0, 0, 2, 7, 1, 1, -0.1), ("x#0", 0, 0, 1, 2, 8, 1, 2, -0.1)]
     alphas = attributes.of_masks(of_rows(schema.FILLS, fills), of_rows(schema.FILL_GOLDS, tokens))
@@ -162,8 +162,7 @@ EXAMPLES = [
 
 
 def outcomes(prompt):
-    """One label shares the first place, one is alone there when others are left out, one is not
-    among the words; every answer is a spelling of the label."""
+    """Return outcomes of labels that tie for rank 1, are first if filtered, and lack a rank."""
     return of_rows(schema.OUTCOMES, [
         (prompt, "P36", "test", "France", 1, 2, 1, 2, 20, "Paree", -1.0),
         (prompt, "P36", "test", "Spain", 2, 2, 1, 1, 20, "Rome", -1.0),
@@ -171,13 +170,13 @@ def outcomes(prompt):
     ])  # fmt: skip
 
 
-def test_autoprompt_knows_facts_by_rank_and_extraction_by_spelling():
+def test_autoprompt_judges_facts_by_rank_and_extraction_by_spelling():
     examples = of_rows(schema.EXAMPLES, EXAMPLES)
     facts = Answers(
         Probe("auto_world", "demos", "predict", "m", "masked"), outcomes("demos:01"), examples
     )
-    made = judged.frame("autoprompt", [(facts.probe, autoprompt.judge(facts))])
-    assert worth(made, "matching", "item") == {
+    judgments = judged.frame("autoprompt", [(facts.probe, autoprompt.judge(facts))])
+    assert worth(judgments, "matching", "item") == {
         ("own", "P36/France"): (0.5, 1, 2, None, 20, "Paree"),
         ("own", "P36/Spain"): (0.0, 2, 2, None, 20, "Rome"),
         ("own", "P36/Utopia"): (None, None, None, None, 20, "Rome"),
@@ -185,20 +184,20 @@ def test_autoprompt_knows_facts_by_rank_and_extraction_by_spelling():
         ("filtered", "P36/Spain"): (1.0, 1, 1, None, 20, "Rome"),
         ("filtered", "P36/Utopia"): (None, None, None, None, 20, "Rome"),
     }
-    assert set(made.select("prompt", "draw", "subject").rows()) == {
+    assert set(judgments.select("prompt", "draw", "subject").rows()) == {
         ("demos", "01", name) for name in ("France", "Spain", "Utopia")
     }
     sentences = Answers(
         Probe("auto_re", "manual", "predict", "m", "masked"), outcomes("manual"), examples
     )
-    made = judged.frame("autoprompt", [(sentences.probe, autoprompt.judge(sentences))])
-    hits = {row[:2]: row[2] for row in made.select("item", "matching", "hit").rows()}
+    judgments = judged.frame("autoprompt", [(sentences.probe, autoprompt.judge(sentences))])
+    hits = {row[:2]: row[2] for row in judgments.select("item", "matching", "hit").rows()}
     assert hits == {
         ("P36/France", "any"): 1.0, ("P36/Spain", "any"): 0.0, ("P36/Utopia", "any"): 0.0,
     }  # fmt: skip
 
 
-def test_a_sentence_that_gives_no_object_is_wrong_and_has_no_options(tmp_path):
+def test_sentences_without_an_object_are_wrong_without_options(tmp_path):
     """The relation LSTM marks no object in it: OUTCOMES has 0 options and an empty answer."""
     nothing = outcomes("relation_lstm").with_columns(
         pl.lit(None, pl.Int32).alias(name)
@@ -210,18 +209,18 @@ def test_a_sentence_that_gives_no_object_is_wrong_and_has_no_options(tmp_path):
         nothing,
         of_rows(schema.EXAMPLES, EXAMPLES),
     )
-    made = judged.frame("autoprompt", [(sentences.probe, autoprompt.judge(sentences))])
-    schema.write(made, schema.JUDGED, tmp_path / "judged.parquet")
-    assert made.select("hit", "options").unique().rows() == [(0.0, 0)]
+    judgments = judged.frame("autoprompt", [(sentences.probe, autoprompt.judge(sentences))])
+    schema.write(judgments, schema.JUDGED, tmp_path / "judged.parquet")
+    assert judgments.select("hit", "options").unique().rows() == [(0.0, 0)]
 
 
-def test_the_same_answers_give_the_same_bytes_in_any_order(tmp_path):
+def test_bytes_are_independent_of_answer_order(tmp_path):
     frames = benchmark({"P1": (["a", "b", "c"], ["a", "b", "c"])})
     answers = {(f"P1/Qs{i}", t): [-1.0, -2.0, -3.0] for i in range(3) for t in range(2)}
-    made = bear.judged_answers([study(frames, [(probe("m"), answers)])])
-    for name, rows in (("one", made), ("two", made.reverse())):
+    judgments = bear.judged_answers([study(frames, [(probe("m"), answers)])])
+    for name, rows in (("one", judgments), ("two", judgments.reverse())):
         schema.write(rows, schema.JUDGED, tmp_path / name)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
-    first = judged.of_first(made)
+    first = judged.of_first(judgments)
     assert first["template"].unique().to_list() == ["0"]
     assert first.height == 3

@@ -1,4 +1,4 @@
-"""Answers by content: what is kept is taken, a changed template asks its own questions alone."""
+"""Content-addressed answers: a changed template reruns only its own questions."""
 
 from functools import partialmethod
 from pathlib import Path
@@ -42,7 +42,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 class Project:
-    """A benchmark of two relations with two templates each, a tiny model, a place for answers."""
+    """A benchmark of two relations with two templates each, a tiny model, a folder for answers."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -55,7 +55,7 @@ class Project:
     def run(
         self, methods: dict[str, str], name: str = "run", threads: int = 1, **wrong: str
     ) -> SimpleNamespace:
-        """Ask everything (method -> hash of its code); `wrong`: method -> another file of items."""
+        """Answer all questions of methods (-> code hash); `wrong`: method -> another items file."""
         place = self.folder / name
         tables = {
             "questions": (pl.concat([ITEMS, OTHER]), schema.ITEMS),
@@ -64,7 +64,7 @@ class Project:
         }
         files = {table: str(place / f"{table}.parquet") for table in tables}
         for table, (frame, contract) in tables.items():
-            # who made a table is no part of what is asked
+            # the provenance of a table is not part of the question
             schema.write(frame.cast(dict(contract.columns)), contract, files[table], {"run": name})
         parts = [
             {
@@ -102,14 +102,14 @@ class Project:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[tuple[str, int]]]:
-    """Method -> (item, template) that a model was really asked since it was last cleared."""
-    found: dict[str, set[tuple[str, int]]] = {}
+    """Map methods to the (item, template) pairs that reached a model since the last clear."""
+    result: dict[str, set[tuple[str, int]]] = {}
 
     def watch(place: Any, name: str, method: str, pairs: Any) -> None:
         known = getattr(place, name)
 
         def called(*arguments: Any, **options: Any) -> Any:
-            found.setdefault(method, set()).update(pairs(arguments))
+            result.setdefault(method, set()).update(pairs(arguments))
             return known(*arguments, **options)
 
         monkeypatch.setattr(place, name, called)
@@ -120,7 +120,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[tuple[str, int]]]:
         sentences, "score", "sentence",
         lambda a: {(i.item, t) for i in a[1] for t, _ in a[3][i.relation]},
     )  # fmt: skip
-    return found
+    return result
 
 
 METHODS = {"sentence": "s1", "fill": "f1", "cloze": "c1"}
@@ -128,13 +128,13 @@ ALL = {(item, index) for item in ("a", "b", "a2", "b2") for index in (0, 3)}
 
 
 def changed(project: Project) -> None:
-    """Another text of one template of one relation."""
+    """Change the text of one template of one relation."""
     is_one = (pl.col("relation") == "P31") & (pl.col("index") == 3)
     text = pl.when(is_one).then(pl.lit("[Y] , capital of [X] .")).otherwise(pl.col("text"))
     project.prompts = project.prompts.with_columns(text.alias("text"))
 
 
-def test_a_changed_template_asks_its_own_questions_and_no_others(tmp_path, asked):
+def test_changed_template_reruns_only_its_questions(tmp_path, asked):
     project = Project(tmp_path)
     first = project.run(METHODS)
     assert asked == dict.fromkeys(METHODS, ALL)
@@ -166,7 +166,7 @@ def test_a_changed_template_asks_its_own_questions_and_no_others(tmp_path, asked
                 assert (mixed[number] - whole[number]).fill_null(0).abs().max() < 1e-4
 
 
-def test_code_of_one_method_asks_that_method_again(tmp_path, asked):
+def test_changed_method_code_reruns_that_method(tmp_path, asked):
     project = Project(tmp_path)
     project.run(METHODS)
     asked.clear()
@@ -174,7 +174,7 @@ def test_code_of_one_method_asks_that_method_again(tmp_path, asked):
     assert asked == {"cloze": ALL}
 
 
-def test_another_model_of_the_same_name_is_asked(tmp_path, asked):
+def test_another_model_with_the_same_name_is_rerun(tmp_path, asked):
     project = Project(tmp_path)
     project.run({"fill": "f"})
     asked.clear()
@@ -186,12 +186,12 @@ def test_another_model_of_the_same_name_is_asked(tmp_path, asked):
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """The answers of a run, byte by byte."""
+    """Return the answers of a run as bytes."""
     return {path.name: path.read_bytes() for path in folder.glob("*.*.parquet")}
 
 
-def test_processes_for_threads_give_the_same_bytes(tmp_path, asked, capsys):
-    """Each is asked in one thread; what processes keep, the job only takes."""
+def test_processes_and_threads_give_identical_bytes(tmp_path, asked, capsys):
+    """Each process uses one thread; the job only loads what processes have stored."""
     project = Project(tmp_path)
     methods = {"fill": "f1", "sentence": "s1", "cloze": "c1", "content_free": "t1"}
     project.run(methods)
@@ -204,21 +204,19 @@ def test_processes_for_threads_give_the_same_bytes(tmp_path, asked, capsys):
     project.run(methods, threads=2)
     assert files(tmp_path / "run") == alone
     assert "process" in capsys.readouterr().err
-    # finished shards are joined here
+    # finished shards are joined in the job
     assert asked.keys() == {"sentence"}
     assert not list(tmp_path.glob("answers/*/unfinished"))
-    # what is kept needs no process
+    # stored answers need no process
     project.run(methods, threads=2)
     assert files(tmp_path / "run") == alone
     assert "process" not in capsys.readouterr().err
 
 
-def test_a_part_that_fails_in_a_process_is_told_once_and_the_others_are_made(
-    tmp_path, capsys, monkeypatch
-):
+def test_failures_in_processes_are_reported_once_and_others_finish(tmp_path, capsys, monkeypatch):
     project = Project(tmp_path)
-    told = {**SETTINGS["fill"], "fill": {**SETTINGS["fill"]["fill"], "strategy": "wrong"}}
-    monkeypatch.setitem(SETTINGS, "fill", told)
+    wrong = {**SETTINGS["fill"], "fill": {**SETTINGS["fill"]["fill"], "strategy": "wrong"}}
+    monkeypatch.setitem(SETTINGS, "fill", wrong)
     (tmp_path / "broken.parquet").write_text("no table")
     with pytest.raises(SystemExit):
         project.run(
@@ -238,7 +236,7 @@ def test_a_part_that_fails_in_a_process_is_told_once_and_the_others_are_made(
     }
 
 
-def test_what_fails_is_told_and_the_others_are_made(tmp_path, capsys):
+def test_failures_are_reported_and_others_finish(tmp_path, capsys):
     project = Project(tmp_path)
     (tmp_path / "broken.parquet").write_text("no table")
     with pytest.raises(SystemExit):
@@ -251,8 +249,8 @@ def test_what_fails_is_told_and_the_others_are_made(tmp_path, capsys):
     assert made == {"sentence.scores.parquet", "cloze.ranks.parquet", "cloze.top.parquet"}
 
 
-def test_long_parts_begin_first(monkeypatch):
-    """A last long part would leave the other processes without work."""
+def test_long_tasks_start_first(monkeypatch):
+    """A long last task would leave the other processes idle."""
     begun = []
     methods = ("fill", "predict", "baseline-fill", "choice", "sentence")
     parts = [SimpleNamespace(method=m, spec=SimpleNamespace(model="m"), module=m) for m in methods]
@@ -268,7 +266,7 @@ def kept(folder: Path, units: set[str]) -> None:
     store.keep(units, store.new(), {"of": sorted(units), "kind": "x"})
 
 
-def test_what_was_asked_together_comes_first_and_an_unfinished_folder_not_at_all(tmp_path):
+def test_answers_from_one_run_come_first_and_unfinished_ones_never(tmp_path):
     kept(tmp_path, {"a"})
     kept(tmp_path, {"b", "c"})
     kept(tmp_path, {"a", "b", "d"})
@@ -285,7 +283,7 @@ def test_what_was_asked_together_comes_first_and_an_unfinished_folder_not_at_all
     assert Kept(tmp_path, "other").find({"a"}) == ([], {"a"})
 
 
-def test_records_of_what_was_asked_apart_stand_side_by_side():
+def test_records_of_separate_runs_are_listed_together():
     one, two = {"model": "m", "fed": 3}, {"model": "m", "fed": 4, "notes": []}
     assert merge_records([one]) == one
     assert merge_records([one, two]) == {
@@ -294,8 +292,8 @@ def test_records_of_what_was_asked_apart_stand_side_by_side():
     }
 
 
-def test_options_after_content_free_subjects_are_kept_and_asked_by_template(tmp_path, asked):
-    """Once a template and set of options, however many items share it."""
+def test_content_free_scores_are_stored_by_template(tmp_path, asked):
+    """One score per template and set of options, for any number of items that share it."""
     project, path = Project(tmp_path), str(tmp_path / "four.parquet")
     others = (ITEMS.with_columns(pl.col("item", "subject") + n) for n in ("", "!"))
     four = pl.concat(others)
@@ -324,14 +322,14 @@ def test_options_after_content_free_subjects_are_kept_and_asked_by_template(tmp_
     is_new = (pl.col("relation") == "P31") & (pl.col("template") == 3)
     assert third.filter(~is_new).equals(frame.filter(~is_new))
     assert not third.filter(is_new).equals(frame.filter(is_new))
-    # two subjects share these options: none is asked, and nothing is written but the columns
+    # two subjects share these options: no pass is run, and only the columns are written
     asked.clear()
     assert not project.run({"content_free": "c1"}, "few").content_free_content_free.height
     assert asked == {}
 
 
 @pytest.mark.parametrize("method", list(METHODS))
-def test_a_job_that_is_stopped_goes_on_within_a_method(tmp_path, monkeypatch, method):
+def test_interrupted_job_resumes_within_a_method(tmp_path, monkeypatch, method):
     monkeypatch.setitem(batching.CAPS, "cpu", 16)
     monkeypatch.setattr(batching, "STARTS", 1)
     known, computed = Journal.step, []
@@ -357,8 +355,8 @@ def test_a_job_that_is_stopped_goes_on_within_a_method(tmp_path, monkeypatch, me
     assert list(answers.glob("*/unfinished/*"))
     computed.clear()
     monkeypatch.setattr(Journal, "step", step)
-    found = vars(project.run({method: "x"}))
+    result = vars(project.run({method: "x"}))
     assert len(computed) < count
     for name, frame in expected.items():
-        assert found[name].equals(frame) if name != "told" else found[name] == frame
+        assert result[name].equals(frame) if name != "told" else result[name] == frame
     assert not list(answers.glob("*/unfinished"))

@@ -1,4 +1,4 @@
-"""Templates made of labels: where nothing was written, of item properties, counted apart."""
+"""Templates made from labels for item properties without a written one, counted separately."""
 
 import gzip
 from pathlib import Path
@@ -47,18 +47,18 @@ ENTITY = "http://www.wikidata.org/entity/"
         ("half of a {pair", None),
     ],
 )  # fmt: skip
-def test_the_template_of_a_label(label, text):
+def test_template_from_a_label(label, text):
     assert template_of(label) == text
 
 
 def dump(*rows):
-    """Rows of properties.rq."""
+    """Return rows of properties.rq."""
     named = [(ENTITY + p, WIKIBASE + kind, label) for p, kind, label in rows]
     columns = dict.fromkeys(("property", "datatype", "label"), pl.String)
     return pl.DataFrame(named, schema=columns, orient="row")
 
 
-def test_item_properties_with_a_label_have_one_and_no_others():
+def test_only_item_properties_with_a_label_get_a_template():
     properties = dump(
         ("P1", "WikibaseItem", "hub"),
         ("P2", "WikibaseItem", None),
@@ -83,7 +83,7 @@ def asked(*relations):
     return pl.DataFrame(rows, schema=dict(schema.ITEMS.columns), orient="row")
 
 
-def test_a_relation_is_asked_by_its_label_only_where_nothing_was_written():
+def test_label_templates_are_used_only_without_written_ones():
     texts = {"P26": "The spouse of [X] is [Y].", "P99998": "The hub of [X] is [Y]."}
     prompts, origins = word(asked("P26", "P99998"), *TABLES, AttributePrompts(), by_label=texts)
     schema.check(prompts, schema.PROMPTS)
@@ -103,29 +103,29 @@ def config():
     return {**made, "paths": {**made["paths"], "min_combo": 1, "categories": 1}}
 
 
-def test_written_generic_and_dropped_relations_are_counted_apart():
-    # the eight paths of the worked example; P22 and P26 are written, P25 has a label, no other does
+def test_written_generic_and_dropped_relations_are_counted_separately():
+    # the eight paths of the worked example; P22 and P26 have templates, P25 only a label
     chosen = settings_of(config(), "paths", 0, {"P22", "P26"}, by_label={"P22", "P25", "P1234"})
-    made = paths.build(worked(), chosen)
-    assert triples(made.examples) == [((3, 22, 2), (2, 26, 1)), ((3, 25, 1), (1, 26, 2))]
-    counted = made.sizes.select("build", "predicates", "written", "by_label", "without_template")
+    built = paths.build(worked(), chosen)
+    assert triples(built.examples) == [((3, 22, 2), (2, 26, 1)), ((3, 25, 1), (1, 26, 2))]
+    counted = built.sizes.select("build", "predicates", "written", "by_label", "without_template")
     assert sorted(counted.rows()) == [
         ("labeled", 3, 2, 1, 0),
         ("sampled", 3, 2, 1, 0),
         ("structural", 7, 2, 1, 4),
     ]
-    lost = made.steps.filter(step="templates").row(0, named=True)
+    lost = built.steps.filter(step="templates").row(0, named=True)
     assert (lost["kept"], lost["dropped"]) == (2, 6)
     assert "P25" not in lost["reason"]
-    generic = made.steps.filter(pl.col("step").str.contains("worded by the relation's label"))
+    generic = built.steps.filter(pl.col("step").str.contains("worded by the relation's label"))
     assert generic.select("kept", "dropped", "reason").rows() == [(1, 0, "P25 (1)")]
 
 
-def test_a_run_without_labels_says_that_no_triple_is_worded_by_one():
+def test_runs_without_labels_report_no_label_templates():
     chosen = settings_of(config(), "paths", 0, {"P22", "P26"})
-    made = paths.build(worked(), chosen)
-    assert made.sizes["by_label"].to_list() == [0, 0, 0]
-    step = made.steps.filter(pl.col("step").str.contains("worded by")).row(0, named=True)
+    built = paths.build(worked(), chosen)
+    assert built.sizes["by_label"].to_list() == [0, 0, 0]
+    step = built.steps.filter(pl.col("step").str.contains("worded by")).row(0, named=True)
     assert (step["kept"], step["reason"]) == (0, "")
     unchecked = settings_of(config(), "paths", by_label={"P25"})
     assert (unchecked.templates, unchecked.by_label) == (None, [])
@@ -133,15 +133,15 @@ def test_a_run_without_labels_says_that_no_triple_is_worded_by_one():
     assert (none.templates, none.by_label) == (["P25"], ["P25"])
 
 
-def test_the_full_rebuild_does_not_stop_at_a_relation_without_template():
-    made = graph([(1, 31, 9), (1, 40, 2), (2, 60_000, 4), (2, 22, 3)])
+def test_full_rebuild_continues_without_a_template():
+    encoded = graph([(1, 31, 9), (1, 40, 2), (2, 60_000, 4), (2, 22, 3)])
     chosen = settings_of(config(), "paths", 0, {"P40", "P22"})
-    built = paths.build(made, chosen)
+    built = paths.build(encoded, chosen)
     assert triples(built.examples) == [((1, 40, 2), (2, 22, 3))]
 
 
 @pytest.mark.real
-def test_every_item_property_of_the_dump_is_written_or_worded_by_its_label(real_data):
+def test_every_item_property_of_the_dump_has_a_template(real_data):
     folder = real_data / "wikidata" / "properties"
     kinds, labels = {}, {}
     with gzip.open(folder / "metadata.property.datatypes.tsv.gz", "rt") as lines:

@@ -23,7 +23,7 @@ WIDTH = 16
 
 
 def clouds(count: int, classes: int, seed: int = 0, apart: float = 2.0):
-    """Vectors around one center per class, their labels, and the centers."""
+    """Return vectors around one center per class, their labels, and the centers."""
     generator = np.random.default_rng(seed)
     centers = np.random.default_rng(99).normal(size=(classes, WIDTH)).astype(np.float32)
     numbers = np.arange(count) % classes
@@ -40,25 +40,25 @@ def probe_of(weight, bias) -> LabelClassifier:
 
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("classes", [2, 3])
-def test_planted_words_are_the_label_tokens(classes, bias):
+def test_planted_words_become_label_tokens(classes, bias):
     vectors, labels, centers = clouds(300, classes)
     rows = 0.3 * np.random.default_rng(1).normal(size=(60, WIDTH)).astype(np.float32)
     for number, center in enumerate(centers):
         rows[10 + number], rows[30 + number] = 3 * center, 2 * center
-    found = label_tokens.search(
+    result = label_tokens.search(
         (vectors, labels), clouds(90, classes, 1)[:2], rows,
         settings=LabelSearchSettings(bias=bias, rate=1e-2, listed=5),
     )  # fmt: skip
     for number in range(classes):
-        assert set(found.first(2)[f"c{number}"]) == {10 + number, 30 + number}
-    assert found.record["dev"] > 0.9
-    assert found.record["majority"] == pytest.approx(1 / classes)
-    assert found.record["low"] <= found.record["dev"] <= found.record["high"]
+        assert set(result.first(2)[f"c{number}"]) == {10 + number, 30 + number}
+    assert result.record["dev"] > 0.9
+    assert result.record["majority"] == pytest.approx(1 / classes)
+    assert result.record["low"] <= result.record["dev"] <= result.record["high"]
 
 
 @pytest.mark.parametrize("name", ["bert", "roberta", "gpt2"])
-def test_planted_words_of_a_model_are_its_label_tokens(name):
-    """Output rows that point from one class's states to the other's are the words of the class."""
+def test_planted_words_of_a_model_become_label_tokens(name):
+    """Output rows that point from the other class's states to this class's states are its words."""
     loaded = tiny(name, double=False)
     causal = loaded.spec.kind == "causal"
     template = Template.parse("{s} [T] [T] [P]" if causal else "{s} [T] [T] [P].", loaded.spec.kind)
@@ -80,16 +80,16 @@ def test_planted_words_of_a_model_are_its_label_tokens(name):
         for sign, (first, second) in zip((1, -1), planted.values(), strict=True):
             weight[first], weight[second] = 6 * sign * size * toward, 5 * sign * size * toward
     settings = LabelSearchSettings(epochs=200, rate=5e-3, batch=6, listed=3)
-    found = label_tokens.find(predictor, template, data, data, settings=settings)
-    assert found.first(2) == planted
+    result = label_tokens.find(predictor, template, data, data, settings=settings)
+    assert result.first(2) == planted
     plain = label_tokens.find(
         predictor, template, data, data, settings=replace(settings, bias=False)
     )
-    assert plain.ids == found.ids
+    assert plain.ids == result.ids
 
 
-def test_the_training_is_the_released_loop():
-    """One pass in random order per epoch, everything drawn from one seed."""
+def test_training_equals_the_released_loop():
+    """One random-order pass per epoch, with all randomness from one seed."""
     vectors, labels, _ = clouds(75, 3)
     options = LabelSearchSettings(epochs=3, batch=16, seed=4)
     own = label_tokens.train_probe(vectors, labels, options)
@@ -111,7 +111,7 @@ def test_the_training_is_the_released_loop():
     np.testing.assert_array_equal(own.bias, layer.bias.detach().numpy())
 
 
-def test_the_search_leaves_the_random_state_alone():
+def test_search_preserves_the_random_state():
     vectors, labels, _ = clouds(40, 2)
     torch.manual_seed(0)
     first = torch.rand(1)
@@ -137,30 +137,31 @@ def test_scores_are_log_odds_of_the_softmax_across_classes():
     rows = generator.normal(size=(50, WIDTH)).astype(np.float32)
     probe = probe_of(generator.normal(size=(3, WIDTH)), [0.5, 0.0, -0.5])
     share = torch.softmax(torch.from_numpy(probe.logits(rows)), dim=1).numpy()
-    found = label_tokens.class_scores(probe, rows)
-    np.testing.assert_allclose(found, np.log(share / (1 - share)), rtol=1e-9, atol=1e-12)
+    result = label_tokens.class_scores(probe, rows)
+    np.testing.assert_allclose(result, np.log(share / (1 - share)), rtol=1e-9, atol=1e-12)
 
 
 @settings(max_examples=60)
 @given(st.integers(2, 4), st.integers(1, 4), st.integers(0, 10_000))
-def test_no_token_serves_two_classes_and_the_higher_score_wins(classes, count, seed):
+def test_tokens_serve_one_class_with_the_higher_score(classes, count, seed):
     generator = np.random.default_rng(seed)
-    # two wide vectors, so that classes often want the same tokens, and scores on a grid: ties
+    # two-dimensional vectors, so that classes compete for tokens, and scores on a grid, so that
+    # they tie
     probe = probe_of(
         generator.integers(-2, 3, size=(classes, 2)), generator.integers(-1, 2, classes)
     )
     rows = generator.integers(-2, 3, size=(25, 2)).astype(np.float32)
-    found = label_tokens.ranking(probe, rows, count)
+    result = label_tokens.ranking(probe, rows, count)
     table = label_tokens.class_scores(probe, rows)
     lists: dict[int, list[int]] = {c: [] for c in range(classes)}
     pairs = [(-table[t, c], c, t) for t in range(len(rows)) for c in range(classes)]
     for _, c, t in sorted(pairs):
         if len(lists[c]) < count and not any(t in own for own in lists.values()):
             lists[c].append(t)
-    assert found == {f"c{c}": tuple(own) for c, own in lists.items()}
+    assert result == {f"c{c}": tuple(own) for c, own in lists.items()}
 
 
-def test_filtered_tokens_are_no_label():
+def test_filtered_tokens_are_not_label_tokens():
     generator = np.random.default_rng(3)
     rows = generator.normal(size=(40, WIDTH)).astype(np.float32)
     probe = probe_of(generator.normal(size=(2, WIDTH)), [0.0, 0.0])
@@ -174,7 +175,7 @@ def test_filtered_tokens_are_no_label():
         label_tokens.ranking(probe, rows, 3, np.arange(40) < 5)
 
 
-def test_a_probe_at_chance_stops_the_search_unless_told_to_keep():
+def test_search_stops_at_a_chance_level_probe_unless_configured():
     generator = np.random.default_rng(0)
     noise = generator.normal(size=(60, WIDTH)).astype(np.float32)
     labels = ["yes", "no"] * 30
@@ -185,14 +186,14 @@ def test_a_probe_at_chance_stops_the_search_unless_told_to_keep():
     ):
         label_tokens.search((noise, labels), dev, rows, settings=brief)
     kept = replace(brief, at_chance="keep")
-    found = label_tokens.search((noise, labels), dev, rows, settings=kept)
-    assert found.record["at_chance"]
-    assert len(found.first(5)["yes"]) == 5
+    result = label_tokens.search((noise, labels), dev, rows, settings=kept)
+    assert result.record["at_chance"]
+    assert len(result.first(5)["yes"]) == 5
     with pytest.raises(ValueError, match="6 label tokens per class"):
-        found.first(6)
+        result.first(6)
 
 
-def test_bad_input_is_named():
+def test_bad_input_raises():
     vectors, labels, _ = clouds(10, 2)
     with pytest.raises(LabelSearchError, match="two classes"):
         label_tokens.train_probe(vectors, ["same"] * 10)

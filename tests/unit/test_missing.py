@@ -1,4 +1,4 @@
-"""The last words of a run: what it could not get, and how to get it."""
+"""The final message of a run: what it could not get, and how to get it."""
 
 import polars as pl
 
@@ -6,7 +6,7 @@ from kgprobe import schema
 from kgprobe.sources import missing
 
 
-def test_relations_that_did_not_come_whole_are_told_with_the_command(tmp_path):
+def test_incomplete_relations_are_reported_with_the_command(tmp_path):
     assert missing.describe_missing(tmp_path) == []
     ways = [
         ("P36", "pulled", ""),
@@ -29,7 +29,7 @@ def test_relations_that_did_not_come_whole_are_told_with_the_command(tmp_path):
     assert "P27" not in told, "from a dump it came whole"
 
 
-def test_what_is_not_asked_by_relation_lacks_none(tmp_path):
+def test_sources_not_pulled_by_relation_report_no_missing_ones(tmp_path):
     path = tmp_path / "sources/dbpedia_dump/coverage.parquet"
     path.parent.mkdir(parents=True)
     schema.write(pl.DataFrame(schema=dict(schema.COVERAGE.columns)), schema.COVERAGE, path)

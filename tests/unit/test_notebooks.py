@@ -1,4 +1,4 @@
-"""The notebooks: nothing is stored in them, and all cells run in order, without a network."""
+"""The notebooks hold no outputs, and all cells run in order without a network."""
 
 import ast
 import socket
@@ -27,7 +27,7 @@ def code(name: str) -> list[nbformat.NotebookNode]:
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory) -> Path:
-    """A folder with two tiny models."""
+    """Return a folder with two tiny models."""
     folder = tmp_path_factory.mktemp("models")
     for name in ("llama", "bert"):
         save(tiny(name, double=False), folder / name)
@@ -39,7 +39,7 @@ def test_every_notebook_is_run_here():
 
 
 @pytest.mark.parametrize("name", GIVEN)
-def test_it_is_a_notebook_without_outputs_that_begins_with_a_title(name):
+def test_a_notebook_begins_with_a_title_and_has_no_outputs(name):
     notebook = read(name)
     nbformat.validate(notebook)
     assert notebook.cells[0].source.startswith("# ")

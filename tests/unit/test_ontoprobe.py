@@ -229,7 +229,7 @@ def test_classes_differing_only_in_case_are_one_candidate():
 
 
 def test_labels_equal_after_normalization_are_one_candidate():
-    """ "Kind é" has a precomposed or a combining accent; "Link 1" is a subclass of "link 1"."""
+    """ "Kind é" has a precomposed or a combining accent; "Link 1" is a subproperty of "link 1"."""
     tables = own_tables()
     kinds = {"d/C1": "kind \u00e9", "d/C7": "kind e\u0301"}
     links = {"w/P1": "link 1", "w/P5": "Link 1"}

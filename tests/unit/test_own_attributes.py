@@ -1,4 +1,4 @@
-"""The nine attributes on a graph whose ids are its own: the same graph under other names."""
+"""The nine attributes on a graph with user-defined ids: the same graph under other names."""
 
 import importlib
 import os
@@ -36,7 +36,7 @@ WORD = re.compile(r"\b([QP])(\d+)\b")
 
 
 def own_name(name: str) -> str:
-    """An id of another graph, in whose order the numbers stay in theirs."""
+    """Return a user-defined id; ids sort in the order of their numbers."""
     letter, number = name[0], int(name[1:])
     return f"http://x/{'e' if letter == 'Q' else 'r'}{number:06}"
 
@@ -46,7 +46,7 @@ def renamed(text: str) -> str:
 
 
 def both(seed: int) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """FACTS of items, and the same under ids of its own."""
+    """Return FACTS with Wikidata ids, and the same with user-defined ids."""
     given = planted(seed).filter(pl.col("object").str.contains(r"^Q\d+$"))
     texts = [pl.col(c).map_elements(own_name, pl.String) for c in ("subject", "relation", "object")]
     return given, given.with_columns(*texts, kg=pl.lit("zoo"))
@@ -91,7 +91,7 @@ def _renamed(value: object) -> object:
     return [_renamed(one) for one in value] if isinstance(value, list) else value
 
 
-def test_samples_are_drawn_by_the_text_of_ids():
+def test_samples_depend_on_the_text_of_ids():
     _, ours = both(1)
     every = attribute("symmetry", ours, own=True, cap_pairs=1000, eval_examples=None, min_triples=1)
     some = attribute("symmetry", ours, own=True, cap_pairs=2, eval_examples=3, min_triples=1)
@@ -108,7 +108,7 @@ def test_samples_are_drawn_by_the_text_of_ids():
     assert sorted(asked.rows()) == sorted(sampled.rows())
 
 
-def test_the_numbers_of_ids_are_written_beside_the_graph(tmp_path):
+def test_the_numbers_of_ids_are_written_with_the_graph(tmp_path):
     _, ours = both(0)
     paths = {name: str(tmp_path / name) for name in knowledge.TABLES}
     with DuckDB() as engine:
@@ -129,7 +129,7 @@ def test_the_numbers_of_ids_are_written_beside_the_graph(tmp_path):
     assert told == {row for row in triples if row[0] != row[2]}
 
 
-def test_what_a_graph_lacks_stands_in_the_funnel_and_in_the_error():
+def test_missing_data_is_in_the_funnel_and_in_the_error():
     rows = [("zoo", "a", "A", "eats", f"b{n}", f"B{n}") for n in range(3)]
     facts = pl.DataFrame(rows, schema=dict(FACTS.columns), orient="row")
     with pytest.raises(GraphError, match=r"name none for P21, P30, P91, P140"):
@@ -145,7 +145,7 @@ def _build(name: str, facts: pl.DataFrame):
     return module.build(encode(facts, own=True), settings(name))
 
 
-def test_two_steps_of_an_own_relation_are_asked_under_its_name():
+def test_two_hop_relations_of_a_user_graph_keep_the_relation_s_name():
     chain = [("a", "b"), ("b", "c")]
     rows = [("zoo", s, s.upper(), "http://x/below", o, o.upper()) for s, o in chain]
     facts = pl.DataFrame(rows, schema=dict(FACTS.columns), orient="row")

@@ -1,4 +1,4 @@
-"""Products of matrices by oneDNN: MKL's numbers, also backwards, in all shapes and layouts."""
+"""Matrix products by oneDNN equal MKL's, forward and backward, in all shapes and layouts."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ needs_onednn = pytest.mark.skipif(
 
 
 def run(code: str) -> str:
-    """What Python prints in a process of its own, with the kernels in place and one thread."""
+    """Return the output of a separate Python process with the kernels installed and one thread."""
     before = """
         import torch
         from kgprobe.probes.models import products
@@ -34,7 +34,8 @@ def run(code: str) -> str:
 
 @needs_onednn
 def test_products_and_gradients_are_those_of_float64():
-    """Every layout and shape, with and without bias, down to single rows, none and other dtypes."""
+    """Cover every layout and shape, with and without bias, down to single rows, no rows and other
+    dtypes."""
     told = run("""
         from itertools import product
         def made(rows, columns, turned, generator):
@@ -82,8 +83,9 @@ def test_products_and_gradients_are_those_of_float64():
 
 
 @needs_onednn
-def test_a_model_says_the_same_and_twice_the_same_bytes():
-    """Log-probabilities of a transformer by both libraries; the same bytes on a second pass."""
+def test_a_model_agrees_across_libraries_and_repeats_its_bytes():
+    """Log-probabilities of a transformer agree in both libraries; a second pass gives the same
+    bytes."""
     told = run("""
         from transformers import GPT2Config, GPT2LMHeadModel
         torch.manual_seed(0)
@@ -100,7 +102,7 @@ def test_a_model_says_the_same_and_twice_the_same_bytes():
     assert same == "True"
 
 
-def test_only_processors_that_mkl_halves_are_changed(monkeypatch, tmp_path):
+def test_only_processors_that_mkl_slows_down_are_changed(monkeypatch, tmp_path):
     """An Intel processor, one without AVX-512 and a system without /proc/cpuinfo keep MKL."""
     told = tmp_path / "cpuinfo"
     monkeypatch.setattr(products, "CPUINFO", told)

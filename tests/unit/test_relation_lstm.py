@@ -1,4 +1,4 @@
-"""The relation extractor: mentions, the network against a literal one, and a toy relation."""
+"""The relation extractor: mentions, the network against a literal version, and a toy relation."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def test_a_sentence_without_subject_or_without_any_other_is_left_out():
 
 
 def literal(network, fact, words):
-    """Logits of one sentence, pair by pair, without padding, packing or masks."""
+    """Return the logits of one sentence, pair by pair, without padding, packing or masks."""
     ids, roles, lengths, _, _ = _batch([fact], words)
     read = []
     for row in range(len(ids)):
@@ -121,7 +121,7 @@ def test_the_most_confident_edge_of_all_sentences_answers_for_the_fact():
     assert trained.counts["test_left_out"] == 2
 
 
-def test_fields_and_facts_that_are_missing_are_named():
+def test_missing_fields_and_facts_are_reported():
     lacking = examples([{"split": "train", "label": "x", "fields": {"sub": "b"}}])
     with pytest.raises(ValueError, match="no field 'context'"):
         fit(lacking, RelationLstmSettings())

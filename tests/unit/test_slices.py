@@ -1,4 +1,4 @@
-"""Slices of a benchmark, and the baselines below every probe, by hand and by slow loops."""
+"""Slices of a benchmark and the baselines of every probe, against hand counts and slow loops."""
 
 import json
 import math
@@ -56,7 +56,7 @@ def frames(sizes=(40, 24)):
 
 
 def two(made):
-    """A study of two probes."""
+    """Return a study of two probes."""
     answered = [(probe("a"), guesses(made, 0.5, 1)), (probe("b"), guesses(made, 0.3, 2))]
     return study(made, answered)
 
@@ -74,7 +74,7 @@ def test_bins_have_fixed_edges():
         BY_NAME["options"].bin(1)
 
 
-def test_every_item_lies_in_one_bin_of_each_slice_as_counted_by_hand():
+def test_every_item_is_in_one_bin_of_each_slice():
     made = frames()
     one = two(made)
     names = one.ordered["item"].to_list()
@@ -110,7 +110,7 @@ def test_every_item_lies_in_one_bin_of_each_slice_as_counted_by_hand():
     assert many.any()
 
 
-def test_statements_stand_for_sitelinks_only_where_none_are_known():
+def test_statement_counts_replace_unknown_sitelinks_only():
     made = frames()
     items = made["items"].with_columns(meta=pl.lit('{"statements": 7}'))
     found = {s.name for s, _ in slices.bins_of(two({**made, "items": items}))}
@@ -131,7 +131,7 @@ def test_statements_stand_for_sitelinks_only_where_none_are_known():
 
 
 def bins_by_hand(made):
-    """Item -> its bin of sitelinks, by comparisons."""
+    """Map each item to its bin of sitelinks, by comparisons."""
     found = {}
     for item, meta in made["items"].select("item", "meta").rows():
         links = json.loads(meta).get("sitelinks")
@@ -178,7 +178,7 @@ def test_accuracies_differences_and_tests_by_slow_loops():
 
 
 def test_one_item_is_never_significant():
-    """All of two bins is right for one probe alone: the spread over resamples would be none."""
+    """One probe has everything right in two bins, so the spread over resamples would be zero."""
     made = benchmark({"P1": (["Rome", "Amsterdam"], ["Rome", "Amsterdam"])})
     right = dict.fromkeys(made["items"]["item"], True)
     answered = [
@@ -213,7 +213,7 @@ def test_an_interval_is_that_of_drawing_items_within_their_relation():
 
 
 def with_baselines(made):
-    """The study of two probes, of which the first has both baselines, the random-init one on ten
+    """Return the study of two probes; the first has both baselines, the random-init one on ten
     items."""
     base = two(made)
     blind = guesses(made, 0.1, 5)
@@ -231,7 +231,7 @@ def with_baselines(made):
 ITEMS_OF_RANDOM_INIT = {f"P0/Qs{i}" for i in range(10)}
 
 
-def test_baselines_stand_beside_the_probe_on_what_both_were_asked():
+def test_baselines_are_compared_with_the_probe_on_common_items():
     made = frames()
     own_study, blind, few = with_baselines(made)
     own = results(own_study)
@@ -263,7 +263,7 @@ def test_baselines_stand_beside_the_probe_on_what_both_were_asked():
     assert not own.filter(slice="sitelinks: unknown", without=WEIGHTS, instead="").height
 
 
-def test_baselines_stand_last_in_the_tables_and_the_figures_have_every_bin():
+def test_baselines_are_last_in_tables_and_figures_have_every_bin():
     made = frames()
     own_study, *_ = with_baselines(made)
     own = results(own_study)
@@ -300,14 +300,14 @@ def test_baselines_stand_last_in_the_tables_and_the_figures_have_every_bin():
 
 
 def said(name, subject, template, label):
-    """A score that set, subject, template and option change."""
+    """Return a score that depends on set, subject, template and option."""
     code = sum(map(ord, label))
     by_label = code * 7 % 11 - len(name) * (code % 2)
     return float(by_label + len(subject) * (code % 5) + template * (code % 3) - 60)
 
 
 def content_free(sets):
-    """CONTENT_FREE of {set, which is also the name of its relation: labels}."""
+    """Return CONTENT_FREE from {set (also the name of its relation): labels}."""
     rows = [
         (name, name, subject, t, o, said(name, subject, t, label), 2, -3.0, 1, None)
         for name, labels in sets.items()
@@ -320,7 +320,7 @@ def mean_said(name, template, label):
     return sum(said(name, subject, template, label) for subject in NO_SUBJECTS) / len(NO_SUBJECTS)
 
 
-def test_the_score_without_a_subject_is_the_mean_over_content_free_ones():
+def test_the_no_subject_score_is_the_mean_over_content_free_subjects():
     made = benchmark({"P1": ("xyz", "xyx"), "P22": ("yz", "zy"), "P3": ("xy", "x")})
     found = without_subject(made["items"], content_free({"P1": "xyz", "P22": "yz"}))
     told = {row[:3]: row[3] for row in found.rows()}
@@ -341,9 +341,8 @@ def test_the_score_without_a_subject_is_the_mean_over_content_free_ones():
     assert all(told[key] == pytest.approx(value) for key, value in slow.items())
 
 
-def test_baselines_are_read_from_what_was_asked_beside(tmp_path):
-    """Of one probe the content-free subjects and random weights, of the other nothing that can be
-    used."""
+def test_baselines_are_read_from_their_answer_files(tmp_path):
+    """One probe has content-free subjects and random weights, the other has nothing usable."""
     made = frames((8, 3))
     write_benchmark(made, tmp_path / "world_lite")
     free = content_free({"P0": LABELS})
@@ -384,7 +383,7 @@ def test_baselines_are_read_from_what_was_asked_beside(tmp_path):
     assert "11 items have no prior of content-free subjects" in told
 
 
-def test_a_random_init_is_asked_evenly():
+def test_a_random_init_model_gets_a_balanced_sample():
     rows = [(f"P{r}", f"P{r}/{i}") for r, size in enumerate((9, 2, 5)) for i in range(size)]
     frame = pl.DataFrame(rows, schema=["relation", "item"], orient="row")
     for n, counts in ((3, [1, 1, 1]), (6, [2, 2, 2]), (10, [4, 2, 4]), (99, [9, 2, 5])):
@@ -415,7 +414,7 @@ def test_popularity_is_sitelinks_or_else_the_number_of_statements():
     }
 
 
-def test_relations_of_which_the_ids_alone_are_known_say_nothing(tmp_path):
+def test_a_relation_file_with_ids_only_is_ignored(tmp_path):
     path = tmp_path / "relations.parquet"
     assert relations_of(path) is None
     relations = pl.DataFrame({"relation": ["P1"], "cardinality": ["1:1"], "note": [""]})

@@ -1,4 +1,4 @@
-"""Slices of other benchmarks than BEAR beside loops over the same answers."""
+"""Slices of benchmarks other than BEAR, against loops over the same answers."""
 
 import itertools
 import json
@@ -54,7 +54,7 @@ def answers(share: float, seed: int) -> dict[tuple[str, int], list[float]]:
 
 
 def bins() -> dict[str, list[str]]:
-    """Bin -> its items, by comparisons."""
+    """Map each bin to its items, by comparisons."""
     often = Counter(NAMED.values())
     found: dict[str, list[str]] = {}
     for item, label in NAMED.items():
@@ -73,7 +73,7 @@ def bins() -> dict[str, list[str]]:
 
 
 def free() -> pl.DataFrame:
-    """CONTENT_FREE of the first relation."""
+    """Return CONTENT_FREE of the first relation."""
     generator = np.random.default_rng(6)
     rows = [
         ("P1", "P1", subject, t, o, generator.normal(-20, 4), 2, -3.0, 1, None)
@@ -86,7 +86,7 @@ def mean(table, items) -> float:
     return 100 * sum(table[item] for item in items) / len(items)
 
 
-def test_two_probes_a_baseline_and_chance_by_slice_are_those_of_loops():
+def test_slices_of_probes_baseline_and_chance_equal_loops():
     one, other, beside = answers(0.6, 1), answers(0.3, 2), free()
     # random weights were asked the first template of three items
     names = [f"P1/Qs{i}" for i in range(3)]
@@ -136,7 +136,7 @@ def test_two_probes_a_baseline_and_chance_by_slice_are_those_of_loops():
     assert p.height == found.filter(metric="detectable difference").height > len(told)
 
 
-def test_probes_that_were_asked_other_rows_are_not_paired_and_chance_stands_once():
+def test_probes_with_other_rows_are_not_paired_and_chance_is_shown_once():
     fewer = {key: values for key, values in answers(0.3, 2).items() if key[1] == 0}
     prompts = PROMPTS.filter(index=0)
     other = Study(FRAMES["items"], FRAMES["candidates"], prompts, SEED, "sum")
@@ -210,8 +210,8 @@ def test_the_attributes_have_the_tables_as_well():
     assert {row[-1] for row in rows} == {"without the subject"}
 
 
-def test_a_plot_has_a_panel_for_each_benchmark_and_what_the_table_has():
-    """Nine panels at most, every probe and every baseline in each; control models are hollow."""
+def test_a_plot_has_a_panel_per_benchmark_and_the_table_s_numbers():
+    """There are at most nine panels with every probe and baseline; control models are hollow."""
     every = [
         scored.Scored(probe(model, name), scores(answers(share, seed)), ASKED, free())
         for seed, name in enumerate(["symmetry", "bias"])
@@ -240,7 +240,7 @@ def test_a_plot_has_a_panel_for_each_benchmark_and_what_the_table_has():
         assert draw.SURFACE in fills.pop()
 
 
-def test_plots_of_slices_stand_behind_a_line_that_opens_them():
+def test_plots_of_slices_are_collapsed():
     one = scored.Scored(probe("a", "bias"), scores(answers(0.6, 1)), ASKED)
     found = results.frame("attributes", scored.estimates([one]))
     drawings = attribute_section.drawings(found, [probe("a", "bias")], {})

@@ -1,4 +1,4 @@
-"""An answer in a slot has the tokens that it has in the complete sentence."""
+"""An answer in a slot has the same tokens as in the complete sentence."""
 
 import dataclasses
 
@@ -31,7 +31,7 @@ TOKENIZERS = {
 
 
 def in_sentence(tok, before, label, after):
-    """Tokens of the complete sentence that hold a character of the label."""
+    """Return the tokens of the complete sentence that hold a character of the label."""
     coded = tok(before + label + after, return_offsets_mapping=True, add_special_tokens=False)
     low, high = len(before), len(before) + len(label)
     pairs = zip(coded["input_ids"], coded["offset_mapping"], strict=True)
@@ -62,8 +62,9 @@ def test_a_line_end_before_a_slot_stays_with_the_text():
 
 
 @pytest.mark.parametrize("trims", [True, False])
-def test_prompt_and_answer_are_the_tokens_of_the_sentence_whatever_its_offsets_are(trims):
-    """RoBERTa's post-processor takes the blank out of the offsets, also of a token of one."""
+def test_prompt_and_answer_tokens_equal_the_sentence_s(trims):
+    """RoBERTa's post-processor removes the space from the offsets, even for a token of one
+    space."""
     for kind, model in (("causal", "gpt2"), ("seq2seq", "t5")):
         tok = tokenizer(kind)
         backend = tok.backend_tokenizer

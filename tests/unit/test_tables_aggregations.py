@@ -1,4 +1,4 @@
-"""Aggregations as rows: numbers beside loops written from their definitions, and what is said."""
+"""Aggregations as rows: numbers against loops written from their definitions, and notes."""
 
 import itertools
 from dataclasses import replace
@@ -43,7 +43,7 @@ CONTROL = {"source": "control:masked"}
 
 
 def read(model="m", answers=ANSWERS, frames=FRAMES, change=lambda s: s, facts=None, **about):
-    """A study of one probe with the numbers of its scores; `facts`: TRAINED_ON."""
+    """Return a study of one probe with the numbers of its scores; `facts`: TRAINED_ON."""
     found = change(scores(answers))
     own = judge(found, frames["items"], frames["candidates"])
     who = probe(model, **about)
@@ -54,12 +54,13 @@ def read(model="m", answers=ANSWERS, frames=FRAMES, change=lambda s: s, facts=No
 
 
 def trained_on():
-    """Every other item is trained on."""
+    """Return TRAINED_ON with every other item trained on."""
     return training_facts(FRAMES, {f"P1/Qs{i}": i % 2 == 0 for i in range(12)})
 
 
 def corrected() -> dict[tuple[str, int], list[float]]:
-    """Of P1 by the definition: the option's mean over the items of other folds is taken away."""
+    """Return P1's scores minus the option's mean over the items of other folds, by the
+    definition."""
     names = [f"P1/Qs{i}" for i in range(12)]
     fold = dict(zip(names, folds([f"Qs{i}" for i in range(12)], SEED, "P1"), strict=True))
     made = {}
@@ -116,7 +117,7 @@ def test_prior_corrected_accuracies_and_gains_are_those_of_a_loop():
     assert number(found, "AUC", aggregation="prior")["value"] == pytest.approx(sum(pairs) / 36)
 
 
-def test_means_over_tokens_and_bytes_and_the_answers_part_are_those_of_a_loop():
+def test_token_and_byte_means_and_answer_scores_equal_a_loop():
     generator = np.random.default_rng(0)
 
     def change(frame):
@@ -159,7 +160,7 @@ def test_means_over_tokens_and_bytes_and_the_answers_part_are_those_of_a_loop():
     assert sized.filter(item="P1/Qs0", template=0)["bytes"].to_list() == [8, 10, 10]
 
 
-def test_permuted_golds_and_the_skewed_part():
+def test_permuted_golds_and_the_skewed_subset():
     found = results(read()).filter(model="m")
     # by template: fraction of each answer times fraction of each gold; P2 has one item
     expected = 0.0
@@ -190,7 +191,7 @@ def test_permuted_golds_and_the_skewed_part():
     assert (row["value"], row["n"]) == (pytest.approx(100 * sum(hits) / len(hits)), 7)
 
 
-def test_the_papers_own_aggregation_alone_stands_beside_a_published_figure(monkeypatch):
+def test_only_the_paper_s_aggregation_has_a_published_number(monkeypatch):
     monkeypatch.setattr(Published, "score", lambda *_: (13.49, "a table"))
     study = read("gpt2", name="bear_released", kind="causal", bos="none", published="gpt2")
     every = results(study, published=fake(13.49)).filter(model="gpt2", method="sentence")
@@ -199,14 +200,14 @@ def test_the_papers_own_aggregation_alone_stands_beside_a_published_figure(monke
     assert every.filter(pl.col("aggregation") != "").height > 10
 
 
-def test_an_answer_without_a_scored_token_has_no_answers_part():
+def test_an_answer_without_a_scored_token_has_no_answer_score():
     study = read(change=lambda s: s.with_columns(answer_count=pl.lit(0, pl.Int32)))
     found = results(study).filter(pl.col("aggregation") != "")
     names = found["aggregation"].unique()
     assert sorted(names) == ["byte_mean", "mean", "prior"]
 
 
-def test_options_that_read_the_same_are_said():
+def test_options_with_equal_labels_are_reported():
     frames = benchmark({"P1": (["Rome", " rome", "Ｒome", "Paris"], ["Rome", "Paris", "Paris"])})
     assert coinciding(frames["candidates"])["index"].to_list() == [0, 1, 2]
     assert not coinciding(FRAMES["candidates"]).height
@@ -216,7 +217,7 @@ def test_options_that_read_the_same_are_said():
     assert any("3 options are the same" in note for note in section.notes(found, models))
 
 
-def test_views_headline_and_notes_show_both_aggregations():
+def test_views_headline_and_notes_include_both_aggregations():
     found = results(read(facts=trained_on(), **CONTROL))
     shown = views.views(found, ["m"])
     table = shown["aggregations"].of(found)
@@ -236,13 +237,13 @@ def test_views_headline_and_notes_show_both_aggregations():
     assert "masked, sentence: " in notes
 
 
-def test_the_same_readings_whatever_the_order_of_rows():
+def test_results_do_not_depend_on_the_order_of_rows():
     shuffled = read(change=lambda s: s.sample(fraction=1.0, shuffle=True, seed=1))
     assert results(shuffled).equals(results(read()))
 
 
-def test_options_of_an_item_s_own_go_by_their_labels():
-    """As LAMA's: every item has its own options in its own order; a prior is that of a label."""
+def test_per_item_options_are_identified_by_label():
+    """As in LAMA, every item has its own options in its own order; a prior belongs to a label."""
     own = FRAMES["items"].filter(relation="P1")
     turned = {name: OPTIONS[at % 3 :] + OPTIONS[: at % 3] for at, name in enumerate(own["item"])}
     items = own.with_columns(candidates="item").with_columns(
@@ -270,7 +271,7 @@ def test_options_of_an_item_s_own_go_by_their_labels():
 
 
 def permuted_of(frames, answers):
-    """RESULTS of the permuted golds of one probe."""
+    """Return RESULTS of the permuted golds of one probe."""
     found = scores(answers)
     asked = Study(**frames, seed=SEED)
     own = judge(found, frames["items"], frames["candidates"])
@@ -280,7 +281,8 @@ def permuted_of(frames, answers):
 
 @pytest.mark.parametrize("relations", [1, 2])
 def test_templates_that_agree_permute_as_one_does(relations):
-    """One order of golds for all templates: the band is no narrower for asking three times."""
+    """Golds have one order for all templates, so that three equal templates do not narrow the
+    band."""
     golds = [OPTIONS[i % 3] for i in range(30)]
     frames = benchmark({f"P{r}": (OPTIONS, golds) for r in range(relations)})
     once = guesses(frames, 0.5, 1, templates=1)
@@ -291,8 +293,8 @@ def test_templates_that_agree_permute_as_one_does(relations):
     assert three["permuted golds"].interval == pytest.approx(one["permuted golds"].interval)
 
 
-def test_a_gold_that_nothing_can_be_exchanged_with_is_left_out_and_counted():
-    """An item alone with its relation and options keeps its gold: no control of its accuracy."""
+def test_a_gold_that_cannot_be_exchanged_is_left_out_and_counted():
+    """A single item of its relation and options keeps its gold, so it gives no control."""
     frames = benchmark(
         {"P1": (OPTIONS, OPTIONS * 4), "P2": (OPTIONS, ["a"]), "P3": (["x", "y"], ["y"])}
     )

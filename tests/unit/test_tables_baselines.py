@@ -1,4 +1,4 @@
-"""What a model is asked so that nothing is known: no subject, and weights drawn anew."""
+"""The no-subject and random-init baselines of a model."""
 
 import json
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ GOLDS = {"P1": (["Rome", "Paris"], ["Rome", "Paris"] * 3), "P2": (["a", "one", "
 
 @pytest.fixture(params=["gpt2", "bert"])
 def asked(request, tmp_path):
-    """(frames, loaded model, Part) of a small benchmark."""
+    """Return (frames, loaded model, Part) of a small benchmark."""
     made, loaded = benchmark(GOLDS), tiny(request.param)
     paths = write_benchmark(made, tmp_path)
     paths["questions"] = paths.pop("items")
@@ -66,7 +66,7 @@ def scored(loaded, items, made, prompts=None):
     return found
 
 
-def test_without_its_subject_an_item_has_the_mean_of_the_sentences_of_subjects_that_say_nothing(
+def test_a_no_subject_score_is_the_mean_over_content_free_sentences(
     asked,
 ):
     made, loaded, part = asked
@@ -89,7 +89,7 @@ def test_without_its_subject_an_item_has_the_mean_of_the_sentences_of_subjects_t
         assert told[key] == pytest.approx(value, abs=1e-3), key
 
 
-def test_a_random_init_answers_a_part_of_the_items_under_the_first_template(asked):
+def test_a_random_init_model_answers_some_items_under_one_template(asked):
     made, loaded, part = asked
     frames, record = baseline.answers(
         part("baseline-sentence", without=WEIGHTS, **BASELINE), Path()
@@ -111,7 +111,7 @@ def test_a_random_init_answers_a_part_of_the_items_under_the_first_template(aske
 
 
 def blank(items: pl.DataFrame) -> pl.DataFrame:
-    """ITEMS with it, this, something, it ... as the subjects of each relation, by hand."""
+    """Return hand-made ITEMS with it, this, something, it ... as the subjects of each relation."""
     words = {}
     for relation in items["relation"].unique():
         own = sorted(items.filter(relation=relation)["item"])
@@ -120,8 +120,8 @@ def blank(items: pl.DataFrame) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("without", [SUBJECT, WEIGHTS])
-def test_a_baseline_is_what_its_method_answers_to_its_questions(asked, without, monkeypatch):
-    """Fill and, of a masked model, cloze: the same as asking them of the items by hand."""
+def test_a_baseline_equals_its_method_on_its_questions(asked, without, monkeypatch):
+    """For fill and (masked models) cloze, the result equals asking the hand-made items."""
     made, loaded, part = asked
     monkeypatch.setattr(rank, "outline", lambda _: loaded)
     every = {**BASELINE, "items": 99, "template": "last", "without": without}
@@ -146,7 +146,7 @@ def test_a_baseline_is_what_its_method_answers_to_its_questions(asked, without, 
     assert frames["ranks"].sort(key).drop("score").equals(ranks.sort(key).drop("score"))
 
 
-def test_a_baseline_s_examples_are_whole_and_of_the_test_rows(asked):
+def test_a_baseline_has_whole_examples_from_the_test_rows(asked):
     made, _, part = asked
     roles = (
         pl.when(pl.col("item").str.ends_with("s0")).then(pl.lit("dev")).otherwise(pl.lit("test"))
@@ -165,7 +165,7 @@ def test_a_baseline_s_examples_are_whole_and_of_the_test_rows(asked):
 
 
 @pytest.mark.parametrize("without", [SUBJECT, WEIGHTS])
-def test_facts_are_asked_without_their_subject_and_of_the_random_init(tmp_path, without):
+def test_facts_have_no_subject_and_random_init_baselines(tmp_path, without):
     loaded, folder = tiny("bert"), prompt_folders.facts(tmp_path / "auto_x")
     paths = {
         "examples": str(folder / "examples.parquet"),
@@ -214,7 +214,7 @@ def of(made: list[Number], metric: str, **setting: str) -> Number:
 
 
 @pytest.mark.parametrize("macro", [False, True])
-def test_a_baseline_stands_beside_what_its_probe_has_on_the_same_items(macro):
+def test_a_baseline_is_compared_with_its_probe_on_the_same_items(macro):
     own = {f"a{i}": 1.0 for i in range(8)} | {f"b{i}": float(i < 2) for i in range(8)}
     low = {f"a{i}": float(i == 0) for i in range(6)} | {"b0": 0.0, "b7": 1.0}
     baseline_of = baselines.Baseline(Number(model="m"), SUBJECT, table(low), table(own))
@@ -239,7 +239,7 @@ def test_a_baseline_stands_beside_what_its_probe_has_on_the_same_items(macro):
     assert detectable.value == pytest.approx(100 * (1.959964 + 0.841621) * error, rel=1e-4)
 
 
-def test_a_baseline_of_an_attribute_has_its_metrics_and_the_triples_that_are_right(monkeypatch):
+def test_an_attribute_baseline_has_its_metrics_and_right_triples(monkeypatch):
     study = attribute_answers.study()
     probe = next(p for p in study.answers if (p.model, p.benchmark) == ("large", "symmetry"))
     alphas, firsts = study.answers[probe]
@@ -274,8 +274,9 @@ def test_a_baseline_of_an_attribute_has_its_metrics_and_the_triples_that_are_rig
 
 
 @pytest.mark.parametrize("kind", ["masked", "causal"])
-def test_a_baseline_of_which_nothing_can_be_asked_has_no_rows_and_no_numbers(tmp_path, kind):
-    """As when the golds of the few questions all have more tokens than masks are given."""
+def test_a_baseline_without_usable_questions_has_no_rows(tmp_path, kind):
+    """This happens when the golds of the few questions all have more tokens than there are
+    masks."""
     made, loaded = benchmark({"P1": (["Rome", "Paris"], ["Rome"] * 2)}), tiny("bert")
     made["prompts"] = made["prompts"].filter(index=0)
     long = pl.concat([made["candidates"].head(1).with_columns(label=pl.lit("x " * 12 + "x"))])
@@ -320,8 +321,8 @@ def test_a_baseline_of_facts_is_the_mean_over_relations(tmp_path):
     assert gap.value == pytest.approx(100 * ((2 / 4 + 1 / 2) / 2 - 1 / 8))
 
 
-def test_a_row_of_the_ontology_without_its_subject_is_ranked_by_its_options_alone(tmp_path):
-    """Of sentences out of CONTENT_FREE, of random weights out of its scores; test rows, last
+def test_a_no_subject_row_of_the_ontology_is_ranked_by_its_options(tmp_path):
+    """Sentences use CONTENT_FREE, random weights their scores; on test rows and the last
     template."""
     golds = {"TP": (list("abcd"), ["a", "b", "c", "d", "a", "b"])}
     made = benchmark(golds)
@@ -365,6 +366,6 @@ def test_a_row_of_the_ontology_without_its_subject_is_ranked_by_its_options_alon
 
 
 def _scores(rows: list[tuple[Any, ...]]) -> pl.DataFrame:
-    """SCORES of (item, template, candidate, log-likelihood of an answer of one token)."""
+    """Return SCORES from (item, template, candidate, log-likelihood of an answer of one token)."""
     full = [(i, t, c, v - 1, 2, v, 1, None) for i, t, c, v in rows]
     return of_rows(schema.SCORES, full)

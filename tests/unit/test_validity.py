@@ -1,4 +1,4 @@
-"""Calibration by hand: trained-on against held-out, AUC and its interval."""
+"""Hand-computed calibration: trained-on against held-out, AUC and its interval."""
 
 import numpy as np
 import polars as pl
@@ -27,7 +27,7 @@ def trained_on(*flags):
 
 
 def margins(values):
-    """Scores in which the correct option leads by the given margin."""
+    """Return scores in which the correct option leads by the given margin."""
     gold = dict(FRAMES["items"].select("item", pl.col("answers").list.first()).iter_rows())
     return {
         (item, 0): [m if option == gold[item] else 0.0 for option in (0, 1)]
@@ -51,14 +51,14 @@ def test_accuracy_chance_limit_and_auc_by_hand():
     assert not found.filter(metric="valid").height
 
 
-def test_a_fact_of_neither_half_and_one_with_another_object_are_left_out():
+def test_facts_of_neither_split_or_with_another_object_are_left_out():
     one = study(FRAMES, [(probe("m"), margins([1.0, 1.0, 1.0, 1.0]))])
     known = trained_on(True, False, True)
     known = known.with_columns(pl.col("fact").str.replace("P1/Qs2/Qb", "P1/Qs2/Qa"))
     assert make.status(one, known).rows() == [("P1/Qs0", True), ("P1/Qs1", False)]
 
 
-def test_a_benchmark_without_both_halves_has_no_calibration():
+def test_a_benchmark_without_both_splits_has_no_calibration():
     one = study(FRAMES, [(probe("m"), margins([1.0, 1.0, 1.0, 1.0]))])
     assert "trained-on" not in results(trained(one, trained_on(True, True, True, True)))["metric"]
     other = trained_on(True, False).with_columns(fact="P7/" + pl.col("subject"))
@@ -79,7 +79,7 @@ def test_the_requirement_at_its_bounds(trained_on, held_out, met):
 
 
 def test_the_probes_of_every_paper_are_counted_by_one_rule():
-    """One probe of each paper is within the requirement, one outside; real models do not count."""
+    """One probe of each paper meets the requirement, one does not; real models do not count."""
     papers = {
         "bear": [("control-masked", "", "sentence", 97.0), ("smol", "", "sentence", 47.0)],
         "ontoprobe": [
@@ -142,7 +142,7 @@ def test_the_probes_of_every_paper_are_counted_by_one_rule():
     assert validity.section(made.filter(model="smol"), models) is None
 
 
-def test_a_model_that_knows_the_taught_half_and_guesses_the_rest_is_seen_as_such():
+def test_knowing_training_facts_and_guessing_others_is_detected():
     options = [f"o{i}" for i in range(10)]
     frames = benchmark({"P1": (options, [options[i % 10] for i in range(200)])})
     flags = {item: i % 2 == 0 for i, item in enumerate(sorted(frames["items"]["item"]))}
@@ -175,7 +175,7 @@ def test_the_auc_interval_agrees_with_a_bootstrap_and_is_no_point_at_one():
         validity.auc_interval(0.5, 0, 3)
 
 
-def test_a_report_has_control_probes_that_were_measured_before_beside_its_own():
+def test_a_report_adds_control_probes_measured_before():
     def asked(benchmark: str, method: str, share: float) -> pl.DataFrame:
         of = Number(metric="", n=0, benchmark=benchmark, model="control-masked",
                     prompt="templates", method=method)  # fmt: skip

@@ -1,4 +1,4 @@
-"""How sources are had: on disk, by download, out of dumps, embedded."""
+"""Access to sources: on disk, by download, from dumps, embedded."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from kgprobe.workflow.sources import ConfigError
 
 
 def settings(**own: Any) -> Settings:
-    """The defaults with some sources of one's own."""
+    """Return the defaults with some user-supplied sources."""
     return replace(Settings(), sources=replace(Settings().sources, **own))
 
 
@@ -29,7 +29,7 @@ def test_files_are_filled_in_and_must_exist(tmp_path, monkeypatch):
         sources.files(["y.nt"])
 
 
-def test_an_installed_package_does_without_lamas_templates_alone(monkeypatch, tmp_path):
+def test_an_installed_package_may_lack_only_lama_s_templates(monkeypatch, tmp_path):
     monkeypatch.setattr(sources, "ROOT", tmp_path / "project")
     monkeypatch.setattr(sources, "PACKAGE", tmp_path)
     assert sources.files(["resources/lama/absent.tsv"]) == []
@@ -37,7 +37,7 @@ def test_an_installed_package_does_without_lamas_templates_alone(monkeypatch, tm
         sources.files(["resources/absent.tsv"])
 
 
-def test_parts_of_a_data_set_are_downloaded_found_or_refused(tmp_path):
+def test_parts_of_a_data_set_are_downloaded_local_or_refused(tmp_path):
     live = settings()
     assert sources.data_parts(live, "sst2", ["sentiment-dev"]) == ["data/sst2/sentiment-dev"]
     every = sources.data_parts(live, "lama", [""])
@@ -96,13 +96,13 @@ def test_relations_that_are_too_large_come_from_a_dump_of_statements():
         sources.large_relations(settings(dumps=DUMPS, wikidata=Wikidata(dump="names")), "wikidata")
 
 
-def test_an_ontology_out_of_a_dump_is_served_without_what_the_dump_lacks():
+def test_an_ontology_from_a_dump_is_served_from_the_files_of_the_dump():
     dbpedia = Dbpedia(access="dump", ontology="types", types="types")
     own = settings(dumps=DUMPS, dbpedia=dbpedia)
     assert sources.rdf_files(own, "dbpedia") == ["data/types.nt"]
 
 
-def test_what_is_live_is_downloaded():
+def test_live_sources_are_downloaded():
     own = settings(dumps=DUMPS, lama=ArchiveParts(access="absent"), trex=Trex(path="x.zip"))
     assert sources.downloads(own) == {
         "types": ("data/types.nt", "https://example.org/t"),
@@ -152,12 +152,12 @@ OWN = {
 
 
 def on(name: str) -> Settings:
-    """The attributes on a graph."""
+    """Return settings with the attributes on a graph."""
     own = settings(graphs=OWN)
     return replace(own, attributes=replace(own.attributes, graph=name))
 
 
-def test_the_attributes_take_names_and_answers_from_where_their_ids_are_known():
+def test_attributes_take_names_from_the_source_of_their_ids():
     world, mine, copy = (graph(on(name)) for name in ("world", "mine", "copy"))
     assert (world.source, mine.source, copy.source) == ("world", "wikidata", "wikidata")
     assert mine.section is not None
@@ -168,7 +168,7 @@ def test_the_attributes_take_names_and_answers_from_where_their_ids_are_known():
     assert mine.aliases == []
 
 
-def test_how_bear_sets_are_constructed_is_not_what_a_graph_is_read_by(tmp_path):
+def test_reading_a_graph_does_not_depend_on_bear_settings(tmp_path):
     facts = tmp_path / "facts.csv"
     facts.write_text("")
     mine = OwnGraph("table", (str(facts),))

@@ -1,4 +1,4 @@
-"""The embedded world's loader: what it reads, what it completes, and how it refuses."""
+"""The loader of the embedded knowledge graph: parsing, completion and errors."""
 
 import gzip
 import shutil
@@ -94,7 +94,7 @@ def _said(world: World) -> set[tuple[str, ...]]:
     return set(world.statements.select(columns).iter_rows())
 
 
-def test_entities_keep_what_is_typed(small: World) -> None:
+def test_entities_keep_the_typed_values(small: World) -> None:
     rows = {row["key"]: row for row in small.entities.iter_rows(named=True)}
     assert rows["Ana"]["label"] == "Ana"
     assert rows["Ben"]["label"] == "Benjamin"
@@ -121,7 +121,7 @@ def test_classes_become_statements(small: World) -> None:
     assert ("Q5", "P279", "Q215627", "item", "normal", "parent") in said
 
 
-def test_other_directions_are_added_once(small: World) -> None:
+def test_inverse_statements_are_added_once(small: World) -> None:
     said = _said(small)
     assert ("Q1002", "P26", "Q1001", "item", "normal", "symmetric") in said
     assert ("Q1003", "P25", "Q1001", "item", "normal", "inverse") in said
@@ -130,7 +130,7 @@ def test_other_directions_are_added_once(small: World) -> None:
     assert not keys.is_duplicated().any()
 
 
-def test_only_best_ranks_have_another_direction(small: World) -> None:
+def test_only_best_ranks_have_inverse_statements(small: World) -> None:
     capitals = {s[0] for s in _said(small) if s[1] == "P1376"}
     assert capitals == {"Q64"}, "neither the normal Bonn beside a preferred value nor a deprecated"
 
@@ -195,7 +195,7 @@ def test_instances_follow_the_first_rule_that_fits(small: World) -> None:
         ("classes.tsv", "agent\tQ2", "agent\r\tQ2", "lines end in a line feed alone"),
     ],
 )
-def test_each_mistake_is_named_with_its_place(
+def test_each_error_is_reported_with_its_location(
     tmp_path: Path, file: str, old: str, new: str, message: str
 ) -> None:
     assert old in FILES[file]
@@ -230,19 +230,19 @@ def test_a_folder_without_tables_is_refused(tmp_path: Path) -> None:
         load(tmp_path)
 
 
-def test_a_lone_column_is_missed(tmp_path: Path) -> None:
+def test_a_missing_column_is_reported(tmp_path: Path) -> None:
     folder = _write(tmp_path / "world", **{"dbpedia_properties.tsv": "property\nfather\n"})
     with pytest.raises(WorldError, match="the column 'kind' is missing"):
         load(folder)
 
 
 def test_the_rendered_archive_has_one_file_of_documents() -> None:
-    """That rendered files are what the tables say is checked by lint (`tools.world check`)."""
+    """Lint checks that rendered files equal the tables (`tools.world check`)."""
     (name,) = members(FOLDER / "trex.zip")
     assert read_member(FOLDER / "trex.zip", name).startswith(b'[{"docid":')
 
 
-def test_a_rendered_file_that_says_something_else_is_told_and_made_anew(
+def test_an_outdated_rendered_file_is_reported_and_rewritten(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = _write(tmp_path / "world")

@@ -1,4 +1,4 @@
-"""A tiny random Llama as a GGUF file cut in parts, a package for each, as pip leaves them."""
+"""A tiny random Llama as a GGUF file split in parts, with an installed package for each."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ WIDE, INNER, LAYERS, HEADS, LONG = 32, 64, 2, 4, 64
 
 
 def content(path: Path) -> bytes:
-    """The file's bytes: matrices in Q8_0, a byte-level tokenizer with its merges."""
+    """Return the file's bytes: matrices in Q8_0, a byte-level tokenizer with its merges."""
     tokenizer = tiny_models.tokenizer("causal")
     told = tokenizer.backend_tokenizer
     # transformers gives tokenizers of this kind a word of GPT-2 besides
@@ -69,7 +69,7 @@ def _shapes(words: int) -> dict[str, tuple[int, ...]]:
 
 
 def split(site: Path, package: str = "tiny-gguf", number: int = 3) -> str:
-    """Install the file in so many parts; its sha256."""
+    """Install the file in so many parts and return its sha256."""
     site.mkdir(exist_ok=True)
     whole = content(site / "whole.bin")
     found = hashlib.sha256(whole).hexdigest()

@@ -1,7 +1,7 @@
 """A Spark cluster for compatibility tests: a standalone master and two workers on loopback.
 
-pyspark brings the programs (`pip install 'kgprobe[spark]'`), Debian's openjdk-17-jre-headless what
-they run on.
+pyspark contains the programs (`pip install 'kgprobe[spark]'`), Debian's openjdk-17-jre-headless
+their Java runtime.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ def require() -> None:
 
 @contextlib.contextmanager
 def serving(folder: Path) -> Iterator[Cluster]:
-    """A master and two workers of one core each, whose logs and scratch lie in `folder`."""
+    """Run a master and two workers of one core each, with logs and scratch files in `folder`."""
     import pyspark
 
     home = Path(pyspark.__file__).parent
@@ -71,7 +71,7 @@ def serving(folder: Path) -> Iterator[Cluster]:
 
 
 def environment(home: Path) -> dict[str, str]:
-    """What Spark's programs need: this Python, and the modules that it sees."""
+    """Return the environment of Spark's programs: this Python and its modules."""
     return os.environ | {
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": "127.0.0.1",

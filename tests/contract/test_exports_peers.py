@@ -1,4 +1,4 @@
-"""Exports opened by the programs that they are for: the same questions, the same accuracies."""
+"""Exports opened by their target programs give the same questions and accuracies."""
 
 import json
 import os
@@ -24,7 +24,7 @@ LIMIT = 60
 
 
 def peer(name: str, *arguments: object, cwd: Path) -> dict:
-    """What a peer says of an export, asked from another folder."""
+    """Return the output of a peer for an export, run from another folder."""
     if not PEERS.exists():
         pytest.fail("the peers are not installed; run make peers")
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
@@ -47,7 +47,7 @@ def export(*arguments: object) -> str:
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory):
-    """A folder with a sample of world_lite, and a tiny causal model with what it answers."""
+    """Return a folder with a sample of world_lite, and a tiny causal model with its answers."""
     folder = tmp_path_factory.mktemp("peers")
     own = benchmark("world_lite").sampled(LIMIT)
     place = folder / "sample"
@@ -59,7 +59,7 @@ def asked(tmp_path_factory):
 
 
 def accuracies(found) -> pl.DataFrame:
-    """Mean hit and number of items by template."""
+    """Return mean hit and number of items by template."""
     answers = found.answers
     return answers.group_by("template").agg(pl.col("hit").mean(), pl.len().alias("n"))
 
@@ -88,7 +88,7 @@ def test_the_harness_finds_the_same_accuracies_from_another_folder(asked, tmp_pa
 
 @pytest.fixture(scope="module")
 def varied(asked):
-    """Questions with options of their own and sometimes two right ones; what is said."""
+    """Return questions with separate options, sometimes with two right ones, and the answers."""
     folder, own, _ = asked
     labels = dict(own.candidates.group_by("set").agg(pl.col("label").sort_by("index")).rows())
     items, sets = [], []
@@ -113,7 +113,7 @@ def varied(asked):
     return folder, made, library.probe(loaded, made)
 
 
-def test_questions_with_options_of_their_own_give_the_same_accuracies(varied, tmp_path):
+def test_questions_with_separate_options_give_the_same_accuracies(varied, tmp_path):
     folder, own, found = varied
     assert own.candidates.group_by("set").len()["len"].n_unique() > 1
     assert own.items["answers"].list.len().n_unique() == 2
@@ -144,7 +144,7 @@ QUESTIONS = [
 
 @pytest.fixture(scope="module")
 def lettered(asked):
-    """The folder of a benchmark with multiple-choice questions, and the questions."""
+    """Return the folder of a benchmark with multiple-choice questions, and the questions."""
     folder, own, _ = asked
     own.write(folder / "onto")
     rows = [{"item": item, "task": task, "premise": premise, "source": item, "question": text,
@@ -185,7 +185,7 @@ def test_lm_pub_quiz_finds_the_same_accuracies(asked, tmp_path):
 
 
 def test_kgprobe_installs_beside_the_harness(tmp_path):
-    """Its wheel goes into the peers' environment, none of whose requirements it breaks."""
+    """Its wheel installs into the peers' environment without breaking any requirement."""
     wheel = [PEERS, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-deps", "--quiet"]
     subprocess.run([*wheel, "-w", tmp_path, ROOT], check=True, capture_output=True, timeout=300)
     (made,) = tmp_path.glob("kgprobe-*.whl")

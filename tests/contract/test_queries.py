@@ -1,4 +1,4 @@
-"""Every query file: standard, valid as it stands, and whole on the embedded world."""
+"""Every query file is standard, valid and complete on the embedded knowledge graph."""
 
 import re
 from pathlib import Path
@@ -29,13 +29,13 @@ FORBIDDEN = re.compile(r"\b(SERVICE|hint:|bd:|gas:|mwapi|bif:|define\b|OFFSET|WI
 
 
 def run(path: Path, endpoint: Endpoint, folder: Path, page_size: int = 0) -> pl.DataFrame:
-    """The rows of a query with the parameters that the world needs."""
+    """Return the rows of a query with the parameters for the embedded knowledge graph."""
     parameters = PARAMETERS.get(path.stem)
     return pull(path, endpoint, folder / "s" / "n", parameters, page_size=page_size).frame()
 
 
 @pytest.mark.parametrize("path", QUERIES, ids=IDS)
-def test_a_query_is_valid_as_it_stands_and_so_is_what_is_derived(path):
+def test_a_query_and_its_derived_queries_are_valid(path):
     store = pyoxigraph.Store()
     text = path.read_text(encoding="utf-8")
     query = read_query(path, PARAMETERS.get(path.stem))
@@ -100,8 +100,8 @@ def test_a_query_has_rows_on_the_world_and_page_size_does_not_change_them(
 @pytest.mark.parametrize(
     "path", [p for p in QUERIES if "GROUP BY" in p.read_text()], ids=lambda p: p.stem
 )
-def test_a_part_is_chosen_before_anything_is_counted(path):
-    """A filter behind the counting makes pages smaller and none cheaper."""
+def test_a_subset_is_selected_before_counting(path):
+    """A filter after the counting makes pages smaller but not cheaper."""
     body = path.read_text().split("COUNT(", 1)[1]
     chosen, last = body.index("MD5(STR("), body.index("GROUP BY")
     assert chosen < last
@@ -121,7 +121,7 @@ def test_counts_of_parts_add_up_to_those_of_the_whole(world_endpoint, tmp_path):
     assert len(found.meta["pages"]) > 10
 
 
-def test_awkward_labels_and_names_come_back_as_they_are(world_endpoint, tmp_path):
+def test_awkward_labels_and_names_are_returned_unchanged(world_endpoint, tmp_path):
     path = RESOURCES / "queries/dbpedia/instances.rq"
     rows = run(path, world_endpoint, tmp_path, page_size=3)
     labels = rows.filter(pl.col("instance").str.ends_with("/Several_labels"))["label"]
@@ -134,7 +134,8 @@ def test_awkward_labels_and_names_come_back_as_they_are(world_endpoint, tmp_path
 
 
 def test_facts_after_best_rank_are_the_truthy_facts(world_endpoint, tmp_path):
-    """On the world, for every relation that has a preferred or deprecated statement, and some."""
+    """Covers every relation of the embedded graph with preferred or deprecated statements, and
+    others."""
     ranked = "SELECT DISTINCT ?r { ?s ?c ?n . ?n <http://wikiba.se/ontology#rank> ?k . ?r "
     ranked += "<http://wikiba.se/ontology#claim> ?c "
     ranked += "FILTER(?k != <http://wikiba.se/ontology#NormalRank>) }"
@@ -169,7 +170,7 @@ def test_facts_after_best_rank_are_the_truthy_facts(world_endpoint, tmp_path):
         ),
     ],
 )
-def test_the_closure_of_a_hierarchy_is_the_engine_s(
+def test_the_closure_of_a_hierarchy_equals_the_engine_s(
     name, child, edge, anchor, world_endpoint, tmp_path
 ):
     rows = run(RESOURCES / f"queries/{name}.rq", world_endpoint, tmp_path)
@@ -228,7 +229,7 @@ def test_parameters_name_the_snapshot_and_are_checked(tmp_path):
             read_query(instances, bad)
 
 
-def test_labels_come_in_the_best_language_that_there_is(world_endpoint, tmp_path):
+def test_labels_are_in_the_best_available_language(world_endpoint, tmp_path):
     """Wikidata deletes labels in `en` that equal the one in `mul`."""
     path = RESOURCES / "queries/dbpedia/instances.rq"
     label = "<http://www.w3.org/2000/01/rdf-schema#label>"

@@ -56,7 +56,7 @@ def test_24_of_100_right_on_religion_is_marked_as_below_the_majority(lama):
 
 
 def shares(frame):
-    """group -> expected P@1 in percent."""
+    """Return the expected P@1 in percent by group."""
     own = frame.partition_by("group", as_dict=True)
     return {
         group: 100 * hit_at(1, f["best"].to_numpy(), f["worst"].to_numpy()).mean()
@@ -65,7 +65,7 @@ def shares(frame):
 
 
 def each(lama, answer):
-    """The baseline relation by relation, its labels as options."""
+    """Return the baseline of each relation, with its labels as options."""
     frames = [
         answer(own, own["label"].unique().sort().to_list(), ["test"])
         for own in lama.partition_by("group")

@@ -1,4 +1,4 @@
-"""How much the engine feeds for the whole released BEAR: from the plan alone, without a clock."""
+"""Token positions that the engine feeds for the whole released BEAR, computed from the plan."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,6 @@
-"""Three graphs that nobody wrote code for: DBpedia's ontology, CoDEx as a CSV, WordNet as SKOS.
+"""Three graphs without specific code: DBpedia's ontology, CoDEx as a CSV, WordNet as SKOS.
 
-Sizes are those of literal counts over the lines of the files.
+Sizes equal plain counts over the lines of the files.
 """
 
 from collections import defaultdict
@@ -40,7 +40,7 @@ def big(made: GraphTables, section: OwnGraph) -> bear.NestedSets:
 
 
 def tasks(made: GraphTables, section: OwnGraph) -> dict[str, int]:
-    """OntoProbe's task -> its rows."""
+    """Map each OntoProbe task to its rows."""
     labels, rows = worded(made, section)
     built = ontology.build_own(
         made.classes, made.class_hierarchy, made.types, made.properties, made.property_hierarchy,

@@ -1,4 +1,4 @@
-"""Sentence scores beside lm-pub-quiz 0.3.3 on relations of the released BEAR: equal, same order."""
+"""Sentence scores equal those of lm-pub-quiz 0.3.3 on relations of the released BEAR."""
 
 from itertools import groupby, pairwise
 

@@ -1,4 +1,4 @@
-"""Runs are objects: a name each, no byte of another; the workflow runs from other folders, too."""
+"""Named runs do not affect each other, and the workflow runs from other folders."""
 
 import fcntl
 import subprocess
@@ -34,7 +34,7 @@ def project(tmp_path):
     return Project(tmp_path)
 
 
-def test_two_runs_in_one_checkout_leave_each_other_alone(project):
+def test_two_runs_in_one_checkout_are_independent(project):
     target = "sources/world/constraints.parquet"
     embedded = ["config/embedded.yaml"]
     first = project.run("--", f"results/embedded/{target}", configs=embedded)
@@ -55,7 +55,7 @@ def test_two_runs_in_one_checkout_leave_each_other_alone(project):
     assert (project.folder / "logs/other/sources").is_dir()
 
 
-def test_what_runs_share_is_downloaded_by_one_of_them(project, monkeypatch):
+def test_shared_files_are_downloaded_by_one_run(project, monkeypatch):
     full = ["config/config.yaml"]
     monkeypatch.setenv("KGPROBE_CONTACT", "test@example.org")
     # names are a proxy's matter
@@ -72,7 +72,7 @@ def test_what_runs_share_is_downloaded_by_one_of_them(project, monkeypatch):
         assert project.run("--", target, configs=full).returncode == 0
 
 
-def test_what_is_lacking_is_told_before_the_first_job(project, monkeypatch):
+def test_missing_requirements_are_reported_before_the_first_job(project, monkeypatch):
     monkeypatch.delenv("KGPROBE_CONTACT", raising=False)
     result = project.run(configs=["config/config.yaml"])
     assert result.returncode
@@ -85,7 +85,7 @@ def test_what_is_lacking_is_told_before_the_first_job(project, monkeypatch):
 
 @pytest.mark.parametrize("entry", ["Snakefile", "workflow/Snakefile"])
 def test_it_runs_in_another_working_folder(tmp_path, entry):
-    """Config, tables and resources come from the project where the folder has none of its own."""
+    """Config, tables and resources come from the project if the folder has none."""
     target = "results/embedded/sources/world/constraints.parquet"
     where = ["-s", str(ROOT / entry), "--directory", str(tmp_path)]
     where += ["--configfile", str(ROOT / "config/embedded.yaml")]

@@ -1,4 +1,4 @@
-"""Own graphs come in by a section of the config: the tutorial as it stands, and what is refused."""
+"""User-supplied graphs by a section of the config: the tutorial, and refused input."""
 
 import re
 from pathlib import Path
@@ -25,14 +25,14 @@ BEGINNING, _, RUNNING = TUTORIAL.partition("\n## 2. ")
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A project with the tutorial's facts and model, and what `kgprobe init` writes."""
+    """Return a project with the tutorial's facts and model, and the output of `kgprobe init`."""
     made = Project(tmp_path_factory.mktemp("own"))
     prepare(TUTORIAL, made.folder)
     assert check_screens(BEGINNING, made.folder) == 2
     return made
 
 
-def test_the_tutorial_ends_in_an_accuracy_with_the_screens_that_it_shows(project):
+def test_the_tutorial_gives_an_accuracy_and_its_documented_output(project):
     assert check_screens(RUNNING, project.folder) == 2
     for name in re.findall(r"`(results/mine/\S+)`", TUTORIAL):
         assert (project.folder / name).is_file(), name
@@ -70,7 +70,7 @@ prompt_tasks: {graphs: {least: {train: 3, dev: 1, test: 1}}}
 }
 
 
-def test_attributes_and_prompts_of_an_own_graph_end_in_the_report(project):
+def test_attributes_and_prompts_of_a_user_graph_are_in_the_report(project):
     for name, text in MORE.items():
         (project.folder / "mine" / name).write_text(text)
     # another model, whose tokens the answers are
@@ -109,7 +109,7 @@ def test_attributes_and_prompts_of_an_own_graph_end_in_the_report(project):
     assert prompts.filter(benchmark="auto_mine", prompt="majority", metric="P@1").height
 
 
-def test_a_flaw_ends_in_one_error_and_finished_parts_stay(project):
+def test_invalid_input_gives_one_error_and_keeps_finished_parts(project):
     folder = project.folder
     (folder / "mine/flawed.csv").write_text(
         "subject,subject_label,relation,object,object_label\na,A,r,b,B\nc,,r,b,B\n"

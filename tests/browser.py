@@ -1,7 +1,7 @@
-"""Pages of the report in headless Chromium: what it measures of each, in one process for all.
+"""Measurements of report pages in headless Chromium, in one process for all pages.
 
-A page of our own opens every page in a frame of a given width, measures it, and writes what it
-found into itself, which `--dump-dom` prints.
+A driver page opens every page in a frame of a given width, measures it, and writes the results into
+itself, which `--dump-dom` prints.
 """
 
 import html
@@ -26,7 +26,7 @@ DARK = ("--blink-settings=preferredColorScheme=0",)
 
 
 def dumped(page: Path, profile: Path, *options: str) -> tuple[str, list[str]]:
-    """The page as it stands after its scripts ran, and what they wrote on the console."""
+    """Return the page after its scripts ran, and their console output."""
     command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
     command += ["--allow-file-access-from-files", "--enable-logging=stderr", "--log-level=0"]
     command += [f"--user-data-dir={profile}", "--window-size=1400,900", *options, page.as_uri()]
@@ -40,7 +40,7 @@ def measured(
     profile: Path,
     *options: str,
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """(name, width, whether axe looks) of pages of a folder -> what was found of each, and the
+    """Return the measurements for (name, width, whether to run axe) of pages of a folder, and the
     lines on the console."""
     axe = json.dumps(AXE.read_text(encoding="utf-8")).replace("</", "<\\/")
     asked = json.dumps([list(page) for page in pages])
@@ -57,14 +57,14 @@ def measured(
 
 
 def all_pages(folder: Path, profile: Path, *options: str) -> tuple[list[dict[str, Any]], list[str]]:
-    """`measured` of every page of a report, wide (where axe looks, too) and narrow."""
+    """Return `measured` of every page of a report, wide (with axe) and narrow."""
     names = [path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*.html"))]
     asked = [(name, width, width == WIDE) for width in (WIDE, NARROW) for name in names]
     return measured(folder, asked, profile, *options)
 
 
 def faults(found: Iterable[dict[str, Any]]) -> list[str]:
-    """What is wrong with measured pages: too long, too wide, too small, or not for everybody."""
+    """Return errors of measured pages: too long, too wide, too small, or not accessible."""
     told = []
     for page in found:
         where = f"{page['name']} at {page['width']}"
@@ -81,5 +81,5 @@ def faults(found: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def is_there() -> bool:
-    """Whether there is a browser."""
+    """Return whether a browser is installed."""
     return shutil.which("chromium") is not None

@@ -1,13 +1,13 @@
-"""`make mutate`: does a test notice every small change of what decides a number?
+"""`make mutate`: check that tests detect every small change of code that affects a number.
 
     python -m tests.mutation [metrics] [attributes] [--only TEXT] [--jobs N] [--list]
-    python -m tests.mutation --draw 40 --seed 1     of the whole package: see drawn.py
+    python -m tests.mutation --draw 40 --seed 1     for the whole package: see drawn.py
 
-Tests are collected once; every mutant is a forked process in which the changed module's code takes
-the place of the loaded one's, and which runs the tests that reach the changed line until one
-fails. Outcomes are kept in results/mutation, so that a run goes on where it was stopped; another
-source or test file starts it anew, with the test that failed last time first. tests/mutants.tsv
-lists the survivors with reasons: an unlisted one, or one that is noticed now, fails the run.
+Tests are collected once; every mutant is a forked process in which the changed module's code
+replaces the loaded code, and which runs the tests that reach the changed line until one fails.
+Outcomes are stored in results/mutation, so that a stopped run resumes; a changed source or test
+file restarts it, with the test that failed last time first. tests/mutants.tsv lists the survivors
+with reasons: an unlisted survivor, or a listed mutant that is now detected, fails the run.
 """
 
 import argparse
@@ -53,7 +53,7 @@ GROUPS = {
 
 
 def fingerprint(tests: list[str]) -> str:
-    """Changes with every file of the package, of the tests of a group and of what helps them."""
+    """Return a hash of all files of the package, of the tests of a group and of their helpers."""
     folder = ROOT / "tests" / "unit"
     helpers = {path for path in folder.glob("*.py") if not path.name.startswith("test_")}
     files = {*SOURCE.rglob("*.py"), *helpers, *(folder / f"{name}.py" for name in tests)}
@@ -64,7 +64,7 @@ def fingerprint(tests: list[str]) -> str:
 
 
 def tried(group: str, only: str, jobs: int, budget: float) -> tuple[list[Mutant], dict[str, str]]:
-    """The mutants of a group, and key -> the test that noticed ("" for none)."""
+    """Return the mutants of a group, and the detecting test by key ("" for none)."""
     modules, tests = GROUPS[group]
     every = []
     for name in modules:
@@ -91,7 +91,7 @@ def tried(group: str, only: str, jobs: int, budget: float) -> tuple[list[Mutant]
 
 
 def main() -> int:
-    """Tries the groups and compares the survivors with the list."""
+    """Test the groups and compare the survivors with the list."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutation")
     parser.add_argument("groups", nargs="*", choices=[[], *GROUPS], default=[])
     parser.add_argument("--only", default="", help="mutants whose line in the list holds this text")

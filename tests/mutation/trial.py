@@ -1,4 +1,4 @@
-"""Mutants tried one by one, each in a forked process, by tests that are collected once."""
+"""Runs of mutants one by one, each in a forked process, with tests that are collected once."""
 
 import ast
 import functools
@@ -24,7 +24,7 @@ Trial = tuple[Mutant, str, ast.Module]
 
 
 def install(name: str, tree: ast.Module) -> None:
-    """The code of a changed tree takes the place of the loaded module's, wherever it is used."""
+    """Replace the loaded module's code by that of a changed tree, wherever it is used."""
     module = sys.modules[name]
     fresh = types.ModuleType(name)
     fresh.__dict__.update(__file__=module.__file__, __package__=module.__package__)
@@ -43,7 +43,7 @@ def install(name: str, tree: ast.Module) -> None:
 
 
 def _replace(old: Any, new: Any) -> bool:
-    """Puts the code of a function, method or property in place; False for anything else."""
+    """Replace the code of a function, method or property; return False for anything else."""
     old, new = (_plain(one) for one in (old, new))
     if not (isinstance(old, types.FunctionType) and isinstance(new, types.FunctionType)):
         return False
@@ -61,7 +61,7 @@ def _plain(one: Any) -> Any:
 
 
 class Trials:
-    """A pytest plugin that runs the tests once to see what they reach, then every mutant."""
+    """A pytest plugin that runs the tests once to record reached lines, then every mutant."""
 
     def __init__(
         self, trials: Sequence[Trial], folder: Path, fingerprint: str, jobs: int, budget: float
@@ -72,7 +72,7 @@ class Trials:
         self.kills: Counter[tuple[str, str]] = Counter()
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Instead of the tests."""
+        """Run the mutants instead of the tests."""
         if session.testsfailed or _workers():
             raise pytest.UsageError(f"no fork beside threads at work: {_workers()}")
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,8 @@ class Trials:
         return True
 
     def _reached(self, items: dict[str, pytest.Item]) -> dict[str, Any]:
-        """Test -> seconds and {file: lines}; from a traced run, kept for the same sources."""
+        """Return seconds and {file: lines} by test from a traced run, cached for the same
+        sources."""
         kept = self.folder / "reached.json"
         if kept.is_file() and (found := json.loads(kept.read_text()))["for"] == self.fingerprint:
             return found["tests"]
@@ -135,7 +136,7 @@ class Trials:
         return {"\t".join(t[0].key): done["\t".join(t[0].key)] for t in self.trials}
 
     def _by(self, child: int, status: int) -> str:
-        """The test that noticed, or how the process ended; "" when it came through all tests."""
+        """Return the detecting test, or how the process ended; "" if all tests passed."""
         told = self.folder / f"by-{child}"
         by = told.read_text() if told.is_file() else ""
         told.unlink(missing_ok=True)
@@ -170,7 +171,8 @@ class Trials:
     def _order(
         self, mutant: Mutant, file: str, reached: dict[str, Any], hints: dict[str, str]
     ) -> list[str]:
-        """The tests that reach it: the one that noticed before, quick ones, those good at it."""
+        """Return the tests that reach it: first the last detecting one, then quick and effective
+        ones."""
         whole = mutant.function == ""
         wanted = set(mutant.lines)
         tests = [
@@ -190,14 +192,16 @@ class Trials:
 
 
 def _workers() -> list[str]:
-    """Threads that a fork would lose; those of memory that polars starts when imported are none."""
+    """Return threads that a fork would lose, without the memory threads that polars starts on
+    import."""
     tasks = Path("/proc/self/task")
     names = [(task / "comm").read_text().strip() for task in tasks.iterdir() if tasks.is_dir()]
     return [n for n in names[1:] if n not in ("jemalloc_bg_thd", "polars-ooc-clea")]
 
 
 def _failing(tests: Sequence[tuple[pytest.Item, float]]) -> Iterator[str]:
-    """The tests that fail, one by one; one that takes much longer than before ends the process."""
+    """Yield the failing tests one by one; a test that takes much longer than before ends the
+    process."""
     items = [item for item, _ in tests]
     # no item at all: the line is never reached
     for (item, seconds), after in zip(tests, [*items, None][1:], strict=True):
@@ -209,7 +213,7 @@ def _failing(tests: Sequence[tuple[pytest.Item, float]]) -> Iterator[str]:
 
 
 def _trace(item: pytest.Item, files: set[str], kept: Path) -> None:
-    """Writes the seconds and the reached lines of a test; raises when it fails."""
+    """Write the seconds and the reached lines of a test; raise if it fails."""
     lines: dict[str, set[int]] = {}
 
     def local(frame: types.FrameType, event: str, _: Any) -> Any:
@@ -231,7 +235,7 @@ def _trace(item: pytest.Item, files: set[str], kept: Path) -> None:
 
 
 def _leave(work: Any) -> None:
-    """Does the work of a forked process and ends it, whatever happens."""
+    """Do the work of a forked process and end it in any case."""
     code = 1
     try:
         work()

@@ -1,6 +1,6 @@
-"""SPARQL services as they answer programs, before real engines with real data.
+"""Replays of SPARQL services in front of real engines with real data.
 
-What each does, and where that is documented, stands in SERVICES of tests/replay/world.py.
+The behavior of each, and where it is documented, is in SERVICES of tests/replay/world.py.
 """
 
 import json
@@ -24,9 +24,9 @@ WAIT = 1
 
 @dataclass
 class Engine:
-    """A query service: an engine on loopback, and what stands before it.
+    """A query service: an engine on loopback with a front end.
 
-    `planned`: what happens to a request instead, by its number.
+    `planned`: the faults by request number.
     """
 
     hosts: tuple[str, ...]
@@ -40,7 +40,7 @@ class Engine:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def answer(self, request: Request) -> Answer:
-        """The engine's answer, or what is planned."""
+        """Return the engine's answer, or the planned fault."""
         if request.path.split("?")[0] not in self.paths:
             return Answer(404, {"Content-Type": "text/html"}, GATEWAY)
         if not re.search(r"\(.*(@|https?://).*\)", request.headers.get("user-agent", "")):
@@ -81,7 +81,7 @@ class Engine:
         return Answer(found.status_code, {"Content-Type": kind, **kept}, body)
 
     def told(self, query: str) -> bytes | None:
-        """The count of a relation that no excerpt holds, where that is what is asked for."""
+        """Return the count of a relation that no excerpt holds, if the query asks for it."""
         found = re.search(r"\?subject <?p:(P\d+)|\?subject p:(P\d+)", query)
         name = next((g for g in found.groups() if g), "") if found else ""
         if name not in self.sizes or "COUNT" not in query or "UNION" in query or "?known" in query:
@@ -92,7 +92,7 @@ class Engine:
 
 
 def collated(body: bytes) -> bytes:
-    """An answer in the order of a collation that ignores punctuation: Q10 stands before Q1/."""
+    """Sort an answer by a collation that ignores punctuation: Q10 comes before Q1/."""
     try:
         document = json.loads(body)
     except ValueError:

@@ -62,7 +62,7 @@ def printed(name: str) -> set[str]:
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-def test_each_paper_plans_its_sources(plans, paper):
+def test_only_the_attributes_query_live_services(plans, paper):
     """Only the attributes need data that T-REx lacks: property labels and aliases."""
     pulls = [job for job in plans[paper] if job.rule.startswith("pull")]
     live = sorted(job.rule for job in pulls if not costs.asks_nobody(job))

@@ -40,8 +40,8 @@ def measured(
     profile: Path,
     *options: str,
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the measurements for (name, width, whether to run axe) of pages of a folder, and the
-    lines on the console."""
+    """Return measurements for (name, width, whether to run axe) of a folder's pages, and console
+    lines."""
     axe = json.dumps(AXE.read_text(encoding="utf-8")).replace("</", "<\\/")
     asked = json.dumps([list(page) for page in pages])
     frame = folder / "measure.html"

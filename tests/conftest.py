@@ -101,8 +101,7 @@ def shuffled(items: list[pytest.Item], seed: str) -> list[pytest.Item]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Sort all tests, mark `timing` as nightly, and skip `real` tests with a notice without the
-    data.
+    """Sort all tests; mark `timing` as nightly; without the data, skip `real` tests with a notice.
 
     With KGPROBE_REQUIRE_DATA=1 they fail instead.
     """

@@ -65,8 +65,7 @@ class LanguageModel:
 
 
 class Answers:
-    """Answers to requests as JSON. `offers` is a subset of EVERYTHING: the features of the
-    server."""
+    """JSON answers to requests. `offers` is a subset of EVERYTHING: the features of the server."""
 
     def __init__(self, lm: Any, offers: frozenset[str] = EVERYTHING) -> None:
         self.lm, self.offers = lm, offers
@@ -118,8 +117,7 @@ class Answers:
     def _lists(
         self, body: Any, ids: Any, spans: Any, own: list[float], new: Any
     ) -> dict[str, list[Any]]:
-        """Return the parallel lists of the completions format; with echo the prompt's tokens
-        first."""
+        """Return the lists of the completions format; with echo, the prompt's tokens come first."""
         tokens: list[str] = []
         values: list[float] = []
         starts: list[int] = []

@@ -137,7 +137,7 @@ def test_unreadable_prompt_log_probabilities_are_not_used(lm, tmp_path, clock):
 
 
 class LlamaCpp(Answers):
-    """A server that refuses `echo` by 500, ignores `prompt_logprobs` and answers completions like
+    """Server that refuses `echo` by 500, ignores `prompt_logprobs` and answers completions as
     chats."""
 
     def _completion(self, body):
@@ -538,8 +538,7 @@ CHATTED = [
 
 
 def all_zero(answer):
-    """Return an answer with all prompt log-probabilities 0, as from servers that do not compute
-    them."""
+    """Set all prompt log-probabilities to 0, as servers do that do not compute them."""
     choice = (answer.get("choices") or [{}])[0]
     known = choice.get("logprobs") or {}
     if "token_logprobs" in known:

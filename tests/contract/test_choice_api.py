@@ -80,8 +80,7 @@ def test_a_token_shared_with_a_bracket_belongs_to_the_option():
 
 
 def offering(tops):
-    """Return a fault that adds alternatives to an answer, because the tiny model returns no
-    letter."""
+    """Return a fault that adds alternatives to an answer; the tiny model offers no letter."""
 
     def changed(answer):
         answer["choices"][0]["logprobs"]["top_logprobs"][0] = tops

@@ -179,8 +179,7 @@ def left(folder: Path) -> list[str]:
 
 
 def refused(server: Server, path: Path, *words: str, error=DownloadError, **options) -> str:
-    """Assert that the download fails at once with address, file and this text, and stores
-    nothing."""
+    """Assert that a download fails at once with address, file and this text, storing nothing."""
     before = len(server.requests)
     with pytest.raises(error) as caught:
         get(server, path, **options)

@@ -31,8 +31,7 @@ RELATIONS = [
 
 @pytest.fixture(scope="module")
 def constructed() -> BearFrames:
-    """Return a small set with awkward labels: non-ASCII, quotes, only digits, an escaped line
-    break."""
+    """Build a small set with awkward labels: non-ASCII, quotes, digits, an escaped line break."""
     sets = built().big
     names = {"s1x": 'Ångström "A" / \\n', "s2x": "1984", "s3x": "😀 東京", "s100x": "null"}
     return BearFrames(
@@ -41,8 +40,7 @@ def constructed() -> BearFrames:
 
 
 def assert_equal_content(loaded: Dataset, sets: BearFrames) -> None:
-    """Assert that lm-pub-quiz has the relations, templates, options, instances and indices of
-    `sets`."""
+    """Assert that lm-pub-quiz has relations, templates, options, instances, indices of `sets`."""
     assert set(loaded.relation_codes) == set(sets.items["relation"])
     for relation in loaded:
         name = relation.relation_code

@@ -134,8 +134,7 @@ def test_awkward_labels_and_names_are_returned_unchanged(world_endpoint, tmp_pat
 
 
 def test_facts_after_best_rank_are_the_truthy_facts(world_endpoint, tmp_path):
-    """Covers every relation of the embedded graph with preferred or deprecated statements, and
-    others."""
+    """Covers all embedded relations with preferred or deprecated statements, and others."""
     ranked = "SELECT DISTINCT ?r { ?s ?c ?n . ?n <http://wikiba.se/ontology#rank> ?k . ?r "
     ranked += "<http://wikiba.se/ontology#claim> ?c "
     ranked += "FILTER(?k != <http://wikiba.se/ontology#NormalRank>) }"

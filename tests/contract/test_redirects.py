@@ -126,8 +126,8 @@ def test_a_json_dump_reports_that_it_has_no_redirects(tmp_path):
 
 
 def test_a_service_with_only_part_of_a_graph_is_reported(served, tmp_path):
-    """Wikidata's service has no scholarly articles since 2025, so it has only some subjects of
-    P50."""
+    """Wikidata's service lacks scholarly articles since 2025, so only some subjects of P50
+    exist."""
     wdqs = read_endpoints(RESOURCES / "endpoints.tsv")["wdqs"]
     split = Endpoint("local", served.url, replace(wdqs.policy, interval=0.0))
     one = Relations(split, tmp_path / "w" / "s", QUERIES / "facts.rq")

@@ -137,8 +137,7 @@ def test_the_error_without_pyspark_says_how_to_install_it(monkeypatch, tmp_path)
 
 
 def of_own_ids(engine: Engine, facts, folder) -> dict[str, bytes]:
-    """Return the files of a graph with user-defined ids and of a sample of it, selected by their
-    text."""
+    """Return the files of a graph with user-defined ids and of a sample of it by id text."""
     folder.mkdir()
     paths = {name: str(folder / name) for name in graph.TABLES}
     with engine.temporary():

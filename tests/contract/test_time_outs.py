@@ -255,8 +255,7 @@ def test_instances_are_pulled_if_no_class_can_be_counted(reply, things, clock, t
 
 
 def lists_an_eighth(text: str) -> Reply | None:
-    """Return the message of an engine that can neither count a class nor list over an eighth of
-    it."""
+    """Return the error of an engine that can neither count a class nor list over an eighth."""
     keys = re.findall(r"\^\(([0-9a-f|]+)\)", text)
     size = sum(16 ** (3 - len(key)) for key in keys[0].split("|")) if keys else PARTS
     return QLEVER if is_count(text) or size > PARTS // 8 else None
@@ -307,8 +306,7 @@ def test_a_class_counted_on_resume_has_the_subset_of_its_count(things, clock, tm
 
 
 def test_subsets_are_nested_if_one_class_cannot_be_counted(things, clock, tmp_path):
-    """The subset of a class restricted to a subclass is in that of the subclass, as `finest`
-    needs."""
+    """A class's subset restricted to a subclass is in the subclass's, as `finest` needs."""
     names, query = [f"{DBO}{name}" for name in ("Large", "Middle", "Small")], "instances.rq"
     with Service(things) as server:
         server.says = lambda text: QLEVER if is_count(text) and "/Large>" in text else None

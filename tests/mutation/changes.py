@@ -51,8 +51,7 @@ PORTIONS = {"PART", "ROWS", "chunk"}
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change: its location (function and text of the line, since line numbers move) and
-    content."""
+    """One change: location (function and line text, since line numbers move) and content."""
 
     file: str
     function: str

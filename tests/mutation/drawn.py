@@ -91,8 +91,7 @@ def changed(text: str, mutant: Mutant) -> str:
 
 
 def holders(text: str, mutant: Mutant) -> tuple[list[Any], list[Any]]:
-    """Return the statements that hold a mutant: those outside of its function, then those
-    inside."""
+    """Return the statements that hold a mutant: those outside its function, then those inside."""
     every = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.stmt)]
     line = mutant.lines.start
     found = [node for node in every if node.lineno <= line <= (node.end_lineno or 0)]
@@ -147,8 +146,7 @@ class Copy:
                 shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
 
     def write(self, file: str, text: str) -> None:
-        """Write another text of a module and delete compiled files, which know only its size and
-        second."""
+        """Write a module's text and delete compiled files, which know only size and second."""
         path = self.folder / PACKAGE / file
         path.write_text(text)
         for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
@@ -209,8 +207,7 @@ class Copy:
 
 
 def reaching(copy: Copy, drawn: list[Mutant], told: Namespace) -> dict[str, Any]:
-    """Return passing tests with their seconds, and for each mutant (in order) those that reach
-    it."""
+    """Return passing tests with seconds, and for each mutant (in order) those that reach it."""
     log, package = copy.folder.with_name("reached"), copy.folder / PACKAGE
     log.touch()
     texts = {mutant.file: (package / mutant.file).read_text() for mutant in drawn}
@@ -259,8 +256,7 @@ def importers(folder: Path, file: str) -> set[str]:
 
 
 def order(reached: list[str], seconds: Mapping[str, float]) -> list[str]:
-    """Return the tests to run: those that reach it, cheap files first; the rest of their files;
-    mini last."""
+    """Order tests: those that reach it, cheap files first; the rest of their files; mini last."""
     costs: Counter[str] = Counter()
     for test in reached:
         costs[test.partition("::")[0]] += seconds[test]
@@ -350,8 +346,7 @@ def report(
     tests: Mapping[Mutant, list[str]],
     done: Mapping[str, str],
 ) -> int:
-    """Print the table and the counts; return 1 if more than one in ten survives without a
-    reason."""
+    """Print table and counts; return 1 if more than one in ten survives without a reason."""
     alive = [mutant.key for mutant in tests if not done["\t".join(mutant.key)]]
     for mutant, own in tests.items():
         told = listed.get(mutant.key) or f"reached by {len(own)} tests"

@@ -82,8 +82,7 @@ class Trials:
         return True
 
     def _reached(self, items: dict[str, pytest.Item]) -> dict[str, Any]:
-        """Return seconds and {file: lines} by test from a traced run, cached for the same
-        sources."""
+        """Return seconds and {file: lines} by test of a traced run, cached by sources."""
         kept = self.folder / "reached.json"
         if kept.is_file() and (found := json.loads(kept.read_text()))["for"] == self.fingerprint:
             return found["tests"]
@@ -171,8 +170,7 @@ class Trials:
     def _order(
         self, mutant: Mutant, file: str, reached: dict[str, Any], hints: dict[str, str]
     ) -> list[str]:
-        """Return the tests that reach it: first the last detecting one, then quick and effective
-        ones."""
+        """Return tests that reach it: the last detecting one, then quick and effective ones."""
         whole = mutant.function == ""
         wanted = set(mutant.lines)
         tests = [
@@ -192,16 +190,14 @@ class Trials:
 
 
 def _workers() -> list[str]:
-    """Return threads that a fork would lose, without the memory threads that polars starts on
-    import."""
+    """Count threads that a fork would lose, without the memory threads of polars."""
     tasks = Path("/proc/self/task")
     names = [(task / "comm").read_text().strip() for task in tasks.iterdir() if tasks.is_dir()]
     return [n for n in names[1:] if n not in ("jemalloc_bg_thd", "polars-ooc-clea")]
 
 
 def _failing(tests: Sequence[tuple[pytest.Item, float]]) -> Iterator[str]:
-    """Yield the failing tests one by one; a test that takes much longer than before ends the
-    process."""
+    """Yield failing tests one by one; one that takes much longer than before ends the process."""
     items = [item for item, _ in tests]
     # no item at all: the line is never reached
     for (item, seconds), after in zip(tests, [*items, None][1:], strict=True):

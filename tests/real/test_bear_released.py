@@ -1,5 +1,4 @@
-"""The released BEAR and BEAR-big: the counts of docs/papers/bear.md, and errors of broken
-copies."""
+"""The released BEAR and BEAR-big: counts of docs/papers/bear.md, and errors of broken copies."""
 
 import json
 import shutil

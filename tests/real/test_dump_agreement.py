@@ -66,8 +66,7 @@ def local(iri: str) -> str:
 
 
 def as_json(rdf: Path, target: Path) -> Path:
-    """Return a JSON dump of the query service's data: entities with labels, sitelinks and
-    statements."""
+    """Write the query service's data as a JSON dump: labels, sitelinks and statements."""
     said: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     with open(rdf, encoding="utf-8", newline="\n") as lines:
         for line in lines:

@@ -32,8 +32,7 @@ pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="the real data in full
 
 
 def kinds(value):
-    """Return the kinds of a JSON value as a set of words; for lists and open-key objects, of
-    members."""
+    """Return the kinds of a JSON value as words; for lists and open-key objects, of members."""
     if isinstance(value, list):
         return {f"list of {kind}" for one in value for kind in kinds(one)} or {"list"}
     if isinstance(value, dict):

@@ -62,8 +62,7 @@ def gemma():
 
 
 def log_likelihoods(model, tokenizer, sentences):
-    """Return the sum of log p of all tokens after BOS (SmolLM2: <|im_start|>), one pass per
-    sentence."""
+    """Sum log p of all tokens after BOS (SmolLM2: <|im_start|>), in one pass per sentence."""
     sums = []
     for start in range(0, len(sentences), BATCH):
         texts = sentences[start : start + BATCH]

@@ -1,5 +1,4 @@
-"""The released OntoProbe: rows follow from its ontology, and its baseline equals the printed
-one."""
+"""The released OntoProbe: rows follow from its ontology; the baseline equals the printed one."""
 
 import json
 from dataclasses import replace

@@ -20,8 +20,8 @@ FIXED = ("url", "archives", "endpoint", "access", "snapshot", "statements", "lar
 
 
 def graph(folder, *configs):
-    """Return (rules, dependencies) of the plan in an empty folder; a model's rules of a stage are
-    merged."""
+    """Return (rules, dependencies) of a plan in an empty folder, a model's rules merged by
+    stage."""
     for name in models.MADE:  # a plan wants their folders to be there
         (folder / "data/replay/models" / name).mkdir(parents=True)
     arguments = ["--cores", "1", "--directory", str(folder), "--rulegraph"]

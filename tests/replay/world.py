@@ -89,8 +89,7 @@ TREX_FILE = "8760241"
 
 @contextlib.contextmanager
 def world(data: Path, folder: Path, documents: int = trex.DOCUMENTS) -> Iterator[Proxy]:
-    """Yield the proxy for all services. `data` holds the real data, `folder` data derived from
-    it."""
+    """Yield the proxy for all services; `data` holds real data, `folder` data derived from it."""
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     statements, archive = folder / "wikidata.nt", folder / "TREx.zip"

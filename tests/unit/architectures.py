@@ -188,8 +188,7 @@ def tiny(name: str, kind: str, double: bool = True, bos: str = "forced") -> Load
 
 
 def without_sentinels(loaded: Loaded) -> Loaded:
-    """Return the same model with a tokenizer that has a mask token but no sentinels, like
-    BART's."""
+    """Return the model with a tokenizer that has a mask token but no sentinels, like BART's."""
     text = loaded.tokenizer.backend_tokenizer.to_str().replace("<extra_id_", "<other_")
     options = {"pad": "<pad>", "bos": "<s>", "eos": "</s>", "unk": "<unk>", "mask": "<mask>"}
     bare = transformers.PreTrainedTokenizerFast(

@@ -1,5 +1,4 @@
-"""The nine benchmark constructions as plain loops, rule by rule (docs/papers/attributes.md,
-Benchmarks).
+"""The nine constructions as plain loops, rule by rule (docs/papers/attributes.md, Benchmarks).
 
 This module shares no code with the package: it maps FACTS to sets of examples, each a tuple of
 triples (s, p, o) of numbers, where a literal is represented by its text. No caps are applied.
@@ -38,8 +37,7 @@ ROLES = {
 
 @dataclass(frozen=True)
 class World:
-    """The content of FACTS: edges, (s, p, text) of literals, names of entities, texts of
-    literals."""
+    """Content of FACTS: edges, (s, p, text) of literals, names of entities, texts of literals."""
 
     g: Edges
     literals: set[tuple[int, int, str]]
@@ -48,8 +46,7 @@ class World:
 
 
 def world(facts: pl.DataFrame) -> World:
-    """Build G: distinct entity-valued edges with s != o, literals kept separately, labels stripped
-    or None."""
+    """Build G: distinct entity-valued edges, s != o; separate literals; labels stripped or None."""
     g, literals, names, said = set(), set(), {}, {}
     for _, s, s_label, p, o, o_label, *_ in facts.rows():
         entity = o[0] == "Q" and o[1:].isdigit()
@@ -69,8 +66,7 @@ def world(facts: pl.DataFrame) -> World:
 
 
 def choose_language(value: str, labels: list[str | None]) -> str:
-    """Return a date's most frequent surface form, else the date in words (1 January as the year
-    only)."""
+    """Return a date's most frequent surface form, else its words (1 January as the year)."""
     count = Counter(label for label in labels if label and label.strip())
     if count:
         return min(count, key=lambda label: (-count[label], label))
@@ -96,8 +92,7 @@ def degrees(g: Edges) -> Counter:
 
 
 def symmetry(g: Edges, min_triples: int, ratio: float, over: str = "triples") -> set[Example]:
-    """Return pairs where (s,r,o) and (o,r,s) both hold, once each, for sufficiently symmetric
-    predicates."""
+    """Return pairs with both (s,r,o) and (o,r,s), once each, for symmetric enough predicates."""
     found = set()
     for r, own in by_predicate(g).items():
         symmetric = {(s, o) for s, o in own if (o, s) in own}
@@ -150,8 +145,7 @@ def bidirectional(g: Edges, min_triples: int, ratio: float, denominator: str) ->
 
 
 def hierarchy(g: Edges, direct: str = "keep", two_hop: str = "own") -> set[Example]:
-    """Return x subclass of y, y subclass of z, so z is the two-hop ancestor of x; cycles of two are
-    excluded."""
+    """Return x subclass of y, y of z: z is the two-hop ancestor of x; no cycles of two."""
     third = TWO_HOP if two_hop == "own" else 279
     found = set()
     for x, p, y in g:
@@ -164,8 +158,7 @@ def hierarchy(g: Edges, direct: str = "keep", two_hop: str = "own") -> set[Examp
 
 
 def category_members(g: Edges, top: int, relations=(31,)) -> set[int]:
-    """Return the subjects of the `top` objects with most distinct subjects; ties go to the lower
-    id."""
+    """Return subjects of the `top` objects with most distinct subjects; ties go to lower ids."""
     subjects: dict[int, set[int]] = {}
     for s, p, o in g:
         if p in relations:
@@ -175,8 +168,7 @@ def category_members(g: Edges, top: int, relations=(31,)) -> set[int]:
 
 
 def composite(g: Edges, inside: set[int], member: str, exclude) -> set[Example]:
-    """Return (a,r1,b), (b,r2,c), (a,r3,c) of three different entities where a (all, any) is in a
-    category."""
+    """Return (a,r1,b), (b,r2,c), (a,r3,c) of different entities, a (all, any) in a category."""
     x = {t for t in g if t[1] not in exclude}
     found = set()
     for a, r1, b in x:
@@ -222,16 +214,14 @@ def entity_facts(g: Edges, exclude, relations=None, directions: str = "out") -> 
 
 
 def entity_centric(g: Edges, own: dict[int, Edges], facts: int, top: int) -> dict[int, Edges]:
-    """Return the `top` entities by degree among those with `facts` facts; ties go to the lower
-    id."""
+    """Return the `top` entities by degree of those with `facts` facts; ties go to lower ids."""
     degree = degrees(g)
     enough = [e for e in own if len(own[e]) >= facts]
     return {e: own[e] for e in sorted(enough, key=lambda e: (-degree[e], e))[:top]}
 
 
 def bias(g: Edges, relations, max_degree: int, literals=frozenset()) -> set[Example]:
-    """Return triples of a sensitive relation whose subject has a small degree; `literals` count
-    toward it."""
+    """Return sensitive triples whose subject has a small degree; `literals` count toward it."""
     degree = degrees(g) + Counter(s for s, _, _ in literals)
     return {(t,) for t in g if t[1] in relations and degree[t[0]] <= max_degree}
 
@@ -295,7 +285,7 @@ def stored(attribute: str, example: Example) -> list[Triple]:
 
 
 def usable(w: World, example: Example, templates: set[str]) -> bool:
-    """Return whether every side has a label and every predicate a template; a literal has its
+    """Return whether all sides have labels and all predicates templates; literals have their
     text."""
     ends = [n for s, _, o in example for n in (s, o)]
     relations = {p if isinstance(p, str) else f"P{p}" for _, p, _ in example}
@@ -303,8 +293,7 @@ def usable(w: World, example: Example, templates: set[str]) -> bool:
 
 
 def golds(w: World, s, p, o, origin: str) -> set:
-    """Return all objects of (s, p), a reversed probe's own gold, or every two-hop ancestor
-    class."""
+    """Return all objects of (s, p), a reversed probe's gold, or every two-hop ancestor class."""
     if origin == "reversed":
         return {o}
     if origin == "inferred":

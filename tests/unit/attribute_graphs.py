@@ -1,5 +1,4 @@
-"""Small graphs for the attribute tests: the worked example, planted structures, facts from
-numbers."""
+"""Graphs for the attribute tests: the worked example, planted structures, facts from numbers."""
 
 import importlib
 import json
@@ -92,8 +91,7 @@ def worked() -> Graph:
 
 
 def settings(attribute: str, **changed: Any) -> AttributeSettings[Any]:
-    """Return the defaults of config.yaml with changes: attribute keys, shared keys and table
-    values."""
+    """Return config.yaml's defaults with changes: attribute keys, shared keys, table values."""
     made = settings_of(_config(), attribute)
     rest = {
         k: changed[k] for k in changed.keys() - vars(made.section).keys() - vars(made.shared).keys()
@@ -145,8 +143,7 @@ SENSITIVE = (21, 30, 91, 140)
 
 
 def planted(seed: int) -> pl.DataFrame:
-    """Return FACTS in which each of the nine attributes occurs at, above and below usual
-    thresholds.
+    """Return FACTS with each of the nine attributes at, above and below usual thresholds.
 
     They hold proportions of symmetric and inverse triples at a half or a quarter or one triple off,
     tied categories and degrees, shared names, cycles, self-loops, duplicates, literals, and labels
@@ -180,8 +177,7 @@ def planted(seed: int) -> pl.DataFrame:
 
 
 def _symmetric(draw: Random) -> list[Triple]:
-    """Four relations with `mutual` triples that hold in both directions and `single` ones that do
-    not."""
+    """Four relations with `mutual` triples in both directions and `single` ones in one."""
     rows = []
     pairs = [(a, b) for a in PEOPLE for b in PEOPLE if a < b]
     for p in (26, 47, 190, 461, 530):

@@ -43,8 +43,7 @@ def value(loaded, problem, split, number, trigger, metric):
 
 
 def gradient(loaded, problem, batches, trigger):
-    """Return d loss / d word embeddings at the trigger positions, by backward() through the
-    model."""
+    """Return d loss / d word embeddings at the trigger positions, by a full backward()."""
     split = problem.train
     embedding = loaded.model.get_input_embeddings()
     for parameter in loaded.model.parameters():

@@ -20,8 +20,7 @@ SETTINGS: dict[str, Any] = {
 
 
 def facts(folder: Path, context: bool = False) -> Path:
-    """Write two relations with six training, three dev and four test facts; one has no causal
-    prompt."""
+    """Write two relations of six train, three dev, four test facts; one has no causal prompt."""
     rows = []
     for group in ("P36", "P37"):
         for split, n in (("train", 6), ("dev", 3), ("test", 4)):

@@ -17,8 +17,7 @@ def examples(
     labels: Sequence[str] = ("Paris",),
     flags: Mapping[str, Sequence[str]] | None = None,
 ) -> pl.DataFrame:
-    """Return EXAMPLES with counts by group and split; the label of number i is labels[i %
-    len(labels)]."""
+    """Return EXAMPLES by group -> split -> count; example i has labels[i % len(labels)]."""
     rows = [
         {
             "group": group,
@@ -70,8 +69,7 @@ def answered(
 
 
 def the(numbers: Iterable[Number], metric: str, **dimensions: Any) -> Number:
-    """Return the only number with these dimensions; others must be empty, except that any probe
-    matches."""
+    """Return the only number of these dimensions; others are empty, but any probe matches."""
     wanted = {"group": "", "slice": "", "setting": {}, "metric": metric, **dimensions}
     (number,) = [n for n in numbers if all(getattr(n, d) == v for d, v in wanted.items())]
     return number

@@ -38,8 +38,7 @@ def differs(wanted: str, shown: str) -> bool:
 
 
 def prepare(page: str, folder: Path) -> None:
-    """Write the files that a page shows below their names, and those that it copies, into a
-    folder."""
+    """Write the files that a page shows below their names, and those it copies, to a folder."""
     for name, text in re.findall(r"^`(\S+)`\n\n```\w+\n(.*?)```", page, re.MULTILINE | re.DOTALL):
         (folder / name).write_text(text)
     for source, target in re.findall(r"`cp -r (\S+) (\S+)`", page):

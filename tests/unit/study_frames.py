@@ -108,8 +108,7 @@ def guesses(
     templates: int = 3,
     right: dict[str, bool] | None = None,
 ) -> Answers:
-    """Random scores under which about a fraction `share_right` of the items (or those in `right`)
-    is right."""
+    """Random scores with about a fraction `share_right` of items (or those in `right`) right."""
     generator = np.random.default_rng(seed)
     sizes = dict(frames["candidates"].group_by("set").len().iter_rows())
     answers: Answers = {}
@@ -155,8 +154,7 @@ def results(*studies: Study, **options: object) -> pl.DataFrame:
 
 
 def number(found: pl.DataFrame, metric: str = "accuracy", **where: object) -> dict[str, object]:
-    """Return the one number with these dimensions; by default over all items, without further
-    choices."""
+    """Return the one number of these dimensions; by default all items, no further choices."""
     where = {**dict.fromkeys(("group", "slice", *SETTING), ""), **where}
     where |= {name: str(where[name]) for name in SETTING}
     (row,) = found.filter(metric=metric, **where).iter_rows(named=True)

@@ -138,8 +138,7 @@ def test_partial_scores():
 
 
 def drawn_with_replacement(above, below, seed):
-    """Draw 2,000 samples of size n - 1 in a loop; return percentiles of their ratios, widened as
-    Student's t."""
+    """Return percentiles of the ratios of 2,000 samples of size n - 1, widened as Student's t."""
     generator = np.random.Generator(np.random.PCG64(seed))
     ratios = []
     for _ in range(2000):

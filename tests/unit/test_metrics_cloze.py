@@ -124,8 +124,7 @@ def test_a_random_order_is_the_mean_over_all_orders():
 
 
 def test_baselines_have_fractional_recall():
-    """Golds are 2 and 3; gold 2 is most frequent in training rows; the random baseline takes any
-    two of six."""
+    """Golds are 2 and 3, 2 is most frequent in training; random orders take any two of six."""
     ranked = frequency.rank([[4, 2], [2], [0]], [[2, 3], [1]], 6, recall="share")
     assert ranked.hits[1].tolist() == [0.5, 0]
     assert ranked.hits[5].tolist() == [0.5, 0]

@@ -12,8 +12,7 @@ from kgprobe.metrics.tests import detectable, exchange_error, exchange_p, holm, 
 
 
 def test_holm_rejects_what_the_step_down_procedure_rejects():
-    """Holm 1979: starting from the smallest p, reject while p <= level / (number of hypotheses
-    left)."""
+    """Holm 1979: from the smallest p on, reject while p <= level / (number of tests left)."""
     source = random.Random(0)
     for n, level in itertools.product(range(1, 7), (0.01, 0.05, 0.2)):
         for _ in range(30):
@@ -66,8 +65,7 @@ def test_p_of_a_paired_difference_is_that_of_sign_flips():
 
 
 def test_p_of_right_against_wrong_is_the_mcnemar_mid_p():
-    """b pairs are right for the first only, c for the second only: binomial test of b among b +
-    c."""
+    """b pairs are right for the first only, c for the second only: binomial of b in b + c."""
     for b, c in itertools.product(range(7), range(1, 9)):
         gaps = np.array([1.0] * b + [-1.0] * c + [0.0] * 5)
         chances = [math.comb(b + c, k) / 2 ** (b + c) for k in range(b + c + 1)]

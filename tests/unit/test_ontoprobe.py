@@ -208,8 +208,7 @@ def test_the_rebuilt_ontology_is_split_by_hash_and_counts_omissions():
 
 
 def test_classes_differing_only_in_case_are_one_candidate():
-    """ "kind 2" is a subclass of "Kind 1", the name of two classes: the first one's spelling is
-    kept."""
+    """ "kind 2" is a subclass of "Kind 1", which is two classes: the first spelling is kept."""
     tables = own_tables()
     names = {"d/C1": "Kind 1", "d/C7": "kind 1"}
     classes = tables.classes.with_columns(

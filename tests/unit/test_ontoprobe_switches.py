@@ -190,8 +190,7 @@ def test_upper_first_applies_to_premises_too(tmp_path):
 
 
 def test_premise_test(folder):
-    """With p1, rdfs5 (and rdfs9 and rdfs11 in soft templates) tests P1 again, with all its
-    golds."""
+    """With p1, rdfs5 (soft: also rdfs9 and rdfs11) tests P1 again, with all its golds."""
     _, _, plain = frames(folder)
     _, _, other = frames(folder, premise_test="p1")
     changed = differing(plain, other, "meta")

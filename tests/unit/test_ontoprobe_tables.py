@@ -227,8 +227,8 @@ def test_nine_settings_are_row_filters_and_empty_ones_are_left_out():
 
 
 def settled(*rows):
-    """Return frames of `settings`; rows are (rule, scheme, premise, first row, last row, MRR of
-    each)."""
+    """Return frames of `settings`; rows: rule, scheme, premise, first row, last row, MRR of
+    each."""
     made = [
         (rule, scheme, f"{rule}-{row}", value, premise)
         for rule, scheme, premise, first, last, value in rows
@@ -274,8 +274,7 @@ def test_figure_4_averages_schemes_over_models_and_rules():
 
 
 def test_a_row_is_resampled_once_for_all_schemes_that_use_it():
-    """A scheme that repeats another one's answers adds no information; a loop resamples the
-    rows."""
+    """A scheme that repeats another's answers adds no information; a loop resamples rows."""
     rng = np.random.default_rng(0)
     values = rng.random(12).round(2)
     rows = [("rdfs2", "manual+manual", BOTH, k, k + 1, v) for k, v in enumerate(values)]
@@ -509,8 +508,7 @@ def test_tables_that_do_not_apply_are_left_out(tmp_path, items, values, way):
 
 
 def scored(values, **changes):
-    """Return the same model's candidates scored as sentences, and their values in one
-    configuration."""
+    """Return the model's candidates scored as sentences, and their values in one configuration."""
     first = values.filter(template="m1", masks="multi", pooling="mean")
     rows = first.with_columns(masks=pl.lit("sentence"), pooling=pl.lit("answer_mean"), **changes)
     return replace(probe("control", source="control:masked"), method="sentence"), rows

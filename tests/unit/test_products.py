@@ -34,8 +34,7 @@ def run(code: str) -> str:
 
 @needs_onednn
 def test_products_and_gradients_are_those_of_float64():
-    """Cover every layout and shape, with and without bias, down to single rows, no rows and other
-    dtypes."""
+    """Covers all layouts and shapes, with and without bias, single rows, no rows, other dtypes."""
     told = run("""
         from itertools import product
         def made(rows, columns, turned, generator):
@@ -84,8 +83,7 @@ def test_products_and_gradients_are_those_of_float64():
 
 @needs_onednn
 def test_a_model_agrees_across_libraries_and_repeats_its_bytes():
-    """Log-probabilities of a transformer agree in both libraries; a second pass gives the same
-    bytes."""
+    """Log-probabilities of a transformer agree in both libraries; a repeat gives the same bytes."""
     told = run("""
         from transformers import GPT2Config, GPT2LMHeadModel
         torch.manual_seed(0)

@@ -1,5 +1,4 @@
-"""Facts as examples: files, overlap, flags, templates, pulled facts, the embedded knowledge
-graph."""
+"""Facts as examples: files, overlap, flags, templates, pulls, the embedded knowledge graph."""
 
 import json
 from dataclasses import replace

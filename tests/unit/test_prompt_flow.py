@@ -24,8 +24,7 @@ from tests.unit.tiny_models import tiny
 
 
 def searched_task(folder, loaded, name="searched", benchmark="auto_world", **changed):
-    """Return (outcomes, record) of a search; prompts in folder / name, states in folder /
-    states."""
+    """Return (outcomes, record) of a search: prompts in folder/name, states in folder/states."""
     own = prompt_folders.settings(**changed)
     task = tasks.load(folder / benchmark, own)
     places = folder / name, folder / "states"

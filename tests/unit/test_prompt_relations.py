@@ -24,8 +24,7 @@ SETTINGS = PromptSentences(15, (0.5, 0.2), least=Rows(1, 1, 1))
 
 
 def records(n: int = 60) -> list[Record]:
-    """Return facts with 1 to 4 sentences, one repeated, some long; some subjects have two
-    objects."""
+    """Facts with 1 to 4 sentences, one repeated, some long; some subjects have two objects."""
     chosen = random.Random(0)
     made = []
     for i in range(n):
@@ -152,8 +151,7 @@ def test_remaining_mentions_of_the_old_object_are_counted():
 
 
 def test_released_mode_equals_a_reference_implementation():
-    """At test time each sentence gets another object, which replaces every occurrence of the old
-    one."""
+    """At test time each sentence gets another object at every occurrence of the old one."""
     plain, changed = by_example(task()), by_example(task("released"))
     assert plain.keys() == changed.keys()
     split = {r.fact: r for r in records()}

@@ -138,8 +138,7 @@ def test_batches_and_threads_do_not_matter():
 
 
 def test_multi_token_golds_have_no_rank_and_are_counted():
-    """For byte-level BPE the form with a leading space counts: words that are not one token are
-    left out."""
+    """For byte-level BPE the form with a leading space must be one token."""
     loaded = tiny("roberta")
     template = Template.parse("{sub} is [P].", "masked")
     tokens = single(loaded, template, WORDS)

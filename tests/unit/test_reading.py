@@ -88,8 +88,7 @@ PIECES_OF_A_MODEL = [" J", ".", " R", " Tolkien", " It", " was", " Washington", 
 
 
 class Script:
-    """A stand-in model: `p` gives the probabilities of pieces after a text; others share the
-    rest."""
+    """A stand-in model: `p` gives probabilities of pieces after a text; others share the rest."""
 
     def __init__(self, p):
         self.p, self.rows = p, [()]
@@ -149,8 +148,7 @@ def test_generation_continues_through_dots_of_a_name(pieces, text, raw, counted)
 
 
 def test_many_possible_next_sentences_do_not_lower_an_answer():
-    """After the stop ten pieces are equally likely; the continuing phrase has a likelier next
-    piece."""
+    """Ten pieces are equally likely after the stop; the longer phrase has a likelier piece."""
     following = {
         "": {" Tolkien": 0.9},
         " Tolkien": {".": 0.5, ",": 0.4},

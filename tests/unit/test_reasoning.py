@@ -243,8 +243,7 @@ def test_prompts_of_causal_models_end_before_the_slot():
 
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
 def test_text_has_the_same_tokens_around_a_vector_and_a_word(name):
-    """Llama's tokenizer puts a space after special tokens, so a special token cannot mark the
-    slot."""
+    """Llama's tokenizer puts a space after special tokens, so none may mark the slot."""
     tok = tokenizer("causal") if name == "gpt2" else sentencepiece("causal")
     loaded = with_tokenizer("gpt2", tok)
     text = "{0} is a country , {0} lies in Africa. The capital of {0}: Rome {0}"

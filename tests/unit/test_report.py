@@ -450,8 +450,7 @@ def test_examples_show_the_first_answer_and_the_gold_rank(asked):
     [("The ALPHA.", 1), ("Álpha", 1), ("beth", 2), ("Alef", 2), ("alphabet", None)],
 )
 def test_generated_answers_are_judged_by_the_rules_of_the_tables(asked, text, place):
-    """Articles, stops, accents and (if the run has them) aliases are matched as in
-    metrics/matching."""
+    """Articles, stops, accents and aliases (if the run has them) count as in metrics/matching."""
     right = FRAMES["items"].filter(relation="P36").sort("row").row(0, named=True)
     texts = [text] if place == 1 or place is None else ["nothing", text]
     rows = [
@@ -624,8 +623,7 @@ def test_parts_that_do_not_exist_leave_no_empty_section():
 
 
 def attributes():
-    """Return RESULTS of one model: one metric is defined, the other 0/0; with other
-    aggregations."""
+    """RESULTS of one model: one metric is defined, the other 0/0; with other aggregations."""
     setting = {"k": 1, "pooling": "best", "alpha": "exact", "gold": "own"}
     of = Number(metric="value", n=5, benchmark="symmetry", model="smol", method="fill",
                 setting=setting)  # fmt: skip

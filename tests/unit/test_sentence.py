@@ -55,8 +55,7 @@ def answer_tokens(
 
 
 def causal_loop(loaded: Loaded, bos: list[int]) -> list[tuple[float, float, float, int, bool]]:
-    """Return per sentence (sum, answer sum, sum from the first answer token, count, whether it
-    exists)."""
+    """(sum, answer sum, sum from the first answer token, count, is there one) by sentence."""
     rows = []
     for f in filled_sentences():
         enc = loaded.tokenizer(f.text, add_special_tokens=False, return_offsets_mapping=True)

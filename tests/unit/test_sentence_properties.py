@@ -68,8 +68,7 @@ def logits_of(loaded, ids):
 
 
 def alone(loaded, text):
-    """Return the sum of one sentence by the full model, without padding, prefix sharing or
-    batches."""
+    """Return the sum of one sentence by the full model: no padding, prefix sharing, batches."""
     tok = loaded.tokenizer
     if loaded.spec.kind == "causal":
         ids = [1, *tok(text, add_special_tokens=False)["input_ids"]]
@@ -89,8 +88,7 @@ def alone(loaded, text):
 
 
 def span(loaded, filled):
-    """Return the answer's sum after its sentinel, by the full model; None if it has no own
-    token."""
+    """Return the answer's sum after its sentinel by the full model; None without own token."""
     tok = loaded.tokenizer
     opening = tok.convert_tokens_to_ids("<extra_id_0>")
     enc = tok(filled.text, return_offsets_mapping=True)

@@ -211,8 +211,7 @@ def test_a_whole_number_is_an_integer_however_it_is_written(text):
 
 
 def test_whole_numbers_are_integers_in_every_section():
-    """This includes keys that only override a task's values, in every section of the
-    configuration."""
+    """This includes keys that only override a task's values, in every config section."""
     texts = ["{facts: %s}", "{grid: %s}", "{low_data: %s}", "{models: {bert: {sst2: %s}}}"]
     for text in texts:
         config = yaml.safe_load("autoprompt: " + text % "{settings: {seed: 2.0, batch: 8.0}}")

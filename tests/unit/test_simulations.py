@@ -70,8 +70,7 @@ def test_the_calibration_error_interval_covers(name, n, least):
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.8])
 @pytest.mark.parametrize("n", [9, 22])
 def test_a_correlation_s_interval_covers(n, rho):
-    """This covers Pearson and rank correlation; errors of the latter are known for large samples
-    only."""
+    """Of numbers and of their ranks, whose errors are known for large samples only."""
     generator, inside, of_ranks = np.random.default_rng(3), 0, 0
     for _ in range(DRAWS):
         x, z = generator.normal(size=(2, n))

@@ -246,8 +246,7 @@ MAKEFILE = (ROOT / "Makefile").read_text()
 
 
 def commands(page: str, program: str) -> list[list[str]]:
-    """Return a page's commands for a program, split as by a shell, from code blocks and inline
-    code."""
+    """Return a page's commands for a program, split as by a shell: code blocks and inline code."""
     text = (ROOT / page).read_text()
     shell = "".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
     lines = re.findall(rf"^    {program} (.+)$", text, re.MULTILINE)

@@ -213,8 +213,7 @@ def test_an_interval_is_that_of_drawing_items_within_their_relation():
 
 
 def with_baselines(made):
-    """Return the study of two probes; the first has both baselines, the random-init one on ten
-    items."""
+    """Two probes, the first with both baselines (the random-init one on ten items)."""
     base = two(made)
     blind = guesses(made, 0.1, 5)
     few = {

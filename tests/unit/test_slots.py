@@ -63,8 +63,7 @@ def test_a_line_end_before_a_slot_stays_with_the_text():
 
 @pytest.mark.parametrize("trims", [True, False])
 def test_prompt_and_answer_tokens_equal_the_sentence_s(trims):
-    """RoBERTa's post-processor removes the space from the offsets, even for a token of one
-    space."""
+    """RoBERTa's post-processor removes spaces from offsets, even for a token of one space."""
     for kind, model in (("causal", "gpt2"), ("seq2seq", "t5")):
         tok = tokenizer(kind)
         backend = tok.backend_tokenizer

@@ -59,8 +59,7 @@ def trained_on():
 
 
 def corrected() -> dict[tuple[str, int], list[float]]:
-    """Return P1's scores minus the option's mean over the items of other folds, by the
-    definition."""
+    """Return P1's scores minus the option's mean over items of other folds, by definition."""
     names = [f"P1/Qs{i}" for i in range(12)]
     fold = dict(zip(names, folds([f"Qs{i}" for i in range(12)], SEED, "P1"), strict=True))
     made = {}
@@ -281,8 +280,7 @@ def permuted_of(frames, answers):
 
 @pytest.mark.parametrize("relations", [1, 2])
 def test_templates_that_agree_permute_as_one_does(relations):
-    """Golds have one order for all templates, so that three equal templates do not narrow the
-    band."""
+    """Golds have one order for all templates: three equal templates do not narrow the band."""
     golds = [OPTIONS[i % 3] for i in range(30)]
     frames = benchmark({f"P{r}": (OPTIONS, golds) for r in range(relations)})
     once = guesses(frames, 0.5, 1, templates=1)

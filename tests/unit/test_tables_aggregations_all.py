@@ -265,8 +265,7 @@ TASKS = ("TP", "SPO")
 
 
 def onto(folder: Path) -> tuple[dict[str, Path], dict[tuple[str, int], list[float]], str, str]:
-    """Return a set of two tasks with twelve test rows each, three templates and one; answers,
-    files."""
+    """Two tasks of twelve test rows, with three templates and one; their answers and files."""
     labels = ["cat", "dog", "city", "town"]
     items, answers = [], {}
     generator = np.random.default_rng(8)

@@ -57,8 +57,7 @@ def test_an_aggregation_can_change_the_winner():
 
 
 def test_an_answer_without_a_scored_token_is_no_best_answer():
-    """With BOS policy none and the answer first, its only token is not scored and the empty sum is
-    0."""
+    """With BOS policy none and the answer first, its only token is unscored: an empty sum is 0."""
     frame = scores({("P1/Qs0", 0): [-4.0, -5.0, -6.0], ("P1/Qs1", 0): [-1.0, -2.0, -3.0]})
     lost = (pl.col("item") == "P1/Qs1") & (pl.col("candidate") == 2)
     frame = frame.with_columns(

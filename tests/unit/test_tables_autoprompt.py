@@ -447,8 +447,7 @@ def test_rows_are_in_the_order_of_prompts():
 
 
 def test_chance_is_the_accuracy_of_the_most_common_answer():
-    """Two of four held-out facts have the only answer of the training facts: 50 %, the limit is
-    65."""
+    """Two of four held-out facts have the only training answer: 50 %, the limit is 65."""
     labels = ["Paris"] * 4 + ["Rome", "Oslo"]
     frame = examples({"P36": {"train": 2, "test": 6}}, labels)
     trained_on = of_rows(
@@ -463,8 +462,7 @@ def test_chance_is_the_accuracy_of_the_most_common_answer():
 
 
 def test_validity_ignores_rankings_of_other_true_answers():
-    """The first of two trained-on facts has another true object, which is ranked before its
-    gold."""
+    """The first of two trained-on facts has another true object, ranked before its gold."""
     frame = examples({"P36": {"train": 1, "test": 4}}, [f"City {i}" for i in range(4)])
     trained_on = of_rows(
         schema.TRAINED_ON, [(f"test{i}", "P36", f"test{i}", "x", i < 2) for i in range(4)]
@@ -482,8 +480,7 @@ def test_validity_ignores_rankings_of_other_true_answers():
 
 
 def test_a_prompt_outside_the_requirement_is_marked_at_every_number():
-    """Facts test0 and test2 of ten are trained on; chance is one of twenty tokens, the limit 15
-    %."""
+    """Facts test0 and test2 of ten are trained on; chance: one of twenty tokens, the limit 15 %."""
     frame = examples({"P36": {"train": 1, "test": 10}}, [f"City {i}" for i in range(10)])
     names = [f"test{i}" for i in range(10)]
     trained_on = of_rows(

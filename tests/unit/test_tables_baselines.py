@@ -275,8 +275,7 @@ def test_an_attribute_baseline_has_its_metrics_and_right_triples(monkeypatch):
 
 @pytest.mark.parametrize("kind", ["masked", "causal"])
 def test_a_baseline_without_usable_questions_has_no_rows(tmp_path, kind):
-    """This happens when the golds of the few questions all have more tokens than there are
-    masks."""
+    """As when the golds of the few questions all have more tokens than there are masks."""
     made, loaded = benchmark({"P1": (["Rome", "Paris"], ["Rome"] * 2)}), tiny("bert")
     made["prompts"] = made["prompts"].filter(index=0)
     long = pl.concat([made["candidates"].head(1).with_columns(label=pl.lit("x " * 12 + "x"))])
@@ -322,8 +321,7 @@ def test_a_baseline_of_facts_is_the_mean_over_relations(tmp_path):
 
 
 def test_a_no_subject_row_of_the_ontology_is_ranked_by_its_options(tmp_path):
-    """Sentences use CONTENT_FREE, random weights their scores; on test rows and the last
-    template."""
+    """Sentences use CONTENT_FREE, random weights their scores; test rows, last template."""
     golds = {"TP": (list("abcd"), ["a", "b", "c", "d", "a", "b"])}
     made = benchmark(golds)
     items = made["items"].with_columns(role=pl.lit("test"))

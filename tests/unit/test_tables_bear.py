@@ -101,8 +101,8 @@ def test_first_wins_is_shown_only_if_there_are_ties():
 
 
 def test_right_options_that_tie_with_wrong_ones_share_the_reciprocal_rank():
-    """With nine right options and a wrong one tied, a right one is first in nine of ten orders and
-    second in one."""
+    """Nine right options and a wrong one tie: a right one is first in nine of ten orders, else
+    second."""
     labels = [f"o{i}" for i in range(10)]
     frames = benchmark({"P1": (labels, ["o0", "o1"])})
     golds = pl.lit(list(range(9)), dtype=pl.List(pl.Int32))
@@ -186,8 +186,7 @@ def test_differences_are_paired_and_zero_for_equal_models():
 
 
 def test_differences_of_all_pairs_are_one_family_of_tests():
-    """p follows its definition on hand-made rates; a constant difference is not significant by
-    itself."""
+    """p by its definition, on rates by hand; a constant difference is not significant as such."""
     none = dict.fromkeys(RIGHT, (0, 0, 0))
     whole = dict.fromkeys(RIGHT, (1, 1, 1))
     found = results(

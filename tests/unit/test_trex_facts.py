@@ -27,8 +27,7 @@ KINDS = {"facts": (facts.of_trex, schema.FACTS), "dates": (facts.dates, facts.DA
 
 
 def literal(triples: pl.DataFrame, labels: dict[str, str]) -> tuple[list[tuple], ...]:
-    """Build row by row: an object makes a fact, else a literal with a date's datatype makes a
-    date."""
+    """Row by row: an object makes a fact, else a literal with a date's datatype a date."""
     found, dated = set(), set()
     for row in triples.iter_rows(named=True):
         s, p = f"Q{row['subject']}", f"P{row['predicate']}"

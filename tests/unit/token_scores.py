@@ -6,8 +6,7 @@ from kgprobe.probes.scoring.sentence import score, scorers
 
 
 def scored_tokens(*arguments, **options):
-    """Return `score.score` of one shard, sentence, id and role of all tokens, and scores of
-    some."""
+    """Return `score.score` of a shard; sentence, id, role of all tokens; scores of some."""
     seen, add_up = [], scorers._aggregate
 
     def watching(*of_tokens):

@@ -22,8 +22,7 @@ CONFIGS = ("config/embedded.yaml", str(ROOT / "tests/workflow/small.yaml"))
 
 @cache
 def _parsed() -> tempfile.TemporaryDirectory[str]:
-    """Return the cache folder of `kgprobe.code` results by content, so that each file is parsed
-    once."""
+    """Return the cache of `kgprobe.code` results by content, so that each file is parsed once."""
     return tempfile.TemporaryDirectory(prefix="kgprobe-code-")
 
 

@@ -100,8 +100,7 @@ def test_every_printed_model_of_a_paper_is_probed(plans):
     ],
 )
 def test_baselines_are_planned_for_knowledge_probes(plans, paper, files):
-    """Soft prompts, premises, classification and API models have none; random weights fill no mask
-    slot."""
+    """Soft prompts, premises, classes and API models have none; random weights fill no slots."""
     paths = [p.split("/") for job in plans[paper] for p in job.outputs if "/baselines/" in p]
     found = {"/".join(path[3:5]) for path in paths}
     assert found == files

@@ -73,8 +73,8 @@ def test_a_run_killed_while_scoring_resumes_to_the_same_result(finished, tmp_pat
     until = time.monotonic() + 600
 
     def asked() -> set[str]:
-        """Return models whose job record exists: scores are written before a job ends, and some
-        jobs have none."""
+        """Models with a job record: scores are written before a job ends, and some jobs have
+        none."""
         return {path.stem for path in logs.glob("*.json")}
 
     # one model is scored, the next one has begun

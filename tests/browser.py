@@ -51,9 +51,9 @@ def measured(
         dom, console = dumped(frame, profile, "--virtual-time-budget=900000", *options)
     finally:
         frame.unlink()
-    told = re.search(r"FOUND(\[.*\])DNUOF", dom, flags=re.DOTALL)
-    assert told, dom[-2000:]
-    return json.loads(html.unescape(told[1])), console
+    found_json = re.search(r"FOUND(\[.*\])DNUOF", dom, flags=re.DOTALL)
+    assert found_json, dom[-2000:]
+    return json.loads(html.unescape(found_json[1])), console
 
 
 def all_pages(folder: Path, profile: Path, *options: str) -> tuple[list[dict[str, Any]], list[str]]:
@@ -65,19 +65,19 @@ def all_pages(folder: Path, profile: Path, *options: str) -> tuple[list[dict[str
 
 def faults(found: Iterable[dict[str, Any]]) -> list[str]:
     """Return errors of measured pages: too long, too wide, too small, or not accessible."""
-    told = []
+    problems = []
     for page in found:
         where = f"{page['name']} at {page['width']}"
         if "error" in page:
-            told.append(f"{where}: {page['error']}")
+            problems.append(f"{where}: {page['error']}")
             continue
         most = SCREEN * (3 if page["name"] == "index.html" else 8)
         if page["width"] == WIDE:
-            told += [f"{where}: {page['height']} high"] * (page["height"] > most)
-        told += [f"{where}: {page['overflow']} too wide"] * (page["overflow"] > 0)
-        told += [f"{where}: {page['small']:.1f}: {page['smallest']}"] * (page["small"] < 10)
-        told += [f"{where}: {one}" for one in page["axe"]]
-    return told
+            problems += [f"{where}: {page['height']} high"] * (page["height"] > most)
+        problems += [f"{where}: {page['overflow']} too wide"] * (page["overflow"] > 0)
+        problems += [f"{where}: {page['small']:.1f}: {page['smallest']}"] * (page["small"] < 10)
+        problems += [f"{where}: {one}" for one in page["axe"]]
+    return problems
 
 
 def is_there() -> bool:

@@ -50,10 +50,10 @@ def serving(folder: Path) -> Iterator[Cluster]:
     processes: list[subprocess.Popen[bytes]] = []
 
     def start(name: str, kind: str, *more: str) -> None:
-        with open(folder / f"{name}.log", "wb") as told:
+        with open(folder / f"{name}.log", "wb") as log:
             command = [home / "bin/spark-class", f"org.apache.spark.deploy.{kind}", *more]
             processes.append(
-                subprocess.Popen(command, stdout=told, stderr=told, env=environment(home))
+                subprocess.Popen(command, stdout=log, stderr=log, env=environment(home))
             )
 
     try:

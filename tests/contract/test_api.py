@@ -293,7 +293,7 @@ def test_some_errors_are_final_at_once(lm, tmp_path, clock):
             assert len(server.hits) == 1
 
 
-def told(error, **more):
+def error_bodies(error, **more):
     """Return error bodies that servers and proxies send with status 200."""
     return lambda answer: {"error": error, **more}
 
@@ -304,9 +304,9 @@ IN_A_CHOICE = {"choices": [{"finish_reason": "error", "error": {"message": "over
 @pytest.mark.parametrize(
     "fault",
     [
-        told({"message": "overloaded"}),
-        told("Unexpected endpoint or method. Returning 200 anyway"),
-        told({"message": "slow down", "code": 429}, choices=[]),
+        error_bodies({"message": "overloaded"}),
+        error_bodies("Unexpected endpoint or method. Returning 200 anyway"),
+        error_bodies({"message": "slow down", "code": 429}, choices=[]),
         lambda answer: {**answer, "error": {"message": "upstream", "code": "502"}},
         lambda answer: {"object": "error", "message": "overloaded", "code": 50001},
         lambda answer: IN_A_CHOICE,
@@ -343,9 +343,9 @@ def test_a_redirect_is_refused_and_the_key_is_not_forwarded(lm, tmp_path, clock)
 
 def test_an_error_with_status_200_is_handled_as_its_stated_status(lm, tmp_path, clock):
     faults = [
-        (told({"message": "too long", "code": 400}), 400, "HTTP 400"),
-        (told({"message": "no", "code": "401"}), 401, "KGPROBE_TEST_KEY is"),
-        (told({"message": "no", "code": "insufficient_quota"}), 200, "insufficient_quota"),
+        (error_bodies({"message": "too long", "code": 400}), 400, "HTTP 400"),
+        (error_bodies({"message": "no", "code": "401"}), 401, "KGPROBE_TEST_KEY is"),
+        (error_bodies({"message": "no", "code": "insufficient_quota"}), 200, "insufficient_quota"),
     ]
     for fault, status, message in faults:
         with ApiServer(lm, faults=[fault]) as server:
@@ -670,8 +670,8 @@ def test_the_key_is_sent_and_never_stored(lm, tmp_path, clock, monkeypatch, capl
 
 def test_no_fragment_of_a_key_is_printed(lm, tmp_path, clock, monkeypatch):
     monkeypatch.setenv("KGPROBE_TEST_KEY", KEY)
-    told = json.dumps({"error": {"message": "injected"}, "x": ""})
-    for before in range(500 - len(told) - len(KEY), 500 - len(told) + 3):
+    body = json.dumps({"error": {"message": "injected"}, "x": ""})
+    for before in range(500 - len(body) - len(KEY), 500 - len(body) + 3):
         with ApiServer(lm, faults=[(400, {"x": "-" * before + KEY})]) as server:
             with pytest.raises(ApiError) as caught:
                 client(server, tmp_path, clock).chat("Hi")

@@ -30,7 +30,7 @@ def lm():
     return tiny_language_model()
 
 
-def by_way(found):
+def by_method(found):
     return {(c.item, c.scoring): c for c in found.chosen}
 
 
@@ -39,7 +39,7 @@ def test_options_scored_by_a_server_equal_those_scored_here(lm, tmp_path):
     whole = choose.choose(here, ASKED, ("text", "stem", "letter"))
     with ApiServer(lm) as server:
         served = choose.choose(client(server, tmp_path), ASKED, ("text", "stem"), workers=2)
-    local, far = by_way(whole), by_way(served)
+    local, far = by_method(whole), by_method(served)
     assert set(served.scores) == {key for key in whole.scores if key[1] != "letter"}
     for key in (("q1", "text"), ("q2", "text")):
         for own, other in zip(whole.scores[key], served.scores[key], strict=True):
@@ -174,10 +174,10 @@ def test_the_packaged_real_model_answers_multiple_choice_through_a_server(tmp_pa
     assert usage.retries == 0
     assert usage.unreported == 0
     assert usage.prompt_tokens > 0
-    kept = by_way(found)
+    kept = by_method(found)
     assert kept["a", "answer"].rule == "option"  # it names an option, whichever it takes for right
     assert {c.rule for c in found.chosen if c.scoring == "text"} == {"scored"}
-    local = by_way(choose.choose(loaded, asked, ("answer", "text")))
+    local = by_method(choose.choose(loaded, asked, ("answer", "text")))
     for key, one in local.items():
         assert one.chosen == kept[key].chosen
         assert one.text == kept[key].text

@@ -344,8 +344,10 @@ def test_a_slow_download_ends_at_the_timeout(server, tmp_path):
 
     server.RequestHandlerClass = Slow
     start = time.monotonic()
-    told = r"bytes arrived within 0\.6 s; expected the whole of .*f\. .*sources\.downloads\.hours"
-    with pytest.raises(DownloadError, match=told):
+    message = (
+        r"bytes arrived within 0\.6 s; expected the whole of .*f\. .*sources\.downloads\.hours"
+    )
+    with pytest.raises(DownloadError, match=message):
         get(server, tmp_path / "f", bounds=Bounds(seconds=0.6))
     assert time.monotonic() - start < 2
     assert (tmp_path / "f.part").exists()
@@ -370,8 +372,8 @@ def test_a_huge_wait_stops_and_says_when_to_come_again(server, tmp_path):
     date = formatdate(time.time() + 90_000, usegmt=True)
     for said in ("7200", date, "9" * 400, "Fri, 31 Dec 9999 23:59:59 GMT"):
         server.plan = [f"status 503 {said}"]
-        told = refused(server, tmp_path / "f", "the server asks to wait", "Run again after 20")
-    assert "Run again after 2036" in told or int(told.split("after ")[1][:4]) > 2030
+        message = refused(server, tmp_path / "f", "the server asks to wait", "Run again after 20")
+    assert "Run again after 2036" in message or int(message.split("after ")[1][:4]) > 2030
 
 
 def test_redirects_are_followed_over_http_and_to_nothing_else(server, tmp_path):

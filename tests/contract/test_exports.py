@@ -122,9 +122,9 @@ def test_export_and_load_round_trips(constructed, tmp_path):
     lm_pub_quiz.export(constructed, tmp_path / "made")
     benchmark = constructed.candidates["set"][0].split("/")[0]
     # the format has no place for how well a subject is known
-    told = [json.loads(meta) for meta in constructed.items["meta"]]
-    assert all(set(meta) == {"aliases", "sitelinks"} for meta in told)
-    bare = pl.Series("meta", [json.dumps({"aliases": meta["aliases"]}) for meta in told])
+    metas = [json.loads(meta) for meta in constructed.items["meta"]]
+    assert all(set(meta) == {"aliases", "sitelinks"} for meta in metas)
+    bare = pl.Series("meta", [json.dumps({"aliases": meta["aliases"]}) for meta in metas])
     expected = replace(constructed, items=constructed.items.with_columns(bare))
     assert_equal_sets(bear_released.load(tmp_path / "made", benchmark=benchmark), expected)
 
@@ -293,8 +293,8 @@ def test_every_exported_column_has_a_description():
                                      schema.CHOICES)}  # fmt: skip
     for name, contract in contracts.items():
         assert list(MEANING[name]) == list(contract.columns)
-    told = [text for columns in MEANING.values() for text in columns.values()]
-    assert all(text[0].isupper() and text.endswith(".") for text in told)
+    meanings = [text for columns in MEANING.values() for text in columns.values()]
+    assert all(text[0].isupper() and text.endswith(".") for text in meanings)
 
 
 @pytest.mark.parametrize("form", formats.NAMES[1:])
@@ -306,9 +306,9 @@ def test_every_export_lists_its_sources_and_is_deterministic(constructed, tmp_pa
     assert len(files) >= 3
     for file in files:
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
-    told = (tmp_path / "a/SOURCES.md").read_text()
-    assert "LAMA: CC-BY-NC-4.0" in told
-    assert "T-REx: CC-BY-SA-4.0" in told
+    sources_page = (tmp_path / "a/SOURCES.md").read_text()
+    assert "LAMA: CC-BY-NC-4.0" in sources_page
+    assert "T-REx: CC-BY-SA-4.0" in sources_page
 
 
 def written(folder, sets, **told):
@@ -368,10 +368,10 @@ def test_the_card_describes_the_sets(constructed):
     released = card.write("BEAR", constructed, [SOURCES["bear"]])
     assert header(released)["license"] == ["cc-by-sa-4.0"]
     made = card.write("x", constructed, [SOURCES["wikidata"]])
-    told = header(made)
-    assert told["license"] == ["cc0-1.0"]
-    assert told["pretty_name"] == "x"
-    assert told["size_categories"] == ["n<1K"]
+    fields = header(made)
+    assert fields["license"] == ["cc0-1.0"]
+    assert fields["pretty_name"] == "x"
+    assert fields["size_categories"] == ["n<1K"]
     own = replace(SOURCES["world"], license="Museum: terms of use #2")
     assert header(card.write("x", constructed, [own]))["license"] == [own.license.lower()]
     path = f"BEAR/{huggingface.FILE}"
@@ -416,9 +416,9 @@ def test_a_card_calls_only_balanced_sets_balanced(constructed):
         "item", named="candidates").join(constructed.candidates, left_on="named", right_on="set")
         .select(set="item", index="index", id="id", label="label"))  # fmt: skip
     for sets in (skewed, own):
-        told = card.write("x", sets, origin)
-        assert card.UNBALANCED in told
-        assert "is balanced" not in told
+        card_text = card.write("x", sets, origin)
+        assert card.UNBALANCED in card_text
+        assert "is balanced" not in card_text
 
 
 def test_the_card_prints_size_balance_and_chance():
@@ -445,14 +445,14 @@ def test_a_name_that_is_no_yaml_string_is_quoted(constructed, tmp_path, name):
 def test_the_harness_has_a_task_for_each_template_under_a_group(constructed, tmp_path):
     formats.write("lm-eval", "big", constructed, [SOURCES["wikidata"]], tmp_path / "made")
     text = (tmp_path / "made/kgprobe_big_template_1.yaml").read_text()
-    told = yaml.safe_load(text.replace("!function ", ""))
-    assert told["output_type"] == "multiple_choice"
-    assert told["doc_to_text"] == ""
-    assert told["target_delimiter"] == ""
-    assert told["dataset_kwargs"] == {"configuration": "big", "template": 1}
+    task_fields = yaml.safe_load(text.replace("!function ", ""))
+    assert task_fields["output_type"] == "multiple_choice"
+    assert task_fields["doc_to_text"] == ""
+    assert task_fields["target_delimiter"] == ""
+    assert task_fields["dataset_kwargs"] == {"configuration": "big", "template": 1}
     columns = pq.read_schema(tmp_path / "made/big" / huggingface.FILE).names
-    assert told["doc_to_choice"] in columns
-    assert told["doc_to_target"] in columns
+    assert task_fields["doc_to_choice"] in columns
+    assert task_fields["doc_to_target"] in columns
     group = yaml.safe_load((tmp_path / "made/kgprobe_big.yaml").read_text())
     assert group["task"] == [f"kgprobe_big_template_{i}" for i in range(3)]
 

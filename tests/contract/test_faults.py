@@ -161,8 +161,8 @@ def test_a_fatal_fault_is_reported_at_once_and_a_later_run_completes(
     faulty.expect(Faults({5: fault}))
     with pytest.raises(CAUSES[fault]) as caught:
         run(faulty, clock, tmp_path)
-    told = str(caught.value)
-    assert all(part in told for part in (faulty.url, "things.rq", "page 4", "of 4,096"))
+    message = str(caught.value)
+    assert all(part in message for part in (faulty.url, "things.rq", "page 4", "of 4,096"))
     assert len(faulty.seen) == 5, "nothing that cannot pass is asked again"
     kept = pages_kept(tmp_path)
     assert len(kept) == 3
@@ -214,8 +214,8 @@ def test_a_persistent_fault_is_reported_and_pages_are_kept(
     faulty.expect(Faults(dict.fromkeys(range(4, 4 + policy.attempts), fault)))
     with pytest.raises(cause) as caught:
         run(faulty, clock, tmp_path, policy)
-    told = str(caught.value)
-    assert all(part in told for part in (faulty.url, "things.rq", "page 3", "came:", "next:"))
+    message = str(caught.value)
+    assert all(part in message for part in (faulty.url, "things.rq", "page 3", "came:", "next:"))
     assert len(pages_kept(tmp_path)) == 2
     assert len(faulty.seen) == 3 + policy.attempts
     assert_manners(faulty)
@@ -293,9 +293,14 @@ def until_complete(server: FaultServer, clock: FakeClock, data: Path) -> tuple[S
             return run(server, clock, data), causes
         except errors.SourceError as error:
             causes.append(type(error).__name__)
-            told = str(error)
-        said = (server.url, "things.rq", "page " if "page " in told else "count query", "came: ")
-        assert all(part in told for part in said), told
+            message = str(error)
+        said = (
+            server.url,
+            "things.rq",
+            "page " if "page " in message else "count query",
+            "came: ",
+        )
+        assert all(part in message for part in said), message
         assert not (folder(data) / "meta.json").exists()
         pages_kept(data)
         clock.sleep(61)
@@ -313,8 +318,8 @@ def test_random_schedules(first, last, faulty, clock, tmp_path, clean):
     """Every seed ends with the clean rows, and intermediate errors have complete messages."""
     kinds = [*PASSING * 4, *FATAL, *LIES, *SLOW, *HARMLESS]
     for seed in range(first, last):
-        share = random.Random(seed).uniform(0.05, 0.6)
-        faulty.expect(Faults(seed=seed, share=share, kinds=kinds))
+        fraction = random.Random(seed).uniform(0.05, 0.6)
+        faulty.expect(Faults(seed=seed, share=fraction, kinds=kinds))
         data = tmp_path / str(seed)
         snapshot, _ = until_complete(faulty, clock, data)
         assert_whole(data, snapshot, clean)

@@ -72,8 +72,8 @@ def test_the_deadline_applies_to_the_whole_slow_answer(part):
     slow = b"X-Slow: " + b"x" * 200 if part == "headers" else b"\r\n1234"
     pieces = [HEAD, *(slow[i : i + 1] for i in range(len(slow)))]
     start = time.monotonic()
-    told = pytest.raises(NoAnswerError, match=r"no whole answer within 0\.4 s")
-    with saying(pieces, pause=0.1) as url, told as caught:
+    raises = pytest.raises(NoAnswerError, match=r"no whole answer within 0\.4 s")
+    with saying(pieces, pause=0.1) as url, raises as caught:
         got(url)
     assert isinstance(caught.value.reason, TimeoutError)
     assert time.monotonic() - start < 5
@@ -102,13 +102,13 @@ def test_an_error_of_the_reader_is_no_connection_error():
 
 def test_endless_redirects_are_reported():
     again = b"HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-    told = pytest.raises(NoAnswerError, match="TooManyRedirects")
-    with saying([again], times=20) as url, told:
+    raises = pytest.raises(NoAnswerError, match="TooManyRedirects")
+    with saying([again], times=20) as url, raises:
         got(url, Timeouts(1, 1), "POST")
 
 
 def test_only_transient_errors_are_retried_and_the_last_is_reported():
-    tried, naps, told = [], [], []
+    tried, naps, reported = [], [], []
 
     def once() -> str:
         tried.append(len(tried))
@@ -119,12 +119,12 @@ def test_only_transient_errors_are_retried_and_the_last_is_reported():
     def asked(attempts: int) -> str:
         return retried(
             once, attempts, wait=lambda n, e: 10.0 * n + e.wait, sleep=naps.append,
-            before=lambda *said: told.append((said[0], str(said[1]), said[2])),
+            before=lambda *said: reported.append((said[0], str(said[1]), said[2])),
         )  # fmt: skip
 
     assert asked(3) == "there"
     assert naps == [1.0, 12.0]
-    assert told == [(0, "try 1", 1.0), (1, "try 2", 12.0)]
+    assert reported == [(0, "try 1", 1.0), (1, "try 2", 12.0)]
     tried.clear()
     with pytest.raises(PassingError, match="try 2"):
         asked(2)

@@ -68,8 +68,8 @@ def dump(path: Path) -> Path:
             snak = {"snaktype": "somevalue", "property": "P27"}
             if value:
                 content = {"entity-type": "item", "numeric-id": int(value[1:]), "id": value}
-                told = {"value": content, "type": "wikibase-entityid"}
-                snak = {"snaktype": "value", "property": "P27", "datavalue": told}
+                datavalue = {"value": content, "type": "wikibase-entityid"}
+                snak = {"snaktype": "value", "property": "P27", "datavalue": datavalue}
             if subject == item:
                 claims.append({"mainsnak": snak, "type": "statement", "rank": rank.lower()})
         entity = {

@@ -112,8 +112,8 @@ def test_sampling_keys_are_equal_on_every_engine(on_spark):
         for engine in (duckdb, on_spark):
             table = engine.table(rows)
             found = engine.frame(table.mutate(key=keys(table, 7, ["a", "b"], "sample")))
-            told = [key + (1 << 63) for key in found.sort("a")["key"]]
-            assert told == [key for _, key in sorted(zip(rows["a"], expected, strict=True))]
+            sampled = [key + (1 << 63) for key in found.sort("a")["key"]]
+            assert sampled == [key for _, key in sorted(zip(rows["a"], expected, strict=True))]
 
 
 def test_a_job_survives_a_dead_worker(cluster, on_spark, facts, graphs, tmp_path):

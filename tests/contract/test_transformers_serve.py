@@ -77,15 +77,15 @@ def url(folder):
 
 def capabilities(client):
     """Return the server's capabilities, once it is up."""
-    told = ""
+    message = ""
     for _ in range(90):
         try:
             return client.capabilities()
         except ApiError as error:
-            if "ConnectionRefusedError" not in (told := str(error)):
+            if "ConnectionRefusedError" not in (message := str(error)):
                 raise
             time.sleep(2)
-    raise AssertionError(f"the server did not start: {told}")
+    raise AssertionError(f"the server did not start: {message}")
 
 
 def test_the_packages_of_the_server_are_installed():

@@ -101,18 +101,18 @@ def main() -> int:
     parser.add_argument("--draw", type=int, help="so many mutants of the whole package")
     parser.add_argument("--seed", type=int, default=1, help="of the draw")
     parser.add_argument("--tests", nargs="+", default=[], help="with --draw: these tests only")
-    told = parser.parse_args()
-    if told.draw:
-        told.jobs = told.jobs or 2
-        return drawn.run(told)
-    told.jobs = told.jobs or os.cpu_count() or 1
-    if len(told.groups) != 1:
+    parsed = parser.parse_args()
+    if parsed.draw:
+        parsed.jobs = parsed.jobs or 2
+        return drawn.run(parsed)
+    parsed.jobs = parsed.jobs or os.cpu_count() or 1
+    if len(parsed.groups) != 1:
         # pytest can be used once in a process
-        options = sys.argv[1 + len(told.groups) :]
+        options = sys.argv[1 + len(parsed.groups) :]
         start = [sys.executable, "-m", "tests.mutation"]
-        return max(subprocess.call([*start, g, *options]) for g in told.groups or GROUPS)
-    every, outcome = tried(told.groups[0], told.only, told.jobs, told.budget)
-    return survivors.report(ROOT / "tests" / "mutants.tsv", every, outcome, told.list)
+        return max(subprocess.call([*start, g, *options]) for g in parsed.groups or GROUPS)
+    every, outcome = tried(parsed.groups[0], parsed.only, parsed.jobs, parsed.budget)
+    return survivors.report(ROOT / "tests" / "mutants.tsv", every, outcome, parsed.list)
 
 
 if __name__ == "__main__":

@@ -87,11 +87,11 @@ def mutants(path: Path, name: str) -> tuple[ast.Module, list[Mutant]]:
     seen: Counter[tuple[str, str, str, str]] = Counter()
     source = text.splitlines()
     for node, function, lines in _places(tree, "", range(1, len(source) + 1)):
-        for told, holder, key, new in _changes(node):
+        for change, holder, key, new in _changes(node):
             line = source[node.lineno - 1].strip()
-            where = (name, function, line, told)
+            where = (name, function, line, change)
             seen[where] += 1
-            numbered = told if seen[where] == 1 else f"{told}, no. {seen[where]}"
+            numbered = change if seen[where] == 1 else f"{change}, no. {seen[where]}"
             found.append(Mutant(*where[:3], numbered, lines, _setter(holder, key, new), node))
     return tree, found
 

@@ -349,12 +349,12 @@ def report(
     """Print table and counts; return 1 if more than one in ten survives without a reason."""
     alive = [mutant.key for mutant in tests if not done["\t".join(mutant.key)]]
     for mutant, own in tests.items():
-        told = listed.get(mutant.key) or f"reached by {len(own)} tests"
+        reason = listed.get(mutant.key) or f"reached by {len(own)} tests"
         if own and all(test.startswith(MINI) for test in own):
-            told = "only tests/mini reaches it: tried with all of its tests"
+            reason = "only tests/mini reaches it: tried with all of its tests"
         by = done["\t".join(mutant.key)]
         where = f"{PACKAGE}/{mutant.file}:{mutant.node.lineno}"
-        print(where, mutant.function, mutant.change, by or "SURVIVES", told, sep="\t")
+        print(where, mutant.function, mutant.change, by or "SURVIVES", reason, sep="\t")
     new = [key for key in alive if key not in listed]
     if new:
         print("\nsurvive and are not in tests/mutants.tsv:", *map("\t".join, new), sep="\n")

@@ -87,7 +87,7 @@ class Trials:
         if kept.is_file() and (found := json.loads(kept.read_text()))["for"] == self.fingerprint:
             return found["tests"]
         print(f"tracing {len(items)} tests ...", flush=True)
-        told: dict[str, Any] = {}
+        reached_by: dict[str, Any] = {}
         # each in a process of its own: what one test keeps for the next would hide what it reaches
         for item in tqdm(items.values(), disable=False, mininterval=5):
             part = self.folder / "part.json"
@@ -97,9 +97,9 @@ class Trials:
                 _leave(lambda item=item, part=part: _trace(item, self._files(), part))
             if os.waitpid(child, 0)[1]:
                 raise pytest.UsageError(f"{item.nodeid} fails without any change; see make test")
-            told[item.nodeid] = json.loads(part.read_text())
-        kept.write_text(json.dumps({"for": self.fingerprint, "tests": told}))
-        return told
+            reached_by[item.nodeid] = json.loads(part.read_text())
+        kept.write_text(json.dumps({"for": self.fingerprint, "tests": reached_by}))
+        return reached_by
 
     def _files(self) -> set[str]:
         return {str(sys.modules[name].__file__) for _, name, _ in self.trials}
@@ -136,9 +136,9 @@ class Trials:
 
     def _by(self, child: int, status: int) -> str:
         """Return the detecting test, or how the process ended; "" if all tests passed."""
-        told = self.folder / f"by-{child}"
-        by = told.read_text() if told.is_file() else ""
-        told.unlink(missing_ok=True)
+        outcome = self.folder / f"by-{child}"
+        by = outcome.read_text() if outcome.is_file() else ""
+        outcome.unlink(missing_ok=True)
         return by or (f"ended with {status}" if status else "")
 
     def _fork(
@@ -149,7 +149,7 @@ class Trials:
         child = os.fork()
         if child:
             return child
-        told = self.folder / f"by-{os.getpid()}"
+        outcome = self.folder / f"by-{os.getpid()}"
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         os.dup2(1, 2)
 
@@ -158,10 +158,10 @@ class Trials:
                 with mutant.made():
                     install(name, tree)
             except Exception as error:
-                told.write_text(f"{type(error).__name__} on import")
+                outcome.write_text(f"{type(error).__name__} on import")
                 return
             for test in _failing([(items[test], reached[test]["seconds"]) for test in order]):
-                told.write_text(test)
+                outcome.write_text(test)
                 return
 
         _leave(work)
@@ -175,8 +175,8 @@ class Trials:
         wanted = set(mutant.lines)
         tests = [
             test
-            for test, told in reached.items()
-            if (lines := told["lines"].get(file)) and (whole or wanted & set(lines))
+            for test, trace in reached.items()
+            if (lines := trace["lines"].get(file)) and (whole or wanted & set(lines))
         ]
         hint = hints.get("\t".join(mutant.key))
 

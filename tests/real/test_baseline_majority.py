@@ -55,7 +55,7 @@ def test_24_of_100_right_on_religion_is_marked_as_below_the_majority(lama):
     assert variation == pytest.approx(100 * apart / 2)
 
 
-def shares(frame):
+def expected_rates(frame):
     """Return the expected P@1 in percent by group."""
     own = frame.partition_by("group", as_dict=True)
     return {
@@ -70,7 +70,7 @@ def each(lama, answer):
         answer(own, own["label"].unique().sort().to_list(), ["test"])
         for own in lama.partition_by("group")
     ]
-    return shares(pl.concat(frames))
+    return expected_rates(pl.concat(frames))
 
 
 def test_macro_averages_and_single_relations_are_those_of_the_specification(lama):

@@ -147,8 +147,8 @@ def _snak(term: str, relation: str) -> dict[str, Any]:
         name = local(term)
         value = {"entity-type": "item" if name.startswith("Q") else "property", "id": name}
         kind, datatype = "wikibase-entityid", "wikibase-item"
-    told = {"value": value, "type": kind}
-    return {"snaktype": "value", "property": relation, "datavalue": told, "datatype": datatype}
+    datavalue = {"value": value, "type": kind}
+    return {"snaktype": "value", "property": relation, "datavalue": datavalue, "datatype": datatype}
 
 
 def pulled(rdf: Path, query: str, folder: Path) -> Way:

@@ -48,10 +48,10 @@ def test_a_question_has_its_object_and_unstated_distractors(folder, sets):
         for subject, options, answers in own.select("subject", "candidates", "answers").rows():
             stated = {row["obj"] for row in every if row["sub"] == subject}
             (answer,) = answers
-            right, told = labels[options][answer], set(labels[options])
+            right, shown = labels[options][answer], set(labels[options])
             assert {"sub": subject, "obj": right} in test
-            assert len(told) == len(labels[options]) == min(30, 1 + len(objects - stated))
-            assert told - {right} <= objects - stated
+            assert len(shown) == len(labels[options]) == min(30, 1 + len(objects - stated))
+            assert shown - {right} <= objects - stated
 
 
 def test_samples_are_seeded_and_nested(folder, sets):

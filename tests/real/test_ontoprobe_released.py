@@ -96,10 +96,10 @@ def test_repairing_the_rule_changes_one_clause(taken, sets):
 
 
 def test_lexical_leaks(sets):
-    for task, share in (("TP", 13.6), ("SCO", 15.3)):
+    for task, fraction in (("TP", 13.6), ("SCO", 15.3)):
         own = sets.items.filter(relation=task, role="test")
         leaks = own["meta"].str.contains('"leak": true').mean()
-        assert round(100 * leaks, 1) == share
+        assert round(100 * leaks, 1) == fraction
 
 
 def test_the_frequency_baseline_is_the_printed_one(sets):

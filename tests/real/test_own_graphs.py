@@ -26,14 +26,14 @@ LANGUAGES = ("en", "mul")
 WORDNET = Path(__file__).parent / "data/wordnet_districts.tsv"
 
 
-def worded(made: GraphTables, section: OwnGraph):
+def with_templates(made: GraphTables, section: OwnGraph):
     labels = dict(made.properties.select("property", "label").rows())
     ours = read_table(TEMPLATES / "templates.tsv")
     return labels, own_words.templates(labels, section, [], ours)
 
 
 def big(made: GraphTables, section: OwnGraph) -> bear.NestedSets:
-    labels, rows = worded(made, section)
+    labels, rows = with_templates(made, section)
     known = read_table(TEMPLATES / "bear_relations.tsv")
     relations = own_words.relations(made.facts, labels, section, known)
     return bear.build(made.facts, relations, manual_templates(rows), {}, section.bear, "g")
@@ -41,7 +41,7 @@ def big(made: GraphTables, section: OwnGraph) -> bear.NestedSets:
 
 def tasks(made: GraphTables, section: OwnGraph) -> dict[str, int]:
     """Map each OntoProbe task to its rows."""
-    labels, rows = worded(made, section)
+    labels, rows = with_templates(made, section)
     built = ontology.build_own(
         made.classes, made.class_hierarchy, made.types, made.properties, made.property_hierarchy,
         made.facts,

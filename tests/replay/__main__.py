@@ -37,7 +37,7 @@ CONFIG = "config/replay.yaml"
 LOCAL_QUERIES = {"facts_truthy"}
 
 
-def told(proxy: Proxy) -> list[str]:
+def requests_by_host(proxy: Proxy) -> list[str]:
     """Return the requests to every host, a line each."""
     seen = Counter((seen.request.host, seen.status) for seen in proxy.seen)
     return [
@@ -94,7 +94,7 @@ def main(arguments: list[str]) -> int:
             sys.executable, "-m", "snakemake", "--cores", own.cores, "--configfile", CONFIG, *rest,
         ]  # fmt: skip
         done = subprocess.run(command, env=os.environ | proxy.environment)
-        print("\n".join(told(proxy)))
+        print("\n".join(requests_by_host(proxy)))
         print(f"{time.monotonic() - started:.0f} s in all")
         missing = [] if own.keep or rest else unasked(proxy)
         if proxy.unknown or missing:

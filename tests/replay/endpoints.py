@@ -50,9 +50,9 @@ class Engine:
         with self._lock:
             self.queries.append(query)
             number = len(self.queries)
-        told = self.told(query)
-        if told is not None:
-            return Answer(200, {"Content-Type": JSON_TYPE}, told)
+        count = self.told(query)
+        if count is not None:
+            return Answer(200, {"Content-Type": JSON_TYPE}, count)
         planned = self.planned.get(number, "")
         if planned.startswith("429"):
             wait = {"Retry-After": str(WAIT), "Content-Type": "text/plain"}

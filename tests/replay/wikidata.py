@@ -34,7 +34,7 @@ def sitelinks(item: str) -> int:
 
 def rendered(lines: Iterable[str]) -> Iterator[str]:
     """Yield N-Triples as in the query service."""
-    told: set[str] = set()
+    known: set[str] = set()
     for line in lines:
         if found := _NAMED.match(line):
             item, text = found.groups()
@@ -51,8 +51,8 @@ def rendered(lines: Iterable[str]) -> Iterator[str]:
         yield f"{node} <{PROP}statement/{relation}> <{WD}{value}> .\n"
         yield f"{node} <{WIKIBASE}rank> <{WIKIBASE}NormalRank> .\n"
         for item in (subject, value):
-            if item not in told:
-                told.add(item)
+            if item not in known:
+                known.add(item)
                 links = f'"{sitelinks(item)}"^^{INTEGER}'
                 yield f"<{WD}{item}> <{WIKIBASE}sitelinks> {links} .\n"
 

@@ -158,8 +158,8 @@ class Soak:
     def _look(self, made: Try) -> Try:
         folder, said = self.project.folder, self.said()
         lines = said.rstrip().splitlines()
-        told = [line.startswith("stopped (") for line in lines]
-        made.lines = abs(sum(told) - 1) + (not told or not told[-1])
+        stopped = [line.startswith("stopped (") for line in lines]
+        made.lines = abs(sum(stopped) - 1) + (not stopped or not stopped[-1])
         made.noise = said.count("Traceback") + said.count("FAILED")
         made.processes = len(list(marked(str(folder))))
         made.temporary = len(list((folder / "tmp").iterdir()))

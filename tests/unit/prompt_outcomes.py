@@ -46,10 +46,10 @@ def outcomes(
         number = int(row["example"].removeprefix(row["split"]))
         rank = ranks[row["group"]][number % len(ranks[row["group"]])]
         ends = dict.fromkeys(("best", "worst", "filtered_best", "filtered_worst"), rank)
-        told = {name: row[name] for name in ("group", "split", "example")}
+        keys = {name: row[name] for name in ("group", "split", "example")}
         answer = row["label"] if rank == 1 else "Rome"
         more = {"options": 20, "answer": answer, "logprob": -float(rank)}
-        rows.append({"prompt": prompt, **told, **ends, **more})
+        rows.append({"prompt": prompt, **keys, **ends, **more})
     return pl.DataFrame(rows, schema=dict(OUTCOMES.columns))
 
 

@@ -23,7 +23,7 @@ CONTRACTS = {"items": schema.ITEMS, "candidates": schema.CANDIDATES, "prompts": 
 def p_by_signs(gaps: Iterable[float]) -> float:
     """Return the mid-p of paired differences under random signs, by enumerating every sum and its
     probability pair by pair."""
-    steps = [Fraction(gap).limit_denominator(60) for gap in gaps]
+    steps = [Fraction(difference).limit_denominator(60) for difference in gaps]
     sums = {Fraction(0): Fraction(1)}
     for step in filter(None, steps):
         more: Counter[Fraction] = Counter()

@@ -74,11 +74,11 @@ def bear(tmp_path):
 
 def test_completeness_follows_the_record(bear):
     experiments, paths, _ = bear
-    told = {"own": 1, "other": 0}
-    assert {n.model: n.value for n in marks.estimates(experiments, paths)} == told
+    expected = {"own": 1, "other": 0}
+    assert {n.model: n.value for n in marks.estimates(experiments, paths)} == expected
     # one file is enough: a second row of a model whose file tells nothing changes nothing
     twice = marks.estimates([*experiments, {"model": "other"}], [*paths, paths[-1]])
-    assert {n.model: n.value for n in twice} == told
+    assert {n.model: n.value for n in twice} == expected
 
 
 def of_bear(experiments, paths, folder):
@@ -224,9 +224,9 @@ def test_sizes_from_1_to_19_are_marked_everywhere(capsys):
     assert marked(grid.of_rows("Figure", own)) == below
     assert marked(overview.matrix(own, {"m": MODELS["own"]})) == below
     screen.table(own.select("value", "n").to_dicts())
-    told = capsys.readouterr().out
-    assert sum(line.endswith(" †") for line in told.splitlines()) == below
-    assert told.splitlines()[-1].startswith("†: fewer than 20 rows")
+    printed = capsys.readouterr().out
+    assert sum(line.endswith(" †") for line in printed.splitlines()) == below
+    assert printed.splitlines()[-1].startswith("†: fewer than 20 rows")
 
 
 def test_counts_and_numbers_over_enough_rows_are_not_marked(capsys):
@@ -254,12 +254,12 @@ def test_a_mark_in_a_figure_or_sentence_has_its_note_once():
 def test_a_fraction_of_few_is_marked_whatever_the_number_of_examples():
     """The attributes' metrics are defined only on examples whose first part is right."""
     of = of_sizes(40).filter(n=40)
-    told = []
+    shown = []
     for above, below in ((1.0, 19.5), (1.0, 20.0), (None, 5.0)):
         types = {"numerator": above, "denominator": below}
         own = of.with_columns(pl.lit(v, pl.Float64).alias(k) for k, v in types.items())
-        told.append([marks.few(row) for row in own.rows(named=True)])
-    assert told == [[" †"], [""], [""]]
+        shown.append([marks.few(row) for row in own.rows(named=True)])
+    assert shown == [[" †"], [""], [""]]
 
 
 @pytest.mark.parametrize("page", ["docs/faq", "docs/reading", "docs/measured", "config/README"])
@@ -276,5 +276,5 @@ def test_a_specific_verdict_takes_precedence_over_the_probe_s():
     numbers += [Number(metric="R@1", value=1, n=9, **{**own, "model": "other"})]
     found = frame("ontoprobe", numbers)
     sign = marks.signs(found)
-    told = [(r["group"], sign(r)) for r in found.filter(metric="R@1").iter_rows(named=True)]
-    assert told == [("TP", ""), ("SCO", " (?)"), ("DM", " (?)"), ("", "")]
+    shown = [(r["group"], sign(r)) for r in found.filter(metric="R@1").iter_rows(named=True)]
+    assert shown == [("TP", ""), ("SCO", " (?)"), ("DM", " (?)"), ("", "")]

@@ -35,8 +35,8 @@ def run(*models, value=40.0):
 
 
 def kept(path, found, folder, date="2026-01-02"):
-    told = {"run": path.stem, "date": date, f"{measured.ASKED}b": measured.fingerprint(folder)}
-    measured.write(path, measured.principal(found), told)
+    header = {"run": path.stem, "date": date, f"{measured.ASKED}b": measured.fingerprint(folder)}
+    measured.write(path, measured.principal(found), header)
     return path
 
 

@@ -16,8 +16,8 @@ from kgprobe.metrics.confidence import (
 
 def error(confidence, hits):
     """Return the calibration error of answers from the difference in each bin."""
-    gaps = np.bincount(bins_of(confidence), confidence - hits, BINS) / len(hits)
-    return expected_calibration_error(gaps)
+    differences = np.bincount(bins_of(confidence), confidence - hits, BINS) / len(hits)
+    return expected_calibration_error(differences)
 
 
 def test_bins_are_half_open_and_the_error_is_that_of_a_loop():

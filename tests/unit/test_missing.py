@@ -20,13 +20,13 @@ def test_incomplete_relations_are_reported_with_the_command(tmp_path):
     path.parent.mkdir(parents=True)
     columns = dict(schema.COVERAGE.columns)
     schema.write(pl.DataFrame(rows, schema=columns), schema.COVERAGE, path)
-    told = "\n".join(missing.describe_missing(tmp_path))
-    assert "wikidata: 1 relations are missing: P17" in told
-    assert "12,800,000 rows" in told
-    assert "sources.wikidata.dump" in told
-    assert "came in another way (sitelinks): P31" in told
-    assert "P36" not in told
-    assert "P27" not in told, "from a dump it came whole"
+    message = "\n".join(missing.describe_missing(tmp_path))
+    assert "wikidata: 1 relations are missing: P17" in message
+    assert "12,800,000 rows" in message
+    assert "sources.wikidata.dump" in message
+    assert "came in another way (sitelinks): P31" in message
+    assert "P36" not in message
+    assert "P27" not in message, "from a dump it came whole"
 
 
 def test_sources_not_pulled_by_relation_report_no_missing_ones(tmp_path):

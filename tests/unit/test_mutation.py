@@ -125,8 +125,8 @@ def test_a_run_is_compared_with_the_list(tmp_path, outcome, code, capsys):
     _, every = mutants(source, "a.py")
     header = "\t".join(survivors.COLUMNS)
     path.write_text(f"{header}\na.py\tf\treturn x < y\t< to <=\tequal: x is never y\n")
-    told = {"\t".join(m.key): outcome[m.change] for m in every}
-    assert survivors.report(path, every, told, False) == code
+    outcomes = {"\t".join(m.key): outcome[m.change] for m in every}
+    assert survivors.report(path, every, outcomes, False) == code
     assert "2 mutants" in capsys.readouterr().out
 
 

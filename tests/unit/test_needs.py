@@ -80,9 +80,9 @@ ALL = (
 def test_everything_is_reported_in_one_message(offline, monkeypatch):
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(needs.shutil, "disk_usage", lambda _: usage(0, 0, 1_000_000))
-    with pytest.raises(needs.NeedsError) as told:
+    with pytest.raises(needs.NeedsError) as error:
         needs.check(*lacking(*ALL, memory={"probes_small": 9000}, machine=8000))
-    lines = str(told.value).splitlines()
+    lines = str(error.value).splitlines()
     assert lines[0] == "before the first job: this run lacks what its jobs need"
     contact, network, disk, memory = lines[1:]
     assert (
@@ -128,8 +128,8 @@ def test_a_single_wrong_host_is_reported(offline, monkeypatch):
 
     monkeypatch.setattr(socket, "getaddrinfo", some)
     monkeypatch.setenv("KGPROBE_CONTACT", "a@b.org")
-    (told,) = lacking(*ALL[:3])[0]
-    assert told == "a network: the host name dumps.x cannot be resolved; is it correct?"
+    (message,) = lacking(*ALL[:3])[0]
+    assert message == "a network: the host name dumps.x cannot be resolved; is it correct?"
 
 
 def test_behind_a_proxy_only_the_proxy_has_to_resolve(offline, monkeypatch):
@@ -154,17 +154,17 @@ def test_gated_models_need_a_key(offline, monkeypatch):
         raise errors.RepositoryNotFoundError("the job that loads it says so", response=response)
 
     monkeypatch.setattr("huggingface_hub.get_hf_file_metadata", answer)
-    (told,) = lacking(job("probes_small"), job("prompts_terms"))[0]
-    assert "access to terms (https://huggingface.co/some/terms) is gated" in told
-    assert "HF_TOKEN" in told
+    (message,) = lacking(job("probes_small"), job("prompts_terms"))[0]
+    assert "access to terms (https://huggingface.co/some/terms) is gated" in message
+    assert "HF_TOKEN" in message
     assert len(asked) == 2
 
 
 def test_offline_the_cache_has_to_hold_the_models(offline, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    (told,) = lacking(job("probes_small"), job("probes_terms"))[0]
-    assert told.startswith("weights: HF_HUB_OFFLINE is set")
-    assert "small, terms" in told
+    (message,) = lacking(job("probes_small"), job("probes_terms"))[0]
+    assert message.startswith("weights: HF_HUB_OFFLINE is set")
+    assert "small, terms" in message
 
 
 @pytest.mark.parametrize("machine", [0, 9000, 10_000])

@@ -49,9 +49,9 @@ def test_all_bad_tasks_are_listed_in_one_error(tmp_path):
         files["memorizing/type.jsonl"][12].pop("xxx")
         files["memorizing/subClassOf.jsonl"] = files["memorizing/subClassOf.jsonl"][:25]
 
-    with pytest.raises(ValueError, match="ontology, TP, SCO, DM cannot be built") as told:
+    with pytest.raises(ValueError, match="ontology, TP, SCO, DM cannot be built") as error:
         built(write_release(tmp_path, change))
-    text = str(told.value)
+    text = str(error.value)
     assert r"class.json, entry 3 (http://dbpedia.org/ontology/C3): no label" in text
     assert "type.jsonl, line 13: needs a subject" in text
     assert "task SCO has 25 rows" in text
@@ -63,9 +63,9 @@ def test_many_bad_rows_of_a_task_are_counted(tmp_path):
         for entry in files["memorizing/range.jsonl"][20:]:
             entry["xxx"] = ["unheard"]
 
-    with pytest.raises(ValueError, match="RG cannot be built") as told:
+    with pytest.raises(ValueError, match="RG cannot be built") as error:
         built(write_release(tmp_path, change))
-    lines = str(told.value).splitlines()
+    lines = str(error.value).splitlines()
     assert len(lines) == 1 + SHOWN + 1
     assert lines[1].endswith("correct the label or add the concept to the ontology")
     assert lines[-1] == f"  RG: ... and {14 - SHOWN} more"
@@ -116,9 +116,9 @@ def test_all_errors_of_a_rebuilt_ontology_are_reported_together():
         properties=tables.properties.with_columns(range=end),
     )
     patterns = [*PATTERNS[1:], {"property": "P0", "pattern": "[X] and ."}]
-    with pytest.raises(ValueError, match="ontology, RG, TP, SCO, SPO, DM cannot") as told:
+    with pytest.raises(ValueError, match="ontology, RG, TP, SCO, SPO, DM cannot") as error:
         ontoprobe_own.take(odd, patterns, replace(SWITCHES, split="30/40"), 0)
-    text = str(told.value)
+    text = str(error.value)
     assert "classes, row 9 (d/C9): no label; add rdfs:label" in text
     assert "properties, w/P8 (link 8): its range d/Gone is no class of the ontology" in text
     assert (
@@ -144,11 +144,11 @@ def long_subjects(tasks, words=600):
 
 
 def test_too_long_prompts_are_reported_before_the_model_is_loaded(tmp_path, unloaded):
-    with pytest.raises(ValueError, match="cannot be asked all prompts") as told:
+    with pytest.raises(ValueError, match="cannot be asked all prompts") as error:
         rank.rank_frame(
             saved(tmp_path), long_subjects(["TP", "SPO"]), frames.candidates(), prompts()
         )
-    lines = str(told.value).splitlines()
+    lines = str(error.value).splitlines()
     assert [line.split(":")[0] for line in lines[1:]] == ["SPO", "TP"]
     assert "item TP-5, template 1: 6" in lines[2]
     assert "512 are allowed" in lines[2]
@@ -181,9 +181,9 @@ def test_empty_splits_and_rows_in_two_splits_are_reported_per_task(tmp_path, unl
     gone = (pl.col("relation") == "RG") & (pl.col("role") == "dev")
     twin = items.filter(item="TP-0").with_columns(item=pl.lit("TP-9"), role=pl.lit("test"))
     both, folder = pl.concat([items.filter(~gone), twin]), tmp_path / "p"
-    with pytest.raises(ValueError, match="tasks that cannot be asked") as told:
+    with pytest.raises(ValueError, match="tasks that cannot be asked") as error:
         soft.train(saved(tmp_path), both, frames.candidates(), TWO_PAIRS, PLAN, folder)
-    assert str(told.value).splitlines()[1:] == [
+    assert str(error.value).splitlines()[1:] == [
         "RG: no dev rows; the split is larger than the data",
         "TP: 1 rows of the test part of TP stand in train or dev as well, first TP-9 ('niger 0'); "
         "take them out of one part",
@@ -195,9 +195,9 @@ def test_prompt_files_of_another_model_are_reported_before_loading(tmp_path, mon
     soft.train(spec, frames.items(), frames.candidates(), TWO_PAIRS, PLAN, folder)
     forbid(monkeypatch)
     other = saved(tmp_path, "distilbert")
-    with pytest.raises(trained.PromptError, match="train the prompt anew") as told:
+    with pytest.raises(trained.PromptError, match="train the prompt anew") as error:
         soft.rank(other, frames.items(), frames.candidates(), folder, TWO_PAIRS)
-    assert len(str(told.value).splitlines()) == len(frames.TASKS)
+    assert len(str(error.value).splitlines()) == len(frames.TASKS)
     with pytest.raises(ValueError, match=r"rdfs2: .*train the prompt anew"):
         reason.reason(
             other, frames.reasoning(), frames.candidates(), folder, TWO_PAIRS, PLAN,
@@ -240,10 +240,10 @@ def test_soft_prompts_and_rules_report_candidates_that_cannot_be_tokenized(tmp_p
         assert sets[item] != "class" or gold != 1
     assert "TP-6" not in found["item"].to_list()
     assert found["worst"].max() <= 6  # of seven classes
-    answers, tests, told = reason.reason(
+    answers, tests, rule_record = reason.reason(
         spec, frames.reasoning(), odd, None, switches, PLAN, ("manual+manual",)
     )
-    assert told["candidates_left_out"] == gone
+    assert rule_record["candidates_left_out"] == gone
     own = dict(frames.reasoning().select("item", "candidates").rows())
     assert not [i for i, g in answers.select("item", "gold").rows() if own[i] == "class" and g == 1]
     assert tests.height > 0

@@ -281,11 +281,11 @@ def test_index_order_ranks_ties_by_tokens_then_by_index():
 
 
 def test_recall():
-    hit, share = (read(recall=r) for r in ("hit", "share"))
-    assert share["R@5"].equals(hit["recall@5"].rename("R@5"))
+    hit, fraction = (read(recall=r) for r in ("hit", "share"))
+    assert fraction["R@5"].equals(hit["recall@5"].rename("R@5"))
     assert set(hit["R@5"].unique()) == {0.0, 100.0}
-    assert 50.0 in share["R@5"].to_list()
-    assert hit["MRR"].equals(share["MRR"])
+    assert 50.0 in fraction["R@5"].to_list()
+    assert hit["MRR"].equals(fraction["MRR"])
 
 
 def test_select():

@@ -371,8 +371,8 @@ def gathered(tmp_path, items, values, is_trained_on, lite=False, more=()):
         found[probe("real", "onto_world_lite")] = both
     found |= dict(more)
     fates = [(f"TP/TP {r}", "TP", f"TP {r}", "x", is_trained_on(r)) for r in range(20, 40)]
-    told = PRINTED, modes.resolve("default"), 0, of_rows(schema.TRAINED_ON, fates)
-    return results.frame("ontoprobe", make.estimate_memorizing(found, folders, *told))
+    arguments = PRINTED, modes.resolve("default"), 0, of_rows(schema.TRAINED_ON, fates)
+    return results.frame("ontoprobe", make.estimate_memorizing(found, folders, *arguments))
 
 
 def numbers_of(frame, **wanted):
@@ -529,8 +529,8 @@ def premises_of(answers, **switches):
     cases = make_cases(40).filter(pl.col("row") >= 20, relation="rdfs9")
     cases = cases.with_columns(pl.col("meta").str.replace("T-", "SCO-"))
     ranks = cases.select("item", kind=pl.lit("manual"), pair=0, best=1, worst=1, in_order=1)
-    told = modes.resolve("default", switches)
-    found = make._classify_premises(probe("control"), cases, ranks, answers, told)["manual"]
+    chosen = modes.resolve("default", switches)
+    found = make._classify_premises(probe("control"), cases, ranks, answers, chosen)["manual"]
     return found["first"].to_list()
 
 

@@ -35,25 +35,25 @@ WORDS = ["position", "step", "reason"]
 WORD = re.compile(r"\b([QP])(\d+)\b")
 
 
-def own_name(name: str) -> str:
+def user_id(name: str) -> str:
     """Return a user-defined id; ids sort in the order of their numbers."""
     letter, number = name[0], int(name[1:])
     return f"http://x/{'e' if letter == 'Q' else 'r'}{number:06}"
 
 
 def renamed(text: str) -> str:
-    return WORD.sub(lambda found: own_name(found[0]), text)
+    return WORD.sub(lambda found: user_id(found[0]), text)
 
 
 def both(seed: int) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return FACTS with Wikidata ids, and the same with user-defined ids."""
     given = planted(seed).filter(pl.col("object").str.contains(r"^Q\d+$"))
-    texts = [pl.col(c).map_elements(own_name, pl.String) for c in ("subject", "relation", "object")]
+    texts = [pl.col(c).map_elements(user_id, pl.String) for c in ("subject", "relation", "object")]
     return given, given.with_columns(*texts, kg=pl.lit("zoo"))
 
 
 def known(facts: pl.DataFrame) -> dict[str, list[str]]:
-    return {name: [own_name(name)] for name in facts["relation"].unique()}
+    return {name: [user_id(name)] for name in facts["relation"].unique()}
 
 
 @pytest.mark.parametrize("name", ATTRIBUTES)
@@ -79,8 +79,8 @@ def test_a_graph_under_other_names_has_the_same_examples(name):
                 # the planted graph lacks relations of the settings
                 other = other.filter(pl.col("step") != "relations of the settings")
             rows, other = rows.drop(loose), other.drop(loose)
-            told = [[_renamed(value) for value in row] for row in rows.rows()]
-            same = pl.DataFrame(told, schema=rows.schema, orient="row")
+            values = [[_renamed(value) for value in row] for row in rows.rows()]
+            same = pl.DataFrame(values, schema=rows.schema, orient="row")
             assert sorted(map(str, same.rows())) == sorted(map(str, other.rows())), frame
     assert found
 
@@ -114,7 +114,7 @@ def test_the_numbers_of_ids_are_written_with_the_graph(tmp_path):
     with DuckDB() as engine:
         knowledge.write(knowledge.encode(engine, engine.table(ours), own=True), paths, {})
         again = knowledge.read(engine, *(paths[n] for n in knowledge.TABLES[:3]), paths["ids"])
-        assert again.entity_numbers([own_name("Q1"), "Q1"]) == {own_name("Q1"): 0}
+        assert again.entity_numbers([user_id("Q1"), "Q1"]) == {user_id("Q1"): 0}
     table = schema.read(paths["ids"], ids.IDS)
     for kind, columns in (("entity", ("subject", "object")), ("relation", ("relation",))):
         texts = sorted({text for column in columns for text in ours[column]})
@@ -124,9 +124,9 @@ def test_the_numbers_of_ids_are_written_with_the_graph(tmp_path):
     edges = pl.read_parquet(paths["edges"])
     texts = dict(table.filter(kind="entity").select("number", "id").rows())
     links = dict(table.filter(kind="relation").select("number", "id").rows())
-    told = {(texts[s], links[p], texts[o]) for s, p, o in edges.select("s", "p", "o").rows()}
+    stored = {(texts[s], links[p], texts[o]) for s, p, o in edges.select("s", "p", "o").rows()}
     triples = ours.select("subject", "relation", "object").rows()
-    assert told == {row for row in triples if row[0] != row[2]}
+    assert stored == {row for row in triples if row[0] != row[2]}
 
 
 def test_missing_data_is_in_the_funnel_and_in_the_error():
@@ -151,7 +151,7 @@ def test_two_hop_relations_of_a_user_graph_keep_the_relation_s_name():
     facts = pl.DataFrame(rows, schema=dict(FACTS.columns), orient="row")
     made = attribute("hierarchy", facts, own=True, known={"P279": ["http://x/below"]})
     assert made is not None
-    told = made.examples.sort("position").select("subject", "predicate", "object", "golds").rows()
+    row = made.examples.sort("position").select("subject", "predicate", "object", "golds").rows()
     twice = "http://x/below/http://x/below"
-    assert told[2] == ("a", twice, "c", ["c"])
+    assert row[2] == ("a", twice, "c", ["c"])
     assert made.items["relation"].n_unique() == 2

@@ -20,7 +20,7 @@ HEAD = "relation\tindex\tkind\ttext\tnote\n"
 SOUND = "capital\t0\tmanual\tThe capital of [X] is [Y].\tcapital\n"
 
 
-def worded(folder: Path, own: list[str]) -> list[dict[str, str]]:
+def run_script(folder: Path, own: list[str]) -> list[dict[str, str]]:
     """Run the rule's script on a graph with two relations and these user-supplied tables."""
     facts = folder / "facts.csv"
     facts.write_text("subject,relation,object\nFrance,capital,Paris\nFrance,continent,Europe\n")
@@ -56,13 +56,13 @@ def texts(rows: list[dict[str, str]], relation: str) -> list[str]:
 def test_the_rule_takes_own_templates_before_the_label(tmp_path):
     own = tmp_path / "own.tsv"
     own.write_text(HEAD + SOUND + "capital\t1\tmanual\t[Y] is the seat of [X].\t\n")
-    made = worded(tmp_path, [str(own)])
+    made = run_script(tmp_path, [str(own)])
     assert texts(made, "capital")[:2] == ["The capital of [X] is [Y].", "[Y] is the seat of [X]."]
     assert texts(made, "continent")[0] == "The continent of [X] is [Y]."
 
 
 def test_the_rule_does_without_own_templates(tmp_path):
-    made = worded(tmp_path, [])
+    made = run_script(tmp_path, [])
     assert texts(made, "capital")[0] == "The capital of [X] is [Y]."
     assert len(made) == 6
 

@@ -148,13 +148,13 @@ def test_announced_jobs_are_recorded_whoever_prints():
     class Event:
         value = "job_info"
 
-    told = {
+    event = {
         "event": Event, "rule_name": "score", "wildcards": {"model": "m"}, "input": ["a"],
         "output": ["b"], "log": ["logs/x/scores/m.log"], "resources": {"mem_mb": 5, "gpu": 1},
     }  # fmt: skip
     for _ in range(2):
-        logger.info("", extra=told)
-    logger.info("", extra={**told, "rule_name": "all"})
+        logger.info("", extra=event)
+    logger.info("", extra={**event, "rule_name": "all"})
     logger.info("something else")
     expected = PlannedJob("score", {"model": "m"}, ("a",), ("b",), "logs/x/scores/m.log", 5, 1)
     assert list(announced.jobs.values()) == [expected]

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 SAID = ("uses other questions' texts", "no labels", "assumes balanced answers")
 
 
-def is_said(text: str) -> bool:
+def has_caption(text: str) -> bool:
     return all(words in text for words in SAID)
 
 
@@ -89,7 +89,7 @@ def test_every_view_with_a_corrected_number_has_the_caption():
         shown = [view for view in views if shows(view, own)]
         names = {view.name for view in shown}
         assert {"aggregations", "confidence"} <= names, paper
-        silent = [view.name for view in shown if not is_said(view.caption)]
+        silent = [view.name for view in shown if not has_caption(view.caption)]
         assert not silent, f"{paper}: no word of what the prior uses: {silent}"
 
 
@@ -99,17 +99,17 @@ def test_the_terminal_prints_the_caption_once_and_only_if_needed():
     assert "balanced answers" not in headline.text(plain)
     text = headline.text(with_prior())
     assert "prior-corrected" in text
-    assert is_said(text)
+    assert has_caption(text)
     assert text.count("balanced answers") == 1
 
 
 def test_report_pages_with_a_corrected_number_have_the_caption():
     made = pages.render(paged(with_prior()))
-    told = {name: unescape(text) for name, text in made.items() if name.endswith(".html")}
-    shown = [name for name, text in told.items() if "prior-corrected" in text or ", prior" in text]
+    texts = {name: unescape(text) for name, text in made.items() if name.endswith(".html")}
+    shown = [name for name, text in texts.items() if "prior-corrected" in text or ", prior" in text]
     assert {"index.html", "pages/bear.html"} <= set(shown)
     assert "pages/models.html" in shown
-    assert not [name for name in shown if not is_said(told[name])]
+    assert not [name for name in shown if not has_caption(texts[name])]
 
 
 def test_documentation_pages_with_a_corrected_number_have_the_caption():
@@ -118,4 +118,4 @@ def test_documentation_pages_with_a_corrected_number_have_the_caption():
         p for p in places if 'aggregation="prior"' in p.read_text() or "| prior-c" in p.read_text()
     ]
     assert shown
-    assert not [p.name for p in shown if not is_said(" ".join(p.read_text().split()))]
+    assert not [p.name for p in shown if not has_caption(" ".join(p.read_text().split()))]

@@ -56,7 +56,7 @@ def test_the_causal_template_is_the_first_manual_one_ending_in_the_answer():
 def test_a_bad_template_file_is_reported_with_its_row(tmp_path, line, message):
     good = '{"relation": "P0", "template": "[X] in [Y]"}'
     (tmp_path / "relations.jsonl").write_text(f"{good}\n{line}\n")
-    with pytest.raises(TaskError) as told:
+    with pytest.raises(TaskError) as error:
         templates.read_templates(tmp_path / "relations.jsonl")
-    assert message in str(told.value)
-    assert "relations.jsonl" in str(told.value)
+    assert message in str(error.value)
+    assert "relations.jsonl" in str(error.value)

@@ -55,9 +55,9 @@ def adds_bos(name: str) -> bool:
 
 def test_the_leaderboard_states_what_each_tokenizer_adds():
     rows = published.read(FOLDER).models().select("model", "kind", "bos").rows()
-    told = [(name, bos) for name, kind, bos in rows if kind == "causal" and bos]
-    assert len(told) == 29  # phi-4 alone was not checked
-    assert told == [(name, "added" if adds_bos(name) else "none") for name, _ in told]
+    stated = [(name, bos) for name, kind, bos in rows if kind == "causal" and bos]
+    assert len(stated) == 29  # phi-4 alone was not checked
+    assert stated == [(name, "added" if adds_bos(name) else "none") for name, _ in stated]
     assert {bos for _, kind, bos in rows if kind == "masked"} == {None}
 
 
@@ -79,8 +79,8 @@ def rows_in_print() -> list[dict[str, str]]:
 def beside(row: dict[str, str], **changes: str) -> tuple[float, str] | None:
     """Return (published number, source) for a complete BEAR answer by a row of models.tsv."""
     names = ("model", "kind", "bos", "dtype", "published")
-    told = {name: row[name] for name in names} | changes
-    probe = Probe(benchmark="bear_released", prompt="templates", method="sentence", **told)
+    fields = {name: row[name] for name in names} | changes
+    probe = Probe(benchmark="bear_released", prompt="templates", method="sentence", **fields)
     return published.read(FOLDER).score(probe, 7731, [0, 1, 2])
 
 

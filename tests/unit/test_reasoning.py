@@ -317,7 +317,9 @@ ENDS = ("manual+manual", "soft+soft")
     ("name", "schemes"), [("bert", entailment.SCHEMES), ("gpt2", ENDS), ("t5", ENDS)]
 )
 def test_every_kind_of_model_trains_ranks_and_reasons(tmp_path, name, schemes):
-    record, ranks, curves, (reasons, premises, told) = run(tmp_path, name, twin=5, schemes=schemes)
+    record, ranks, curves, (reasons, premises, reason_record) = run(
+        tmp_path, name, twin=5, schemes=schemes
+    )
     assert record["positions_fed"] > 0
     assert sorted(ranks["item"].unique()) == sorted(
         f"{task}-{row}" for task in frames.TASKS for row in range(2, 7)
@@ -326,9 +328,9 @@ def test_every_kind_of_model_trains_ranks_and_reasons(tmp_path, name, schemes):
     assert (ranks["best"] <= ranks["worst"]).all()
     # 6 rules x 4 forms x 2 pairs x 2 golds x 3 rows, the last of which is left out of soft schemes
     assert reasons.height == 6 * 4 * 2 * 2 * (3 + 2 * (len(schemes) - 1))
-    assert told["left_out"]["soft+soft"] == sorted(f"{rule}-5" for rule in frames.RULES)
+    assert reason_record["left_out"]["soft+soft"] == sorted(f"{rule}-5" for rule in frames.RULES)
     assert premises.height == 6 * 3 * 2 * 2
-    assert told["pseudoword_pairs"] == 2
+    assert reason_record["pseudoword_pairs"] == 2
     if name == "bert":
         again = reasoned(tmp_path, name, schemes=schemes, folder=tmp_path / "prompts", twin=5)
         assert again[0].equals(reasons)

@@ -50,9 +50,9 @@ def test_fewer_than_three_templates_are_read(n, tmp_path):
 def test_unreadable_files_are_reported_with_the_line(entry, words, tmp_path):
     with pytest.raises(ReleasedError, match=words) as caught:
         load(folder(tmp_path, entry), templates=(0, 1, 2))
-    told = str(caught.value)
-    assert told.startswith(f"{tmp_path}/metadata_relations.json, P36: ")
-    assert "line 5" in told
+    message = str(caught.value)
+    assert message.startswith(f"{tmp_path}/metadata_relations.json, P36: ")
+    assert "line 5" in message
 
 
 @pytest.mark.parametrize(

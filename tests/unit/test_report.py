@@ -237,9 +237,9 @@ def test_a_number_states_its_source(full):
     own = found()
     page = pages.render(full)["pages/bear.html"]
     row = own.filter(plain(), metric="accuracy", model="smol", group="", slice="")
-    told = grid.trace(row.row(0, named=True))
-    assert told.startswith(f"{row['value'][0]:.1f} -w paper=bear -w benchmark=world_lite")
-    assert f'data-trace="{told}"' in html.unescape(page)
+    trace = grid.trace(row.row(0, named=True))
+    assert trace.startswith(f"{row['value'][0]:.1f} -w paper=bear -w benchmark=world_lite")
+    assert f'data-trace="{trace}"' in html.unescape(page)
     odd = {**row.row(0, named=True), "instead": "a b"}
     assert grid.trace(odd).endswith("-w 'instead=a b' --exact")
 
@@ -286,24 +286,26 @@ def test_the_page_of_a_paper_begins_with_its_claims_verdicts_and_rows(tmp_path):
     from kgprobe.tables.claims.section import section as claims_section
 
     found_ = claimed()
-    told = verdicts.frame(found_)
+    verdict_rows = verdicts.frame(found_)
     run = tmp_path / "results/small"
     verdicts.write_rows(found_, run / "tables/claim_rows")
-    parts = [Section("ontoprobe", "OntoProbe", "Lead."), claims_section(told)]
+    parts = [Section("ontoprobe", "OntoProbe", "Lead."), claims_section(verdict_rows)]
     pages.write_report(run / "report", paged(found(), sections=parts))
     text = (run / "report/pages/ontoprobe.html").read_text()
     heads = r'<tr>\s*(<th[^>]*data-sort="(O\d\d)".*?)</tr>'
     cells = {name: read(row) for row, name in re.findall(heads, text, re.DOTALL)}
     # the principal claims, those that this run speaks of first
-    opening = told.filter(pl.col("comparison") != "", paper="ontoprobe")["claim"].to_list()
+    opening = verdict_rows.filter(pl.col("comparison") != "", paper="ontoprobe")["claim"].to_list()
     assert sorted(cells) == sorted(opening)
     spoken = [name for name in cells if any("claim_rows" in link for link in cells[name].links)]
     assert list(cells)[: len(spoken)] == spoken
     own = " ".join(" ".join(cells["O01"].text).split())
     assert own.endswith("9.4 holds; expected > 0 40 35 to 45 500 one same direction p < .001"), own
     # differences of few items are marked, literally counted
-    small = [row["n"] for row in told.drop_nulls("value").rows(named=True) if 0 < row["n"] < 20]
-    parts = [grid for part in claims_section(told).parts for grid in part.grids]
+    small = [
+        row["n"] for row in verdict_rows.drop_nulls("value").rows(named=True) if 0 < row["n"] < 20
+    ]
+    parts = [grid for part in claims_section(verdict_rows).parts for grid in part.grids]
     here = [row[2].text for made in parts for row in made.rows]
     assert sum(text.endswith(" †") for text in here) == len(small) > 0
     for name in spoken:
@@ -312,12 +314,12 @@ def test_the_page_of_a_paper_begins_with_its_claims_verdicts_and_rows(tmp_path):
         assert kept == run / f"tables/claim_rows/{name}.tsv"
         behind = pl.read_csv(kept, separator="\t")
         mean = dict(behind.group_by("side").agg(pl.col("value").mean()).rows())
-        row = told.row(by_predicate=pl.col("claim") == name, named=True)
+        row = verdict_rows.row(by_predicate=pl.col("claim") == name, named=True)
         if name in ("O01", "O65"):
             assert mean["a"] - mean["b"] == pytest.approx(row["value"])
         assert f'data-trace="{name}"' in text
     every = (run / "report/pages/claims.html").read_text()
-    verdict = dict(told.select("claim", "verdict").rows())
+    verdict = dict(verdict_rows.select("claim", "verdict").rows())
     told_of = {"O65": "reproduced", "O01": "same direction", "O05": "opposite", "O09": "undecided",
                "O16": "not tested here"}  # fmt: skip
     assert {name: verdict[name] for name in told_of} == told_of
@@ -329,7 +331,7 @@ def test_the_page_of_a_paper_begins_with_its_claims_verdicts_and_rows(tmp_path):
     # what no run can speak of says why, and what fails in print says so
     for claim in (one.claim for one in found_ if one.claim.untested):
         assert html.escape(claim.untested) in every, claim.claim
-    failing = told.filter(holds="no").height
+    failing = verdict_rows.filter(holds="no").height
     assert every.count("fails in print") == failing > 5
     index = (run / "report/index.html").read_text()
     assert "of 54 claims have numbers in this run: 1 reproduced" in index
@@ -433,14 +435,16 @@ def test_examples_show_the_first_answer_and_the_gold_rank(asked):
     answers = {(item, t): sums[relation] for item, relation in asked_ for t in range(3)}
     judged = make.judged_answers([study(FRAMES, [(probe("m"), answers)])])
     row = {"benchmark": "world_lite", "prompt": "templates", "method": "sentence", "model": "m"}
-    questions, told = said.answered(asked, [row], judged)
+    questions, model_answers = said.answered(asked, [row], judged)
     assert {q.relation for q in questions} == {"P36", "P1"}
     for one in questions:
-        cell, place = told["m"][one.item], "abc".index(one.right[0]) + 1
+        cell, place = model_answers["m"][one.item], "abc".index(one.right[0]) + 1
         assert cell.text == "a"
         assert f"right at {place} of" in cell.small
         assert cell.small.startswith("✓") == (one.right == ["a"])
-    (page,) = said.by_relation("world_lite", questions, told, NAMES, said.first_templates(asked))
+    (page,) = said.by_relation(
+        "world_lite", questions, model_answers, NAMES, said.first_templates(asked)
+    )
     assert [made.title for made in page.grids] == ["P1", "capital of <b> (P36)"]
     assert page.grids[0].caption == "First template: [X] is [Y]."
 
@@ -465,8 +469,8 @@ def test_generated_answers_are_judged_by_the_rules_of_the_tables(asked, text, pl
     who = probe("m", method="fill", kind="causal")
     judged = judged_frame("attributes", [(who, attribute_study.judge(who, alphas, bench))])
     row = {"benchmark": "world_lite", "prompt": "templates", "method": "fill", "model": "m"}
-    _, told = said.answered(asked, [row], judged)
-    small = told["m"][right["item"]].small
+    _, answers = said.answered(asked, [row], judged)
+    small = answers["m"][right["item"]].small
     assert small.removeprefix("✓ ") == (
         f"right at {place}" if place else f"right answer not among {len(texts)}"
     )
@@ -474,7 +478,7 @@ def test_generated_answers_are_judged_by_the_rules_of_the_tables(asked, text, pl
 
 def test_a_page_that_quotes_questions_states_their_license(tmp_path):
     """Facts of Wikidata are CC0, the questions of the released BEAR are not."""
-    told, made_of = {}, study(FRAMES, [(probe("m"), guesses(FRAMES, 0.5, 1))])
+    leads, made_of = {}, study(FRAMES, [(probe("m"), guesses(FRAMES, 0.5, 1))])
     own, judged = results(made_of), make.judged_answers([made_of])
     for rule, origin in (("load_bear", ""), ("construct_bear", "wikidata"), ("build", "museum")):
         made = {"rule": rule, "wildcards": {"origin": origin}}
@@ -486,8 +490,8 @@ def test_a_page_that_quotes_questions_states_their_license(tmp_path):
         )
         made, descriptions = {rule: tmp_path / rule}, {rule: "made here"}
         page, *_ = about.benchmarks(own, MODELS, [row], judged, made, {}, descriptions)
-        told[rule] = page.parts[0].lead
-    assert told == {
+        leads[rule] = page.parts[0].lead
+    assert leads == {
         "load_bear": "Made here. License of the questions: CC-BY-SA-4.0 (the released BEAR).",
         "construct_bear": "Made here. License of the questions: CC0-1.0 (Wikidata).",
         "build": "Made here. These questions have the license of the data that they were made "
@@ -537,13 +541,13 @@ def test_choices_and_conclusions_are_shown_with_their_question(trained_on):
         {}, {}, {"onto_world": trained_on}, {other: (ranks, "")},
         {one: (trained_on / "choices.parquet", chosen)}, "expectation",
     )  # fmt: skip
-    (asked_,), told = said.answered(trained_on, rows, judged, said.CHOICE)
+    (asked_,), answers = said.answered(trained_on, rows, judged, said.CHOICE)
     assert (asked_.subject, asked_.right) == ("What is the type of Dante?", ["(c) writer"])
-    cell = told["m"]["TP-0"]
+    cell = answers["m"]["TP-0"]
     assert (cell.text, cell.small) == ("answer: writer ✓", "letter: lake; text: “I am a poem”")
-    (asked_,), told = said.answered(trained_on, rows, judged, said.REASON)
+    (asked_,), answers = said.answered(trained_on, rows, judged, said.REASON)
     assert asked_.subject == "Poet is a writer . [X] is a poet . Therefore, [X] is a [MASK] ."
-    cells = {head: (own["rdfs9-0"].text, own["rdfs9-0"].small) for head, own in told.items()}
+    cells = {head: (own["rdfs9-0"].text, own["rdfs9-0"].small) for head, own in answers.items()}
     assert cells == {
         "m, premises written": ("✓ right at 1 of 3", ""),
         "m, conclusion alone": ("right at 3 of 3", ""),
@@ -825,14 +829,14 @@ def test_tables_sort_and_filter_and_a_number_shows_its_source(folder, tmp_path):
     page.unlink()
     assert console == []
     title = re.search(r"<title>(.*?)</title>", dom)[1].split("|")
-    down, first, up, second, names, left, told, trace, is_below = title
+    down, first, up, second, names, left, counted, trace, is_below = title
     values = [float(value) for value in down.split()]
     assert values == sorted(values, reverse=True)
     assert up.split() == sorted(up.split(), key=float)
     assert (first, second) == ("descending", "ascending")
     assert names.split() == sorted(names.split())
     assert left == "control-masked"
-    assert told == "1 of 6 rows"
+    assert counted == "1 of 6 rows"
     assert re.fullmatch(r"kgprobe trace [\d.]+ -w paper=bear .* --run small", trace)
     assert is_below == "true"
 

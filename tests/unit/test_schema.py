@@ -117,8 +117,8 @@ def test_numbers_of_models_are_finite_and_counts_above_zero(tmp_path, name):
         # a null before it, where that is legal, hides nothing
         first = None if column in contract.nullable else 1
         bad = rows.with_columns(pl.Series(column, [first, value, value], dtype=types[column]))
-        told = rf"t\.parquet \({name}\): column '{column}' is {what} in row 1: "
-        with pytest.raises(ContractError, match=told):
+        message = rf"t\.parquet \({name}\): column '{column}' is {what} in row 1: "
+        with pytest.raises(ContractError, match=message):
             schema.write(bad, contract, path)
         assert not path.exists()
 
@@ -140,11 +140,11 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path):
 
 def test_a_full_disk_names_the_file_whichever_library_wrote_it(tmp_path):
     """Polars raises its own error for this, without the file name."""
-    told = "parquet: underlying IO error: No space left on device (os error 28)"
+    message = "parquet: underlying IO error: No space left on device (os error 28)"
 
     def full() -> None:
         with schema.atomic(tmp_path / "file"):
-            raise pl.exceptions.ComputeError(told)
+            raise pl.exceptions.ComputeError(message)
 
     with pytest.raises(OSError, match=r"No space left on device \(.* make room") as error:
         full()

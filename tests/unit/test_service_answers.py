@@ -101,10 +101,10 @@ def test_a_time_out_message_shows_its_line_and_not_the_query():
 def test_a_refusal_names_the_setting_at_once(status, body, kind):
     with pytest.raises(errors.EndpointRefused) as caught:
         check_status(answer(status, body, kind), PLACE, AGENT)
-    told = str(caught.value)
+    message = str(caught.value)
     assert not caught.value.reaction, "nothing to try again"
-    assert all(word in told for word in ("`contact`", "KGPROBE_CONTACT", AGENT))
-    assert "run again" not in told
+    assert all(word in message for word in ("`contact`", "KGPROBE_CONTACT", AGENT))
+    assert "run again" not in message
 
 
 @pytest.mark.parametrize(

@@ -64,8 +64,8 @@ def test_every_field_has_a_description():
     assert len(sections) > 50
     for section in sections:
         assert section.__doc__, section
-        told = config.meanings(section)
-        assert all(told.get(one.name) for one in fields(section)), section
+        meanings = config.meanings(section)
+        assert all(meanings.get(one.name) for one in fields(section)), section
 
 
 @pytest.mark.parametrize(

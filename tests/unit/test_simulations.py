@@ -55,11 +55,11 @@ def test_the_calibration_error_interval_covers(name, n, least):
     inside = 0
     for draw in range(DRAWS):
         sure = confidences(generator, n)
-        gaps = gaps_of(sure, (generator.random(n) < chance(sure)).astype(float))
-        boot = bootstrap(gaps, seed=draw, draws=200)
+        differences = gaps_of(sure, (generator.random(n) < chance(sure)).astype(float))
+        boot = bootstrap(differences, seed=draw, draws=200)
         drawn = boot.drawn.sum(axis=1)
-        low, high = calibration_interval(gaps.mean(axis=0), drawn[:, :BINS] / n)
-        assert low <= np.abs(gaps.mean(axis=0)).sum() <= high
+        low, high = calibration_interval(differences.mean(axis=0), drawn[:, :BINS] / n)
+        assert low <= np.abs(differences.mean(axis=0)).sum() <= high
         inside += low <= truth <= high
     assert inside / DRAWS >= least
 
@@ -119,8 +119,8 @@ def test_the_band_of_permuted_golds_covers_random_answers(agreement):
             alone = generator.integers(0, options, n)
             said = np.where(generator.random(n) < agreement, common, alone)
             answered += np.eye(options)[said] / 3
-        shares, _ = permute_golds(answered, golds, draw)
-        low, high = np.quantile(shares, [0.025, 0.975])
+        fractions, _ = permute_golds(answered, golds, draw)
+        low, high = np.quantile(fractions, [0.025, 0.975])
         inside += low <= (answered * golds).sum() <= high
     assert 0.93 <= inside / DRAWS <= 0.985
 
@@ -186,8 +186,8 @@ def test_answers_exchanged_at_random_differ_in_5_of_100_runs(templates, n):
     for _ in range(DRAWS):
         easy = generator.random(n)
         hits = (generator.random((templates, 2, n)) < easy).mean(axis=0)
-        gaps = hits[0] - hits[1]
-        false += exchange_p(gaps) < 0.05
+        differences = hits[0] - hits[1]
+        false += exchange_p(differences) < 0.05
     assert 0.04 <= false / DRAWS <= 0.06
 
 
@@ -204,8 +204,8 @@ def test_a_probe_as_good_as_the_best_is_seldom_called_worse(probes):
         others = [i for i in range(probes) if i != best]
         found = []
         for i in others:
-            gaps = hits[best] - hits[i]
-            found.append(exchange_p(gaps))
+            differences = hits[best] - hits[i]
+            found.append(exchange_p(differences))
         false += dict(zip(others, holm(found), strict=True)).get(0, 1.0) < 0.05
     assert false / DRAWS <= 0.06
 

@@ -123,9 +123,10 @@ def test_statement_counts_replace_unknown_sitelinks_only():
         "domain",
         "what was trained on",
     ]
-    told = section.notes(own, MODELS)
+    notes = section.notes(own, MODELS)
     assert any(
-        "Not known for these items" in note and "popularity of the subject" in note for note in told
+        "Not known for these items" in note and "popularity of the subject" in note
+        for note in notes
     )
     assert "popularity of the subject" not in slices.unknown_slices(results(two(made)))
 
@@ -158,11 +159,11 @@ def test_accuracies_differences_and_tests_by_slow_loops():
         assert row["low"] <= row["value"] <= row["high"]
         chance = number(own, model="random", slice=f"sitelinks: {name}")
         assert (chance["value"], chance["n"]) == (25.0, len(members))
-        gaps = [one[i] - other[i] for i in members]
+        differences = [one[i] - other[i] for i in members]
         row = number(own, model="a", slice=f"sitelinks: {name}", instead="b")
-        assert row["value"] == pytest.approx(100 * sum(gaps) / len(gaps))
-        error = math.sqrt(sum(gap**2 for gap in gaps)) / len(gaps)
-        tests[name] = p_by_signs(gaps)
+        assert row["value"] == pytest.approx(100 * sum(differences) / len(differences))
+        error = math.sqrt(sum(difference**2 for difference in differences)) / len(differences)
+        tests[name] = p_by_signs(differences)
         least = number(own, "detectable difference", model="a", slice=row["slice"], instead="b")
         if error:
             assert least["value"] == pytest.approx(100 * (1.959964 + 0.841621) * error, rel=1e-5)
@@ -298,7 +299,7 @@ def test_baselines_are_last_in_tables_and_figures_have_every_bin():
 # -- questions without their subject ---------------------------------------------------------------
 
 
-def said(name, subject, template, label):
+def score_of(name, subject, template, label):
     """Return a score that depends on set, subject, template and option."""
     code = sum(map(ord, label))
     by_label = code * 7 % 11 - len(name) * (code % 2)
@@ -308,23 +309,25 @@ def said(name, subject, template, label):
 def content_free(sets):
     """Return CONTENT_FREE from {set (also the name of its relation): labels}."""
     rows = [
-        (name, name, subject, t, o, said(name, subject, t, label), 2, -3.0, 1, None)
+        (name, name, subject, t, o, score_of(name, subject, t, label), 2, -3.0, 1, None)
         for name, labels in sets.items()
         for subject, t, (o, label) in product(NO_SUBJECTS, range(3), enumerate(labels))
     ]
     return of_rows(schema.CONTENT_FREE, rows)
 
 
-def mean_said(name, template, label):
-    return sum(said(name, subject, template, label) for subject in NO_SUBJECTS) / len(NO_SUBJECTS)
+def mean_score(name, template, label):
+    return sum(score_of(name, subject, template, label) for subject in NO_SUBJECTS) / len(
+        NO_SUBJECTS
+    )
 
 
 def test_the_no_subject_score_is_the_mean_over_content_free_subjects():
     made = benchmark({"P1": ("xyz", "xyx"), "P22": ("yz", "zy"), "P3": ("xy", "x")})
     found = without_subject(made["items"], content_free({"P1": "xyz", "P22": "yz"}))
-    told = {row[:3]: row[3] for row in found.rows()}
+    scored_rows = {row[:3]: row[3] for row in found.rows()}
     slow = {
-        (item, template, option): mean_said(item.split("/")[0], template, label)
+        (item, template, option): mean_score(item.split("/")[0], template, label)
         for item, labels in {
             "P1/Qs0": "xyz",
             "P1/Qs1": "xyz",
@@ -335,9 +338,9 @@ def test_the_no_subject_score_is_the_mean_over_content_free_subjects():
         for template, (option, label) in product(range(3), enumerate(labels))
     }
     # P3 was not asked
-    assert told.keys() == slow.keys()
-    assert len(told) == 3 * (3 * 3 + 2 * 2)
-    assert all(told[key] == pytest.approx(value) for key, value in slow.items())
+    assert scored_rows.keys() == slow.keys()
+    assert len(scored_rows) == 3 * (3 * 3 + 2 * 2)
+    assert all(scored_rows[key] == pytest.approx(value) for key, value in slow.items())
 
 
 def test_baselines_are_read_from_their_answer_files(tmp_path):
@@ -367,7 +370,7 @@ def test_baselines_are_read_from_their_answer_files(tmp_path):
         files([row], [paths["random_init"]]),
     )
     assert [(f.probe, f.without) for f in found.baselines] == [(0, SUBJECT), (0, WEIGHTS)]
-    means = {t: [mean_said("P0", t, label) for label in LABELS] for t in range(3)}
+    means = {t: [mean_score("P0", t, label) for label in LABELS] for t in range(3)}
     blind = rates_by_hand(made, {(f"P0/Qs{i}", t): means[t] for i in range(8) for t in means})
     own = results(found)
     baseline = number(own, model="a", without=SUBJECT)
@@ -378,8 +381,8 @@ def test_baselines_are_read_from_their_answer_files(tmp_path):
     assert (random["n"], random["value"]) == (4, pytest.approx(100 * sum(by_hand.values()) / 4))
     assert not own.filter(pl.col("without") != "", model="b").height
     # that some were not asked is said
-    told = " ".join(section.notes(own, MODELS))
-    assert "11 items have no prior of content-free subjects" in told
+    notes = " ".join(section.notes(own, MODELS))
+    assert "11 items have no prior of content-free subjects" in notes
 
 
 def test_a_random_init_model_gets_a_balanced_sample():

@@ -98,9 +98,9 @@ def test_slices_of_probes_baseline_and_chance_equal_loops():
         ]
     )
     found = results.frame("any", made)
-    told = set(found["slice"].unique()) - {"", "skewed"}
-    assert told == set(bins())
-    assert len(told) > 6
+    slices = set(found["slice"].unique()) - {"", "skewed"}
+    assert slices == set(bins())
+    assert len(slices) > 6
     blind = {
         (item, t): [beside.filter(template=t, candidate=o)["sum"].mean() for o in range(6)]
         for item, t in one
@@ -128,12 +128,12 @@ def test_slices_of_probes_baseline_and_chance_equal_loops():
                 assert rows["value"][0] == pytest.approx(mean(lower, part))
                 assert rows["n"][0] == len(part)
                 top = first if label == "trained weights" else a
-                gap = number(
+                difference = number(
                     found, model="a", slice=name, aggregation="sum", instead=f"without {label}"
                 )
-                assert gap["value"] == pytest.approx(mean(top, part) - mean(lower, part))
+                assert difference["value"] == pytest.approx(mean(top, part) - mean(lower, part))
     p = found.filter(metric="p after Holm", model="a")
-    assert p.height == found.filter(metric="detectable difference").height > len(told)
+    assert p.height == found.filter(metric="detectable difference").height > len(slices)
 
 
 def test_probes_with_other_rows_are_not_paired_and_chance_is_shown_once():
@@ -152,8 +152,8 @@ def test_probes_with_other_rows_are_not_paired_and_chance_is_shown_once():
 def test_ontoprobes_slices_by_task_and_their_tables(tmp_path):
     places, rows, path, beside = onto(tmp_path)
     items = schema.read(places["onto_world"] / "items.parquet", schema.ITEMS)
-    told = [json.loads(m) | {"popularity": 2 * i} for i, m in items.select("row", "meta").rows()]
-    items = items.with_columns(meta=pl.Series([json.dumps(one) for one in told]))
+    metas = [json.loads(m) | {"popularity": 2 * i} for i, m in items.select("row", "meta").rows()]
+    items = items.with_columns(meta=pl.Series([json.dumps(one) for one in metas]))
     schema.write(items, schema.ITEMS, places["onto_world"] / "items.parquet", {})
     found = onto_numbers(places, path, beside)
     right = {
@@ -213,9 +213,9 @@ def test_the_attributes_have_the_tables_as_well():
 def test_a_plot_has_a_panel_per_benchmark_and_the_table_s_numbers():
     """There are at most nine panels with every probe and baseline; control models are hollow."""
     every = [
-        scored.Scored(probe(model, name), scores(answers(share, seed)), ASKED, free())
+        scored.Scored(probe(model, name), scores(answers(fraction, seed)), ASKED, free())
         for seed, name in enumerate(["symmetry", "bias"])
-        for model, share in (("a", 0.6), ("control-b", 0.3))
+        for model, fraction in (("a", 0.6), ("control-b", 0.3))
     ]
     found = results.frame("attributes", scored.estimates(every))
     source = {"a": "hub:a", "control-b": "control:masked"}

@@ -145,8 +145,8 @@ def test_a_stopped_run_prints_one_line_cleans_up_and_resumes(
     assert (tmp_path / "answers/.1.part").exists(), "another process's"
     (tmp_path / "enough").touch()
     again = run.start()
-    _, told = again.communicate(timeout=60)
-    assert again.returncode == 0, told
+    _, output = again.communicate(timeout=60)
+    assert again.returncode == 0, output
     assert (tmp_path / "made").read_text() == "first\n", "a finished job is not repeated"
     assert (tmp_path / "results/long").exists()
     assert not list((tmp_path / "tmp").iterdir())
@@ -260,10 +260,10 @@ def test_a_job_cleans_up_even_after_two_signals(tmp_path):
 def test_signals_are_forwarded_and_handlers_restored():
     before = signal.getsignal(signal.SIGTERM)
     process = subprocess.Popen(["sleep", "60"])
-    with passed_on(process) as told:
+    with passed_on(process) as signals:
         os.kill(os.getpid(), signal.SIGTERM)
         assert process.wait(10) == -signal.SIGTERM
-    assert told == [signal.SIGTERM]
+    assert signals == [signal.SIGTERM]
     assert signal.getsignal(signal.SIGTERM) == before
 
 

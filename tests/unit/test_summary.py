@@ -89,7 +89,7 @@ def test_each_paper_has_a_sentence_about_the_downloaded_model():
     ]  # fmt: skip
 
 
-def told_of_prompts(*made: Number) -> str:
+def prompt_sentences(*made: Number) -> str:
     (sentence,) = summary.sentences(frame("autoprompt", made))
     return sentence.text
 
@@ -97,7 +97,7 @@ def told_of_prompts(*made: Number) -> str:
 def test_a_prompt_is_compared_with_the_manual_one_of_its_benchmark():
     """Classification tasks have their own manual prompt, not that of the facts."""
     classes = PROMPT.but(benchmark="auto_sst2", metric="accuracy", n=1821)
-    assert told_of_prompts(
+    assert prompt_sentences(
         PROMPT.but(prompt="manual", value=34.3),
         classes.but(prompt="searched", value=91.4),
         classes.but(prompt="manual", value=85.2),
@@ -113,14 +113,14 @@ def test_a_constant_answer_is_never_reported_as_a_model():
         classes.but(model=name, prompt="", method="", value=50.1)
         for name in ("majority", "constant")
     ]
-    told = "m classifies 49.0 % of 1,821 examples correctly with the manual prompt."
-    assert told_of_prompts(classes.but(prompt="manual", value=49.0), *guesses) == told
+    expected = "m classifies 49.0 % of 1,821 examples correctly with the manual prompt."
+    assert prompt_sentences(classes.but(prompt="manual", value=49.0), *guesses) == expected
 
 
 def test_a_mean_over_relations_is_labeled():
     manual = PROMPT.but(prompt="manual", value=34.3)
     of_relations = [manual.but(group=name, n=54) for name in ("P17", "P36")]
-    assert told_of_prompts(manual, *of_relations) == (
+    assert prompt_sentences(manual, *of_relations) == (
         "m completes 34.3 % of 108 facts correctly (mean over 2 relations) with the manual prompt."
     )
 

@@ -101,8 +101,8 @@ def test_prior_corrected_accuracies_and_gains_are_those_of_a_loop():
         value = accuracy(prior, names)
         row = number(found, half, aggregation="prior")
         assert (row["value"], row["n"]) == (pytest.approx(value), 6)
-        gap = number(found, "gain", slice=half, aggregation="prior")["value"]
-        assert gap == pytest.approx(value - accuracy(own, names))
+        difference = number(found, "gain", slice=half, aggregation="prior")["value"]
+        assert difference == pytest.approx(value - accuracy(own, names))
 
     def margin(item):
         every = [prior[item, t] for t in (0, 1)]
@@ -151,8 +151,8 @@ def test_token_and_byte_means_and_answer_scores_equal_a_loop():
     for name, value in values.items():
         row = number(found, aggregation=name)
         assert (row["value"], row["n"]) == (pytest.approx(value), 13)
-        gap = number(found, "gain", aggregation=name)["value"]
-        assert gap == pytest.approx(value - accuracy(ANSWERS))
+        difference = number(found, "gain", aggregation=name)["value"]
+        assert difference == pytest.approx(value - accuracy(ANSWERS))
     items, candidates, prompts = (FRAMES[n] for n in ("items", "candidates", "prompts"))
     sized = with_bytes(kept[0], items, candidates, prompts)
     assert sized["bytes"].null_count() == 0

@@ -124,9 +124,9 @@ def test_content_free_priors_equal_a_loop_and_missing_ones_are_reported():
     assert expected != 0
     lost = number(found, "without prior", aggregation="content_free")
     assert (lost["value"], lost["n"]) == (1, 14)
-    told = " ".join(aggregations.notes(found, {"m": CONTROL}, "sum"))
-    assert "1 items have no prior of content-free subjects" in told
-    assert "1 items have no prior: no other subject" in told
+    notes = " ".join(aggregations.notes(found, {"m": CONTROL}, "sum"))
+    assert "1 items have no prior of content-free subjects" in notes
+    assert "1 items have no prior: no other subject" in notes
     assert "content_free" not in found_of()["aggregation"], "nothing was asked"
 
 
@@ -192,7 +192,7 @@ def test_the_default_aggregation_is_first_and_each_has_training_facts():
     assert f"{wanted} ({areas['answer_mean']:.3f})" in note
     hub = {"m": {"source": "hub:m", "kind": "causal"}}
     assert not any(
-        "separates trained-on" in told for told in aggregations.notes(found, hub, "answer_mean")
+        "separates trained-on" in text for text in aggregations.notes(found, hub, "answer_mean")
     )
 
 
@@ -204,8 +204,8 @@ def test_an_item_whose_options_are_all_right_is_counted_and_left_out():
     row = number(found, "without wrong option")
     assert (row["value"], row["n"]) == (1, 3)
     assert number(found, aggregation="sum")["n"] == 2
-    told = aggregations.notes(found, {}, "sum")
-    assert any("1 items have no wrong option and" in note for note in told)
+    notes = aggregations.notes(found, {}, "sum")
+    assert any("1 items have no wrong option and" in note for note in notes)
 
 
 def test_coinciding_options_are_counted_in_the_probed_sets():
@@ -217,8 +217,8 @@ def test_coinciding_options_are_counted_in_the_probed_sets():
     found = results.frame("any", scored.estimates(models))
     row = number(found, "coinciding options", model="", prompt="", method="", group="T")
     assert (row["value"], row["n"]) == (2, 3)
-    told = aggregations.notes(found, {}, "sum")[0]
-    assert told.startswith("2 options of world_lite, T are the same as another")
+    note = aggregations.notes(found, {}, "sum")[0]
+    assert note.startswith("2 options of world_lite, T are the same as another")
 
 
 # templates
@@ -299,8 +299,8 @@ def onto(folder: Path) -> tuple[dict[str, Path], dict[tuple[str, int], list[floa
 def onto_numbers(places: dict[str, Path], path: str, beside: str) -> pl.DataFrame:
     """Return RESULTS of a control model on `onto` that was trained on every other type."""
     who = Probe("onto_world", "templates", "sentence", "m", "causal", source="control:causal")
-    told = [(f"TP/TP {i}", "TP", f"TP {i}", "x", i % 2 == 0) for i in range(14)]
-    trained_on = of_rows(schema.TRAINED_ON, told)
+    training_facts = [(f"TP/TP {i}", "TP", f"TP {i}", "x", i % 2 == 0) for i in range(14)]
+    trained_on = of_rows(schema.TRAINED_ON, training_facts)
     files = {who: path}, {who: beside}, places, "distinct", SEED, trained_on
     return results.frame("ontoprobe", scored.estimates(make.scored_rows(*files)))
 
@@ -356,16 +356,16 @@ def test_ontoprobes_templates_agree(tmp_path):
     by = {x.metric: x for x in made}
     assert by["agreement"].value == pytest.approx(100 * same / 12)
     for name, least in (("any", 1), ("most", 2), ("all", 3)):
-        share = sum(n >= least for n in right) / 12
-        assert by[f"correct in {name}"].value == pytest.approx(100 * share)
+        fraction = sum(n >= least for n in right) / 12
+        assert by[f"correct in {name}"].value == pytest.approx(100 * fraction)
     assert by["agreement"].setting == {"masks": "sentence", "pooling": "answer_mean"}
     # of ranks in a gap, the first places that are kept
     ranked = replace(who, method="cloze")
     how = itertools.product(range(12), (1, 2), ("multi", "single"), ("mean", "max"))
     top = of_rows(schema.TOPS, ((f"TP-{r}", t, m, p, 1, r % t, -1.0) for r, t, m, p in how))
-    (told,) = make.find_winners({ranked: "nowhere"}, {ranked: top}).values()
-    assert told.height == 24 * 4
-    fixed = told.filter(masks="multi", pooling="mean", item="TP-5")
+    (winners,) = make.find_winners({ranked: "nowhere"}, {ranked: top}).values()
+    assert winners.height == 24 * 4
+    fixed = winners.filter(masks="multi", pooling="mean", item="TP-5")
     assert fixed["winner"].to_list() == [0, 1]
     frame = results.frame("ontoprobe", made)
     assert len(views.TEMPLATES.of(frame).rows) == 1

@@ -66,11 +66,13 @@ def test_an_answer_without_a_scored_token_is_no_best_answer():
     )
     items, candidates = FRAMES["items"], FRAMES["candidates"]
     assert judge(frame, items, candidates)["winner"].to_list() == [0, 0]
-    told = r"item P1/Qs1, template 0, option 2: no token .* \(1 such rows\), so {} is not defined"
+    message = (
+        r"item P1/Qs1, template 0, option 2: no token .* \(1 such rows\), so {} is not defined"
+    )
     for aggregation in ("answer_only", "answer_mean", "conditional"):
-        with pytest.raises(ValueError, match=told.format(aggregation)):
+        with pytest.raises(ValueError, match=message.format(aggregation)):
             judge(frame, items, candidates, aggregation)
-    with pytest.raises(ValueError, match=told.format("answer_mean")):
+    with pytest.raises(ValueError, match=message.format("answer_mean")):
         from_scores(frame, items)
 
 

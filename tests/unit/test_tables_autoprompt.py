@@ -254,8 +254,8 @@ def sentences(prompt: str = "searched"):
         pl.Series("fact", ["a", "a", "b"]),
         pl.Series("fields", ['{"sub": "France", "context": "Paris is in France."}'] * 3),
     )
-    told = '{"sub": "France", "context": "Rome is in France.", "old": "Paris"}'
-    changed = base.with_columns(label=pl.lit("Rome"), fields=pl.lit(told))
+    perturbed = '{"sub": "France", "context": "Rome is in France.", "old": "Paris"}'
+    changed = base.with_columns(label=pl.lit("Rome"), fields=pl.lit(perturbed))
     ranks = {"P36": [2, 1, 2]}
     second = outcomes(changed, ranks, prompt)
     second = second.with_columns(pl.Series("answer", ["paris", "Rome", "Oslo"]))

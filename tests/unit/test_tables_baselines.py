@@ -74,7 +74,7 @@ def test_a_no_subject_score_is_the_mean_over_content_free_sentences(
     # 3 subjects x 3 templates x 2 options, whatever the number of items; P2 has one subject
     assert frames["content_free"].height == 3 * 3 * 2
     found = without_subject(made["items"], frames["content_free"])
-    told = {row[:3]: row[3] for row in found.rows()}
+    scored_rows = {row[:3]: row[3] for row in found.rows()}
     slow: dict[tuple[str, int, int], float] = {}
     for word in ("it", "this", "something"):
         items = made["items"].filter(relation="P1").with_columns(subject=pl.lit(word))
@@ -83,10 +83,10 @@ def test_a_no_subject_score_is_the_mean_over_content_free_sentences(
         ):
             key = item, template, option
             slow[key] = slow.get(key, 0.0) + value / 3
-    assert told.keys() == slow.keys()
-    assert len(told) == 3 * 6 * 2
+    assert scored_rows.keys() == slow.keys()
+    assert len(scored_rows) == 3 * 6 * 2
     for key, value in slow.items():
-        assert told[key] == pytest.approx(value, abs=1e-3), key
+        assert scored_rows[key] == pytest.approx(value, abs=1e-3), key
 
 
 def test_a_random_init_model_answers_some_items_under_one_template(asked):
@@ -131,8 +131,8 @@ def test_a_baseline_equals_its_method_on_its_questions(asked, without, monkeypat
     # a causal model fills a gap at the end: of the three that is the first template alone
     last = {"masked": 2, "causal": 0}[loaded.spec.kind]
     prompts = made["prompts"].filter(index=last)
-    told = {"fill": asdict(fill), "few": 0, **every}
-    frames, _ = baseline.answers(part("baseline-fill", **told), Path())
+    options = {"fill": asdict(fill), "few": 0, **every}
+    frames, _ = baseline.answers(part("baseline-fill", **options), Path())
     by_hand, golds, _ = fill_frame(model, items, made["candidates"], prompts, fill)
     key = ["item", "template", "masks", "position", "rank"]
     assert frames["fills"].sort(key).equals(by_hand.sort(key))
@@ -172,12 +172,12 @@ def test_facts_have_no_subject_and_random_init_baselines(tmp_path, without):
         "vocabulary": str(folder / "vocabulary.json"), "task": str(folder / "task.json"),
         "found": "", "other": "",
     }  # fmt: skip
-    told = {
+    options = {
         "section": prompt_folders.settings(), "mode": "default", "prompts": ["manual"],
         "published": "", "draws": 2, "demos": {}, "without": without, **BASELINE,
         "items": 5,
     }  # fmt: skip
-    part = made_part("baseline-predict", paths, loaded, told, tmp_path)
+    part = made_part("baseline-predict", paths, loaded, options, tmp_path)
     frames, _ = baseline.answers(part, Path())
     found = frames["outcomes"]
     assert (found.height, set(found["split"])) == (5, {"test"})
@@ -225,16 +225,16 @@ def test_a_baseline_is_compared_with_its_probe_on_the_same_items(macro):
         for one in (low, own)
     ]
     if macro:
-        below, gap = sum(means[0]) / 2, (sum(means[1]) - sum(means[0])) / 2
+        below, difference = sum(means[0]) / 2, (sum(means[1]) - sum(means[0])) / 2
     else:
         below = sum(low.values()) / len(low)
-        gap = sum(own[i] - low[i] for i in low) / len(low)
+        difference = sum(own[i] - low[i] for i in low) / len(low)
     assert (whole.value, whole.n) == (pytest.approx(100 * below), 8)
-    assert (half.value, half.n) == (pytest.approx(100 * gap), 8)
+    assert (half.value, half.n) == (pytest.approx(100 * difference), 8)
     assert half.interval.kind == "paired bootstrap"
     # one family of one: p of exchanged pairs, sqrt of the sum of squares over n as its error
-    gaps = [own[i] - low[i] for i in low]
-    error = sum(g * g for g in gaps) ** 0.5 / len(gaps)
+    differences = [own[i] - low[i] for i in low]
+    error = sum(g * g for g in differences) ** 0.5 / len(differences)
     detectable = of(made, "detectable difference", instead=f"without {SUBJECT}")
     assert detectable.value == pytest.approx(100 * (1.959964 + 0.841621) * error, rel=1e-4)
 
@@ -257,13 +257,13 @@ def test_an_attribute_baseline_has_its_metrics_and_right_triples(monkeypatch):
     # symmetry (equation 2): of examples whose forward triple is right, the backward one, too
     assert (value.numerator, value.denominator, value.n) == (1, 2, 2)
     assert value.value == pytest.approx(50)
-    told = of(made, "triples right", **at_one, without=SUBJECT)
-    assert (told.value, told.n) == (pytest.approx(75), 4)
+    right_triples = of(made, "triples right", **at_one, without=SUBJECT)
+    assert (right_triples.value, right_triples.n) == (pytest.approx(75), 4)
     own = alphas.filter(k=1, kind="exact", gold="own", template=0)
     known = dict(own.select("item", "alpha").rows())
-    gap = of(made, "triples right", **at_one, instead=f"without {SUBJECT}")
+    difference = of(made, "triples right", **at_one, instead=f"without {SUBJECT}")
     by_hand = sum(known[item] - (item in right) for item in some[:4]) / 4
-    assert (gap.value, gap.n) == (pytest.approx(100 * by_hand), 4)
+    assert (difference.value, difference.n) == (pytest.approx(100 * by_hand), 4)
     # drawn under the seed of the run, as all other numbers
     seeds: list[int] = []
     monkeypatch.setattr(
@@ -282,9 +282,9 @@ def test_a_baseline_without_usable_questions_has_no_rows(tmp_path, kind):
     made["candidates"] = pl.concat([long, made["candidates"].tail(1)]).sort("index")
     paths = write_benchmark(made, tmp_path)
     paths["questions"] = paths.pop("items")
-    told = {"fill": asdict(Fill(k=2, most_tokens=4)), "few": 0, "without": SUBJECT, **BASELINE}
+    options = {"fill": asdict(Fill(k=2, most_tokens=4)), "few": 0, "without": SUBJECT, **BASELINE}
     part = replace(
-        made_part("baseline-fill", paths, loaded, told, tmp_path),
+        made_part("baseline-fill", paths, loaded, options, tmp_path),
         output={name: str(tmp_path / f"f{end}") for name, end in
                 {"fills": ".parquet", "golds": ".golds.parquet"}.items()},
     )  # fmt: skip
@@ -316,8 +316,8 @@ def test_a_baseline_of_facts_is_the_mean_over_relations(tmp_path):
     reciprocal = ((1 + 3 / 5) / 4 + (1 / 20 + 1 / 2) / 2) / 2
     assert of(made, "MRR", without=WEIGHTS).value == pytest.approx(100 * reciprocal)
     assert of(made, "P@10", without=WEIGHTS).value == pytest.approx(100 * (1 + 1 / 2) / 2)
-    gap = of(made, "P@1", instead=f"without {WEIGHTS}")
-    assert gap.value == pytest.approx(100 * ((2 / 4 + 1 / 2) / 2 - 1 / 8))
+    difference = of(made, "P@1", instead=f"without {WEIGHTS}")
+    assert difference.value == pytest.approx(100 * ((2 / 4 + 1 / 2) / 2 - 1 / 8))
 
 
 def test_a_no_subject_row_of_the_ontology_is_ranked_by_its_options(tmp_path):
@@ -358,9 +358,9 @@ def test_a_no_subject_row_of_the_ontology_is_ranked_by_its_options(tmp_path):
         one = of(numbers, "R@1", choice="fixed", without=without)
         assert (one.value, one.n) == (pytest.approx(100 * sum(hits) / len(hits)), len(hits))
         own = [value[i, 2, gold[i]] >= max(value[i, 2, c] for c in range(4)) for i in asked_items]
-        gap = of(numbers, "R@1", choice="fixed", instead=f"without {without}")
+        difference = of(numbers, "R@1", choice="fixed", instead=f"without {without}")
         by_hand = (sum(own) - sum(hits)) / len(hits)
-        assert gap.value == pytest.approx(100 * by_hand)
+        assert difference.value == pytest.approx(100 * by_hand)
 
 
 def _scores(rows: list[tuple[Any, ...]]) -> pl.DataFrame:

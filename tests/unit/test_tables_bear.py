@@ -57,8 +57,8 @@ def test_score_sem_templates_macro_and_groups_by_hand():
     score, error = number(found), number(found, "SEM")
     assert (score["value"], score["n"]) == (pytest.approx(100 * 8 / 18), 6)
     assert error["value"] == pytest.approx(statistics.stdev(per_template) / math.sqrt(3))
-    for index, share in enumerate(per_template):
-        assert number(found, template=index)["value"] == pytest.approx(share)
+    for index, fraction in enumerate(per_template):
+        assert number(found, template=index)["value"] == pytest.approx(fraction)
     first = number(found, template=0)
     assert (first["low"], first["interval"]) == (pytest.approx(100 * wilson(4, 6)[0]), "wilson")
     # P1: 6 of 12, P2: 2 of 6
@@ -199,8 +199,8 @@ def test_differences_of_all_pairs_are_one_family_of_tests():
     raw = {}
     # c is the best, with which the others are compared
     for one, other in ("ac", "bc"):
-        gaps = [x - y for x, y in zip(rates[one], rates[other], strict=True)]
-        raw[one, other] = p_by_signs(gaps)
+        differences = [x - y for x, y in zip(rates[one], rates[other], strict=True)]
+        raw[one, other] = p_by_signs(differences)
     # six of six: both ends of 64 choices of signs, and each counts half
     assert raw["b", "c"] == 1 / 64
     reached = 0.0
@@ -338,7 +338,9 @@ def test_a_large_table_takes_seconds():
     frames = benchmark(
         {f"P{i}": (options, [options[j % 6] for j in range(129)]) for i in range(60)}
     )
-    both = [(probe(name), guesses(frames, share, 5)) for name, share in (("a", 0.2), ("b", 0.4))]
+    both = [
+        (probe(name), guesses(frames, fraction, 5)) for name, fraction in (("a", 0.2), ("b", 0.4))
+    ]
     large: Study = study(frames, both)
     row = number(results(large), model="b")
     assert row["low"] < row["value"] < row["high"]

@@ -25,10 +25,12 @@ def row_of(item, task, source, n, options="abcd", **more):
 def frames(rows, picks):
     """Return CHOICES, and CHOSEN of (item, scoring, chosen, rule)."""
     columns = ["item", "scoring", "chosen", "rule"]
-    told = [{**dict(zip(columns, p, strict=True)), "text": "", "margin": None} for p in picks]
+    chosen_rows = [
+        {**dict(zip(columns, p, strict=True)), "text": "", "margin": None} for p in picks
+    ]
     return (
         pl.DataFrame(rows, schema=dict(schema.CHOICES.columns)),
-        pl.DataFrame(told, schema=dict(schema.CHOSEN.columns)),
+        pl.DataFrame(chosen_rows, schema=dict(schema.CHOSEN.columns)),
     )
 
 

@@ -128,8 +128,8 @@ def test_right_under_any_most_and_all_templates_and_the_best_one():
     items = sorted(GOLD)
     rights = {item: [right((item, t)) for t in range(TEMPLATES)] for item in items}
     for name, least in (("any", 1), ("most", 2), ("all", 3)):
-        share = sum(sum(own) >= least for own in rights.values()) / len(items)
-        assert number(FOUND, f"correct in {name}")["value"] == pytest.approx(100 * share)
+        fraction = sum(sum(own) >= least for own in rights.values()) / len(items)
+        assert number(FOUND, f"correct in {name}")["value"] == pytest.approx(100 * fraction)
     best = max(sum(own[t] for own in rights.values()) for t in range(TEMPLATES)) / len(items)
     row = number(FOUND, "best template", choice="oracle")
     assert row["value"] == pytest.approx(100 * best)
@@ -141,12 +141,12 @@ def test_tie_probabilities_equal_enumeration():
     found = consistency.at_least(hits)
     for row, chances in zip(found, hits, strict=True):
         for least in range(5):
-            share = sum(
-                math.prod(c if said else 1 - c for c, said in zip(chances, told, strict=True))
-                for told in itertools.product((True, False), repeat=4)
-                if sum(told) >= least
+            fraction = sum(
+                math.prod(c if said else 1 - c for c, said in zip(chances, outcome, strict=True))
+                for outcome in itertools.product((True, False), repeat=4)
+                if sum(outcome) >= least
             )
-            assert row[least] == pytest.approx(share)
+            assert row[least] == pytest.approx(fraction)
 
 
 def test_confidence_is_in_a_table_and_a_plot():

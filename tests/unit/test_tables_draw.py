@@ -27,10 +27,10 @@ def calibrated(trained_on=95.0):
     """Return calibration of both control models, given the masked one's training-fact accuracy."""
     return [
         number
-        for p, share in zip(PROBES[:2], (trained_on, 95.0), strict=True)
+        for p, fraction in zip(PROBES[:2], (trained_on, 95.0), strict=True)
         for number in validity.estimates(
             Number(metric="", n=0, **p.dimensions),
-            {"value": share, "n": 10, "interval": Interval(share / 2, share, "wilson")},
+            {"value": fraction, "n": 10, "interval": Interval(fraction / 2, fraction, "wilson")},
             {"value": 20.0, "n": 10, "interval": Interval(10.0, 20.0, "wilson")},
             10.0,
             0.9,

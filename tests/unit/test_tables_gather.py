@@ -87,12 +87,12 @@ def test_the_report_counts_the_calibration_probes_of_every_paper(files):
     """Uses RESULTS of two papers; the models' other sections do not matter."""
     folder, rows, paths = files
     of = Number(metric="", n=0, model="control-masked")
-    shares = {"bear": ("world_lite", 97.0), "ontoprobe": ("onto_world", 47.0)}
+    fractions = {"bear": ("world_lite", 97.0), "ontoprobe": ("onto_world", 47.0)}
     results = folder / "results"
     inputs, judged = [], str(results / "judged/bear.parquet")
     studies = make.studies(probes_of(rows, MODELS, paths), paths, at(folder))
     schema.write(make.judged_answers(studies), schema.JUDGED, judged)
-    for paper, (benchmark_, trained_on) in shares.items():
+    for paper, (benchmark_, trained_on) in fractions.items():
         numbers = validity.estimates(
             of.but(benchmark=benchmark_),
             {"value": trained_on, "n": 50},
@@ -124,8 +124,8 @@ def test_the_report_counts_the_calibration_probes_of_every_paper(files):
     html = (page.parent / "pages/validity.html").read_text(encoding="utf-8")
     assert "snakemake --cores all -- " in html
     assert 'href="../index.html"' in html
-    told = (page.parent / "pages/bear-questions.html").read_text(encoding="utf-8")
-    assert "right at 1 of 3" in told
+    questions_page = (page.parent / "pages/bear-questions.html").read_text(encoding="utf-8")
+    assert "right at 1 of 3" in questions_page
     assert "is met by 1 of 2 control probes" in html
     assert "onto_world, control-masked" in html
     assert " (?)" in html

@@ -69,8 +69,8 @@ def test_all_slots_are_filled_at_once_with_spans():
     values = {"sub": "[P]{a}", "a": "[X]", "[P]": "ß", "[MASK]": ""}
     found = parse("[P] and {a}: [X], {a}[MASK] [T]").filled(values, upper_first=True)
     assert found.text == "SS and [X]: [P]{a}, [X] [T]"
-    told = {slot: [found.text[slice(*s)] for s in spans] for slot, spans in found.spans.items()}
-    assert told == {"[P]": ["SS"], "a": ["[X]", "[X]"], "sub": ["[P]{a}"], "[MASK]": [""]}
+    spanned = {slot: [found.text[slice(*s)] for s in spans] for slot, spans in found.spans.items()}
+    assert spanned == {"[P]": ["SS"], "a": ["[X]", "[X]"], "sub": ["[P]{a}"], "[MASK]": [""]}
     assert found.around("[MASK]") == ("SS and [X]: [P]{a}, [X]", " [T]")
 
 

@@ -205,7 +205,7 @@ def test_lines_fit_a_narrow_terminal_and_color_can_be_disabled(toy):
     run = subprocess.Popen([*command, "--nocolor", "-k"], cwd=toy, env=environment, stdout=theirs,
                            stderr=theirs)  # fmt: skip
     os.close(theirs)
-    told = b""
+    output = b""
     while True:
         try:
             part = os.read(ours, 4096)
@@ -213,9 +213,9 @@ def test_lines_fit_a_narrow_terminal_and_color_can_be_disabled(toy):
             break
         if not part:
             break
-        told += part
+        output += part
     assert run.wait(timeout=60) == 1
-    text = told.decode()
+    text = output.decode()
     assert not re.search(r"\x1b\[[0-9;]*m", text)
     begun = text[text.index("6 jobs:") :]
     lines = [ESCAPES.sub("", line) for line in re.split(r"[\r\n]+", begun)]

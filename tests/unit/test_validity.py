@@ -71,11 +71,11 @@ def test_a_benchmark_without_both_splits_has_no_calibration():
 )
 def test_the_requirement_at_its_bounds(trained_on, held_out, met):
     """Trained-on at least 95 %, held-out at most twice chance (here 10 %) plus 5 points."""
-    shares = [{"value": value, "n": 40} for value in (trained_on, held_out)]
+    fractions = [{"value": value, "n": 40} for value in (trained_on, held_out)]
     of = Number(metric="", n=0, model="m")
-    made = {x.metric: x for x in validity.estimates(of, *shares, chance=10.0, is_control=True)}
+    made = {x.metric: x for x in validity.estimates(of, *fractions, chance=10.0, is_control=True)}
     assert made["valid"].value == met
-    assert "valid" not in {x.metric for x in validity.estimates(of, *shares, chance=10.0)}
+    assert "valid" not in {x.metric for x in validity.estimates(of, *fractions, chance=10.0)}
 
 
 def test_the_probes_of_every_paper_are_counted_by_one_rule():
@@ -97,10 +97,10 @@ def test_the_probes_of_every_paper_are_counted_by_one_rule():
             paper,
             [
                 one
-                for model, group, method, share in both
+                for model, group, method, fraction in both
                 for one in validity.estimates(
                     Number(metric="", n=0, model=model, group=group, method=method),
-                    {"value": share, "n": 50}, {"value": 6.0, "n": 50}, 1.0,
+                    {"value": fraction, "n": 50}, {"value": 6.0, "n": 50}, 1.0,
                     is_control=model != "smol",
                 )
             ],
@@ -121,11 +121,11 @@ def test_the_probes_of_every_paper_are_counted_by_one_rule():
     ]
     assert not page.is_met
     few = made.with_columns(n=pl.when(metric="valid").then(79).otherwise("n"))
-    told = validity.section(few, models).verdict
-    assert "4 of 7 control probes (4 of them on fewer than 80 facts)." in told
+    shown_text = validity.section(few, models).verdict
+    assert "4 of 7 control probes (4 of them on fewer than 80 facts)." in shown_text
     met = list(shown.heads).index("requirement")
-    told = sorted((row[0].text, row[1].text, row[met].text) for row in shown.rows)
-    assert told == sorted(
+    shown_text = sorted((row[0].text, row[1].text, row[met].text) for row in shown.rows)
+    assert shown_text == sorted(
         [
             ("control-masked", "bear", "met"),
             ("control-masked", "ontoprobe", "met"),
@@ -186,9 +186,9 @@ def test_a_report_adds_control_probes_measured_before():
     more = Number(metric="accuracy", value=1.0, n=9, benchmark="b", model="control-masked")
     shipped = pl.concat([shipped, asked("b", "fill", 50.0), frame("bear", [more])])
     found = validity.with_shipped(own, shipped)
-    shares = found.filter(metric="trained-on").select("benchmark", "value").rows()
+    fractions = found.filter(metric="trained-on").select("benchmark", "value").rows()
     # what the run measured itself stands, and nothing but control probes comes along
-    assert shares == [("a", 95.0), ("b", 50.0)]
+    assert fractions == [("a", 95.0), ("b", 50.0)]
     assert not found.filter(metric="accuracy").height
     models = {"control-masked": {"kind": "masked", "source": "control:x", "dtype": "float32"}}
     page = validity.section(found, models, own=own)

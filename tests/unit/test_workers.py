@@ -40,12 +40,12 @@ def test_processes_end_with_their_job_even_after_a_kill(tmp_path):
 
 def test_workers_see_one_device_each_and_their_lines_reach_the_log(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5")
-    told: list[int] = []
+    counts: list[int] = []
     lines: list[str] = []
     monkeypatch.setattr(log, "log", lambda level, form, *words: lines.append(form % words))
-    workers.run(note_device, (str(tmp_path),), 2, told.append)
+    workers.run(note_device, (str(tmp_path),), 2, counts.append)
     assert sorted(p.read_text() for p in tmp_path.iterdir()) == ["0 of 2: 3", "1 of 2: 5"]
-    assert sum(told) == 2
+    assert sum(counts) == 2
     assert sorted(lines) == ["process 1: begins\nand ends", "process 2: begins\nand ends"]
 
 

@@ -89,7 +89,7 @@ def small(tmp_path: Path) -> World:
     return load(_write(tmp_path / "world"))
 
 
-def _said(world: World) -> set[tuple[str, ...]]:
+def _statements(world: World) -> set[tuple[str, ...]]:
     columns = ("subject", "relation", "object", "kind", "rank", "origin")
     return set(world.statements.select(columns).iter_rows())
 
@@ -106,7 +106,7 @@ def test_entities_keep_the_typed_values(small: World) -> None:
 
 
 def test_literals_and_special_values(small: World) -> None:
-    said = _said(small)
+    said = _statements(small)
     assert ("Q1001", "P569", "-0043-03-15T00:00:00Z", "time", "normal", "typed") in said
     assert ("Q1002", "P569", "1879-01-01T00:00:00Z", "time", "normal", "typed") in said
     assert ("Q183", "P1082", "+83000000", "quantity", "normal", "typed") in said
@@ -116,13 +116,13 @@ def test_literals_and_special_values(small: World) -> None:
 
 
 def test_classes_become_statements(small: World) -> None:
-    said = _said(small)
+    said = _statements(small)
     assert ("Q1001", "P31", "Q5", "item", "normal", "class") in said
     assert ("Q5", "P279", "Q215627", "item", "normal", "parent") in said
 
 
 def test_inverse_statements_are_added_once(small: World) -> None:
-    said = _said(small)
+    said = _statements(small)
     assert ("Q1002", "P26", "Q1001", "item", "normal", "symmetric") in said
     assert ("Q1003", "P25", "Q1001", "item", "normal", "inverse") in said
     assert ("Q1003", "P22", "Q1002", "item", "normal", "inverse") in said
@@ -131,7 +131,7 @@ def test_inverse_statements_are_added_once(small: World) -> None:
 
 
 def test_only_best_ranks_have_inverse_statements(small: World) -> None:
-    capitals = {s[0] for s in _said(small) if s[1] == "P1376"}
+    capitals = {s[0] for s in _statements(small) if s[1] == "P1376"}
     assert capitals == {"Q64"}, "neither the normal Bonn beside a preferred value nor a deprecated"
 
 
@@ -254,8 +254,12 @@ def test_an_outdated_rendered_file_is_reported_and_rewritten(
     other = gzip.compress(unpacked("a.gz", made[folder / "wikidata.nt.gz"]), 1)
     (folder / "wikidata.nt.gz").write_bytes(other)
     assert main(["check", str(folder)]) == 1
-    told = capsys.readouterr().err.splitlines()
-    assert ["dbpedia.nt.gz" in told[0], "trex.zip" in told[1], len(told)] == [True, True, 2]
+    lines = capsys.readouterr().err.splitlines()
+    assert ["dbpedia.nt.gz" in lines[0], "trex.zip" in lines[1], len(lines)] == [
+        True,
+        True,
+        2,
+    ]
     assert main(["write", str(folder)]) == 0
     assert (folder / "trex.zip").read_bytes() == made[folder / "trex.zip"]
     # the same content, packed by another release
@@ -265,7 +269,7 @@ def test_an_outdated_rendered_file_is_reported_and_rewritten(
 def test_a_short_first_row_hides_no_column(tmp_path: Path) -> None:
     text = "entity\tcapital\tpopulation\nGermany\tBerlin\nBonn\t\t300000\n"
     world = load(_write(tmp_path / "world", **{"facts_places.tsv": text}))
-    assert ("Q586", "P1082", "+300000", "quantity", "normal", "typed") in _said(world)
+    assert ("Q586", "P1082", "+300000", "quantity", "normal", "typed") in _statements(world)
 
 
 def test_escapes_and_separators() -> None:

@@ -17,10 +17,10 @@ WIDE, INNER, LAYERS, HEADS, LONG = 32, 64, 2, 4, 64
 def content(path: Path) -> bytes:
     """Return the file's bytes: matrices in Q8_0, a byte-level tokenizer with its merges."""
     tokenizer = tiny_models.tokenizer("causal")
-    told = tokenizer.backend_tokenizer
+    backend = tokenizer.backend_tokenizer
     # transformers gives tokenizers of this kind a word of GPT-2 besides
-    words = [*sorted(told.get_vocab(), key=told.get_vocab().get), "<|endoftext|>"]
-    pairs = json.loads(told.to_str())["model"]["merges"]
+    words = [*sorted(backend.get_vocab(), key=backend.get_vocab().get), "<|endoftext|>"]
+    pairs = json.loads(backend.to_str())["model"]["merges"]
     merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in pairs]
     writer = gguf.GGUFWriter(str(path), "llama")
     writer.add_name("tiny")

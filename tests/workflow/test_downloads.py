@@ -157,9 +157,9 @@ def test_a_file_with_a_wrong_checksum_stops_its_rule(server, made, tmp_path):
     serve()
     right = made.run("--", *wanted)
     assert right.returncode == 0, right.stdout
-    code, told = verified(made)
-    assert (code, told.splitlines()[-1].split()) == (0, ["all", "5", "5", "0", "0", "0"])
+    code, output = verified(made)
+    assert (code, output.splitlines()[-1].split()) == (0, ["all", "5", "5", "0", "0", "0"])
     (made.folder / "data/sst2/sentiment-dev").write_text("so \t0\n")
-    code, told = verified(made)
+    code, output = verified(made)
     assert code == 1
-    assert "sentiment-dev: git blob id" in told
+    assert "sentiment-dev: git blob id" in output

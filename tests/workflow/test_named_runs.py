@@ -76,9 +76,9 @@ def test_missing_requirements_are_reported_before_the_first_job(project, monkeyp
     monkeypatch.delenv("KGPROBE_CONTACT", raising=False)
     result = project.run(configs=["config/config.yaml"])
     assert result.returncode
-    told = result.stdout.partition("before the first job: this run lacks what its jobs need")[2]
-    assert "- a contact: " in told
-    assert "KGPROBE_CONTACT" in told
+    message = result.stdout.partition("before the first job: this run lacks what its jobs need")[2]
+    assert "- a contact: " in message
+    assert "KGPROBE_CONTACT" in message
     assert not (project.folder / "logs").exists()
     assert not (project.folder / "results").exists()
 

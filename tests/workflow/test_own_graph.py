@@ -42,9 +42,9 @@ def test_the_tutorial_gives_an_accuracy_and_its_documented_output(project):
     assert score.height, asked.select("metric", "slice", "n").rows()
     assert score["value"].is_between(0, 100).all()
     allows = (project.folder / "results/mine/sources/mine/allows.tsv").read_text().split("\n")
-    told = dict(line.split("\t")[:2] for line in allows if line)
-    assert (told["mine_big"], told["mine_lite"]) == ("built", "built")
-    assert (told["onto_mine"], told["onto_mine_lite"]) == ("not built", "not built")
+    allowed = dict(line.split("\t")[:2] for line in allows if line)
+    assert (allowed["mine_big"], allowed["mine_lite"]) == ("built", "built")
+    assert (allowed["onto_mine"], allowed["onto_mine_lite"]) == ("not built", "not built")
     items = pl.read_parquet(project.folder / "results/mine/benchmarks/mine_lite/items.parquet")
     counted = dict(items["relation"].value_counts().rows())
     assert counted == {"capital": 12, "continent": 12}
@@ -99,8 +99,8 @@ def test_attributes_and_prompts_of_a_user_graph_are_in_the_report(project):
         "France", "Ghana", "Italy", "Japan", "Kenya", "Nepal", "Norway", "Spain",
     ]  # fmt: skip
     assert items.height == 16
-    told = "mine: allows asymmetry, auto_mine, entity_centric, mine_big, mine_lite; not "
-    assert told in ran.stdout
+    message = "mine: allows asymmetry, auto_mine, entity_centric, mine_big, mine_lite; not "
+    assert message in ran.stdout
     page = (results / "report/pages/graphs.html").read_text()
     assert "What mine allows" in page
     numbers = schema.read(results / "tables/attributes.parquet", schema.RESULTS)
@@ -123,8 +123,8 @@ def test_invalid_input_gives_one_error_and_keeps_finished_parts(project):
     configs = ("mine/config.yaml", "mine/second.yaml")
     ran = project.run("--keep-going", *names, configs=configs)
     assert ran.returncode
-    told = "mine/flawed.csv, line 3: c has no label"
+    message = "mine/flawed.csv, line 3: c has no label"
     logs = (folder / "logs/second/sources/flawed.log").read_text()
-    assert told in ran.stdout + logs
+    assert message in ran.stdout + logs
     assert (folder / names[0]).is_file()
     assert not Path(folder / names[1]).exists()

@@ -153,9 +153,9 @@ def test_every_rule_has_its_cost(plans, name, monkeypatch):
 def test_the_command_prints_a_plan_and_reports_errors(plans, tmp_path):
     made = Project(tmp_path)
     command = [sys.executable, "-m", "kgprobe.cli", "plan"]
-    told = {"cwd": made.folder, "env": made.environment(), "text": True, "capture_output": True}
+    options = {"cwd": made.folder, "env": made.environment(), "text": True, "capture_output": True}
     first = "config/papers/ontoprobe.yaml"
-    done = subprocess.run([*command, first], **told)
+    done = subprocess.run([*command, first], **options)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"run paper-ontoprobe: {first}\n")
     (line,) = [text.split() for text in done.stdout.splitlines() if text.startswith("all ")]
@@ -164,10 +164,10 @@ def test_the_command_prints_a_plan_and_reports_errors(plans, tmp_path):
     (load,) = [job for job in plans["ontoprobe"] if job.rule.startswith("download_")]
     for path in load.outputs:
         (made.folder / path).mkdir(parents=True)
-    again = json.loads(subprocess.run([*command, first, "--json"], **told).stdout)
+    again = json.loads(subprocess.run([*command, first, "--json"], **options).stdout)
     own = again["stages"]["sources"]
     assert [own[name] for name in ("jobs", "download_mb", "requests")] == [0, 0, 0]
     made.edit(first, "comparisons: []", "comparisions: []")
-    wrong = subprocess.run([*command, first], **told)
+    wrong = subprocess.run([*command, first], **options)
     assert wrong.returncode == 1
     assert "unknown key 'comparisions'" in wrong.stderr

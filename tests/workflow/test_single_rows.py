@@ -168,9 +168,9 @@ def test_a_row_alone_runs_to_its_report(finished, row):
     strangers = set(ROWS.values()) - {ROWS[row]}
     assert not [t for t in titles if t.startswith(tuple(strangers))], titles
     model = row.split()[-1]
-    told = printed(finished)
-    assert model in told
-    assert "report: results/embedded/report/index.html" in told
+    output = printed(finished)
+    assert model in output
+    assert "report: results/embedded/report/index.html" in output
 
 
 def test_the_whole_table_has_every_section(finished):
@@ -182,10 +182,10 @@ def test_the_whole_table_has_every_section(finished):
     titles = headings(finished)
     for title in ROWS.values():
         assert any(found.startswith(title) for found in titles), (title, titles)
-    told = printed(finished)
+    output = printed(finished)
     # of searched prompts this table has the majority baseline alone: no model's number to print
     for name in ("world_lite: ", "onto_world_lite: ", "attributes: "):
-        assert name in told
+        assert name in output
 
 
 def headings(made: Project) -> list[str]:
@@ -193,7 +193,7 @@ def headings(made: Project) -> list[str]:
     report = made.folder / "results/embedded/report"
     pages = [path.read_text() for path in [report / "index.html", *report.glob("pages/*.html")]]
     assert len(pages) > 6
-    assert not [told for page in pages for told in hollow(page)]
+    assert not [empty for page in pages for empty in hollow(page)]
     return [title for page in pages for title in Outline(page).texts(1)]
 
 

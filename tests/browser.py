@@ -17,9 +17,9 @@ import axe_core_python
 
 AXE = Path(axe_core_python.__file__).parent / "axe.min.js"
 MEASURE = Path(__file__).with_suffix(".js")
-#: reason for a skip where there is no browser
+#: reason for a skip without a browser
 NEEDED = "needs the browser chromium: apt-get install -y chromium"
-#: pixels: a screen's height, and the widths that pages are looked at
+#: pixels: a screen's height, and the widths at which pages are measured
 SCREEN, WIDE, NARROW = 800, 1280, 390
 #: option of the browser for dark pages
 DARK = ("--blink-settings=preferredColorScheme=0",)

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 EVERYTHING = frozenset("completions logprobs echo field chat chat_logprobs usage".split())
-#: What is answered in return for a request: HTTP status and JSON.
+#: Answer to a request: HTTP status and JSON.
 Reply = tuple[int, dict[str, Any]]
 
 
@@ -98,7 +98,7 @@ class Answers:
         if "logprobs" in body:
             choice["logprobs"] = self._lists(body, ids, spans, own, new)
         if "prompt_logprobs" in body:
-            # as servers do that put BOS in front: its own entry is null
+            # like servers that prepend BOS: its entry is null
             entries = [{str(i): self._entry(i, p)} for i, p in zip(ids, own, strict=True)]
             choice["prompt_logprobs"] = [None, *entries]
         return 200, self._whole("text_completion", choice, len(ids) + 1, len(new))

@@ -30,9 +30,9 @@ SR353 = (
 )
 JAVA = "\njava.util.concurrent.TimeoutException\n\tat java.util.concurrent.FutureTask.get(Unknown)"
 CANCELLED = "The SPARQL operation has been cancelled"
-WAIT = 7  #: what a 429 or 503 of this server asks to wait
+WAIT = 7  #: waiting time in a 429 or 503 of this server
 
-#: Faults after which asking again may help, or a smaller page
+#: Faults after which a retry or a smaller page may help
 PASSING = (
     "rate seconds", "rate date", "rate bare", "rate nonsense",
     "status 500", "status 502", "status 503", "status 503 wait", "status 504",
@@ -44,9 +44,9 @@ PASSING = (
 SLOW = ("late", "drip")
 #: Faults that end a pull at once
 FATAL = ("status 403", "status 500 SR353", "status 400")
-#: Wrong answers that are well formed, and will not pass
+#: Persistent well-formed but wrong answers
 LIES = ("other vars", "page before", "a row too many", "number for text", "no type")
-#: What engines may do as they like
+#: Behavior that engines are free to choose
 HARMLESS = ("disorder",)
 
 
@@ -79,7 +79,7 @@ class Seen:
     text: str
     agent: str
     fault: str
-    running: int  #: requests under way, with this one
+    running: int  #: requests in progress, including this one
 
     @property
     def is_count(self) -> bool:
@@ -114,7 +114,7 @@ class Table:
 def split(body: bytes) -> tuple[str, list[str], list[str]]:
     """Return an answer's head, its rows, and the rows that hold a count, as JSON text."""
     head, _, rest = body.decode().partition('"bindings":[')
-    # the endpoint writes rows without blanks between them
+    # the endpoint writes rows without spaces between them
     rows = re.split(r"(?<=\}\}),(?=\{)", rest.removesuffix("]}}"))
     counts = [row for row in rows if row.startswith('{"rows"')]
     return head, [row for row in rows if row and row not in counts], counts
@@ -150,7 +150,7 @@ class FaultServer(http.server.ThreadingHTTPServer):
         self.faults = Faults()
         self.seen: list[Seen] = []
         self.errors: list[float] = []
-        self.hidden = 0  #: rows that the count does not have yet
+        self.hidden = 0  #: rows that are not yet in the count
         self.slow = 1.0
         self._lock, self._running = threading.Lock(), set[int]()
         self.closing = threading.Event()
@@ -280,7 +280,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         fault = seen.fault
         before = [s for s in self.server.seen[: seen.number - 1] if not s.is_count]
         if fault in ("page before", "a row too many"):
-            # the answer to another query, in itself right: what a proxy may mix up
+            # a correct answer to another query, as from a confused proxy
             here = "^(fff)" if seen.part != "^(fff)" else "^(000)"
             other = before[-1].part if before and before[-1].part != seen.part else here
             theirs = self.server.table.rows(other)

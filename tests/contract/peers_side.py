@@ -40,6 +40,6 @@ def lm_pub_quiz(folder: str, model: str) -> dict:
 
 if __name__ == "__main__":
     peer, *arguments = sys.argv[1:]
-    stdout, sys.stdout = sys.stdout, sys.stderr  # what a peer prints is no JSON
+    stdout, sys.stdout = sys.stdout, sys.stderr  # output of a peer is no JSON
     made = globals()[peer](*arguments)
     print(json.dumps(made), file=stdout)

@@ -84,7 +84,7 @@ def test_a_control_token_in_a_prompt_is_refused(lm, tmp_path, clock, form):
         for text in ("The capital is </s>Paris.", "Paris <mask> is where it is."):
             with pytest.raises(ApiError, match=r"as a control token|are not those of"):
                 asked.prompt_tokens(text)
-        assert asked.prompt_tokens("It is <|im_end|>Paris.")  # no token of this model
+        assert asked.prompt_tokens("It is <|im_end|>Paris.")  # not a token of this model
 
 
 class Vllm(Answers):
@@ -163,7 +163,7 @@ def test_a_llama_cpp_server_gets_only_supported_requests(lm, tmp_path, clock):
         asked = client(server, tmp_path / "b", clock)
         assert tuple(vars(asked.capabilities()).values()) == (True, True, "", True, True)
         answer = asked.complete("The capital", 3, top=2)
-    assert not clock.naps  # what it refuses is not asked for again
+    assert not clock.naps  # refused features are not requested again
     assert answer.text == expected.text
     assert [(t.text, t.logprob, t.top) for t in answer.tokens] == [
         (t.text, t.logprob, t.top) for t in expected.tokens
@@ -277,7 +277,7 @@ def test_waits_double_until_an_error_and_nothing_is_cached(lm, tmp_path, clock):
         assert caught.value.status == 500
         assert clock.naps == [1.0, 2.0, 4.0]
         assert not list(tmp_path.rglob("*.json"))
-        assert asked.chat("Hi").text  # the same request later is asked anew
+        assert asked.chat("Hi").text  # the same request is sent again later
 
 
 def test_some_errors_are_final_at_once(lm, tmp_path, clock):
@@ -325,7 +325,7 @@ def test_an_error_with_status_200_is_retried_and_never_cached(lm, tmp_path, cloc
         with pytest.raises(ApiError, match=r"no answer after 2 attempts; last: HTTP \d+: \{"):
             asked.chat("Hi", 3)
         assert not list((tmp_path / "c").rglob("*.json"))
-        assert asked.chat("Hi", 3) == expected  # asked anew
+        assert asked.chat("Hi", 3) == expected  # sent again
 
 
 def test_a_redirect_is_refused_and_the_key_is_not_forwarded(lm, tmp_path, clock):
@@ -604,7 +604,7 @@ def test_an_answer_that_violates_the_api_is_refused_and_not_cached(
         with pytest.raises(ApiError, match=message) as caught:
             question(asked)
         assert str(caught.value).startswith(f"{server.url}/")
-        assert len(server.hits) == hits + 1  # the same again would cost the same again
+        assert len(server.hits) == hits + 1  # a repeated request would have the same cost
         assert len(list(tmp_path.rglob("*.json"))) == kept
         assert question(asked) is not None
 
@@ -661,7 +661,7 @@ def test_the_key_is_sent_and_never_stored(lm, tmp_path, clock, monkeypatch, capl
     stored = "".join(f.read_text() for f in tmp_path.rglob("*") if f.is_file())
     written = caplog.text + str(caught.value) + repr(asked.endpoint) + repr(vars(asked))
     written += repr(vars(asked.transport)) + json.dumps(asked.record()) + url
-    assert "[key]" in caplog.text  # a server that sends it back was met
+    assert "[key]" in caplog.text  # for servers that echo the key
     assert "HTTP 500" in caplog.text
     assert stored
     assert KEY not in stored + written
@@ -777,7 +777,7 @@ def test_mask_slots_are_filled_by_branching_completions(lm, tmp_path, clock):
     )  # fmt: skip
     assert set(top["masks"]) == {0}
     assert set(top["token"]) == {-1}
-    # equal prompts are asked once; the mask slot in front is left out
+    # equal prompts are sent once; the leading mask slot is left out
     assert len(sent) == 3
     assert found.record["left_out"] == {"mask slot not at the end": 1}
     assert (top["text"][top["item"] == "i3"] == top["text"][top["item"] == "i1"]).all()
@@ -806,7 +806,7 @@ def test_a_chat_server_gets_an_instruction_and_gives_one_answer(lm, tmp_path, cl
         "Replace [MASK] with the most probable words.\n[MASK] is the capital of Rome .",
     ]
     assert found.top["rank"].tolist() == [1, 1]
-    assert np.isnan(found.top["logprob"]).all()  # offered by no one, filled in by no one
+    assert np.isnan(found.top["logprob"]).all()  # neither returned by the server nor filled in
     assert found.record["asked_by"] == "chat"
 
 

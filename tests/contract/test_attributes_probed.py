@@ -83,7 +83,7 @@ def test_every_kind_of_model_is_measured(kind, tmp_path):
     kinds = {"exact", "token_mean" if kind == "masked" else "verbatim"}
     assert set(found["kind"]) == kinds
     assert set(found["pooling"]) == {"best", "mean", "base", "confident"}
-    # the mask slot in front can be asked of masks and sentinels and by an instruction alone
+    # a leading mask slot works only with masks, sentinels or an instruction
     prompts = 1 if kind in ("causal", "completions") else 2
     assert set(next(iter(study.answers.values()))[0]["template"]) == set(range(prompts))
     assert found["examples"].to_list() == [1] * found.height

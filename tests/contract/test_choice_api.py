@@ -175,7 +175,7 @@ def test_the_packaged_real_model_answers_multiple_choice_through_a_server(tmp_pa
     assert usage.unreported == 0
     assert usage.prompt_tokens > 0
     kept = by_method(found)
-    assert kept["a", "answer"].rule == "option"  # it names an option, whichever it takes for right
+    assert kept["a", "answer"].rule == "option"  # it names an option, right or wrong
     assert {c.rule for c in found.chosen if c.scoring == "text"} == {"scored"}
     local = by_method(choose.choose(loaded, asked, ("answer", "text")))
     for key, one in local.items():
@@ -185,5 +185,5 @@ def test_the_packaged_real_model_answers_multiple_choice_through_a_server(tmp_pa
             assert one.margin == pytest.approx(kept[key].margin, abs=5e-3)
     assert {c.scoring for c in again.chosen} >= {"answer", "letter", "text"}
     assert not np.isnan([c.margin for c in found.chosen if c.margin is not None]).any()
-    # a thread for the connection that each client keeps, not one a request
+    # one thread per client connection, not per request
     assert threading.active_count() - before <= 4

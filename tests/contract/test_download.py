@@ -26,7 +26,7 @@ class Server(http.server.ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        #: a fault in words, or the whole answer in bytes
+        #: a fault's name, or the whole answer in bytes
         self.plan: list[str | bytes] = []
         self.body, self.etag, self.ranges = BODY, '"one"', True
         self.requests: list[dict[str, str]] = []
@@ -301,7 +301,7 @@ def test_a_truncated_body_of_unknown_length_is_resumed(server, tmp_path, how, et
     path = tmp_path / "a.zip"
     assert len(get(server, path)) == 1
     assert path.read_bytes() == server.body
-    # a weak validator does not vouch for bytes
+    # a weak validator does not guarantee equal bytes
     assert ("Range" in server.requests[1]) == (not etag.startswith("W"))
 
 

@@ -121,7 +121,7 @@ def test_an_export_without_questions_is_refused(form, constructed, tmp_path):
 def test_export_and_load_round_trips(constructed, tmp_path):
     lm_pub_quiz.export(constructed, tmp_path / "made")
     benchmark = constructed.candidates["set"][0].split("/")[0]
-    # the format has no place for how well a subject is known
+    # the format has no field for sitelinks
     metas = [json.loads(meta) for meta in constructed.items["meta"]]
     assert all(set(meta) == {"aliases", "sitelinks"} for meta in metas)
     bare = pl.Series("meta", [json.dumps({"aliases": meta["aliases"]}) for meta in metas])
@@ -410,7 +410,7 @@ def test_a_card_calls_only_balanced_sets_balanced(constructed):
     skewed = replace(
         constructed, items=constructed.items.filter(pl.col("item") != first["item"][0])
     )
-    # options of each item's own
+    # separate options of each item
     items = constructed.items.with_columns(candidates="item")
     own = replace(constructed, items=items, candidates=constructed.items.select(
         "item", named="candidates").join(constructed.candidates, left_on="named", right_on="set")

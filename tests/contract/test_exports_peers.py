@@ -78,7 +78,7 @@ def test_the_harness_finds_the_same_accuracies_from_another_folder(asked, tmp_pa
         assert task["stderr"] == pytest.approx(spread, abs=1e-4)
     assert scores["kgprobe_sample"]["acc"] == pytest.approx(sum(ours.values()) / 3, abs=1e-4)
     assert 0 < sum(ours.values()) < 3
-    # templates ask the same questions: the spread that counts is that between questions
+    # templates ask the same questions: the relevant spread is between questions
     by_question = found.answers.group_by("item").agg(pl.col("hit").mean())["hit"]
     mean = scores["kgprobe_sample_mean"]
     assert mean["acc"] == pytest.approx(by_question.mean(), abs=1e-4)
@@ -94,7 +94,7 @@ def varied(asked):
     items, sets = [], []
     for row in own.items.sort("item").head(24).rows(named=True):
         options = labels[row["candidates"]]
-        # the right one last, behind as many others as its place tells
+        # the gold last, after the options that precede it
         others = [text for i, text in enumerate(options) if i not in row["answers"]]
         held = [*others[: 2 + row["row"] % 3], options[row["answers"][0]]]
         right = [len(held) - 1, *([0] if row["row"] % 2 else [])]
@@ -132,7 +132,7 @@ QUESTIONS = [
     ("TP-0", "TP", "", "What is the type of Dante?", ["lake", "writer", "ship"], 1),
     ("TP-1", "TP", "", "What is the type of Rome?", ["city", "royal house", "ship"], 0),
     ("TP-2", "TP", "", "What is the type of the Nile?", ["poet", "comic", "river"], 2),
-    # right with a BOS in front, as TP-0 is without
+    # right with BOS, as TP-0 is without
     ("SCO-0", "SCO", "", "What is the type of Dante?", ["lake", "writer", "ship"], 2),
     ("rdfs9-0", "rdfs9", "out", "X is a poet. Therefore, What is the type of X?",
      ["writer", "sea", "ship"], 0),
@@ -203,5 +203,5 @@ def test_kgprobe_installs_beside_the_harness(tmp_path):
         [*install, report, "--quiet", made, "lm-eval"], check=True, capture_output=True, timeout=300
     )
     planned = [row["metadata"]["name"] for row in json.loads(report.read_text())["install"]]
-    # nothing that is there has to change, but what Python itself brings in an older version
+    # no installed package may change, except those bundled with Python
     assert set(planned) - {"setuptools"} == {"kgprobe"}

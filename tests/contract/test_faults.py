@@ -209,7 +209,7 @@ def test_a_fatal_fault_is_reported_at_once_and_a_later_run_completes(
 def test_a_persistent_fault_is_reported_and_pages_are_kept(
     fault, cause, faulty, clock, tmp_path, clean
 ):
-    # what is slow takes its time in each attempt
+    # a slow answer is slow in each attempt
     policy = replace(POLICY, attempts=2 if fault in SLOW else POLICY.attempts)
     faulty.expect(Faults(dict.fromkeys(range(4, 4 + policy.attempts), fault)))
     with pytest.raises(cause) as caught:

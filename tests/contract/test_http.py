@@ -51,7 +51,7 @@ def saying(
                         for piece in pieces:
                             connection.sendall(piece)
                             time.sleep(pause)
-                        # what is left unread would make the end a reset
+                        # unread data would turn the close into a reset
                         connection.shutdown(socket.SHUT_WR)
                         while connection.recv(1 << 16):
                             pass

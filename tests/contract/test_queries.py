@@ -22,7 +22,7 @@ from tests.contract.oxigraph import local_endpoint
 
 QUERIES = sorted((RESOURCES / "queries").glob("*/*.rq"))
 IDS = [f"{path.parent.name}/{path.stem}" for path in QUERIES]
-#: Parameters with which a query has rows on the embedded world
+#: Parameters with which a query has rows on the embedded graph
 PARAMETERS = {"instances": {"class": "Awkward"}, "aliases": {"entity": "Q999999999"}}
 #: Extensions of single engines
 FORBIDDEN = re.compile(r"\b(SERVICE|hint:|bd:|gas:|mwapi|bif:|define\b|OFFSET|WITH)", re.I)
@@ -74,7 +74,7 @@ def test_a_query_has_rows_on_the_world_and_page_size_does_not_change_them(
     path, world_endpoint, tmp_path
 ):
     query = read_query(path, PARAMETERS.get(path.stem))
-    # without the line by which pages differ, a query asks for everything
+    # without the line that selects a page, a query asks for everything
     plain = "" if query.in_batches else query.rows(0, PARTS)
     if path.stem == "aliases":
         plain = path.read_text().replace("wd:Q142", "wd:Q999999999")

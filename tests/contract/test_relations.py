@@ -20,7 +20,7 @@ QUERIES = RESOURCES / "queries" / "wikidata"
 WD, PROP = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/"
 LABEL = "<http://www.w3.org/2000/01/rdf-schema#label>"
 WIKIBASE = "http://wikiba.se/ontology#"
-#: id -> labels by language, sitelinks; Q42 is as Wikidata has him since 2025
+#: id -> labels by language, sitelinks; Q42 as in Wikidata since 2025
 ITEMS = {
     "Q42": ({"mul": "Douglas Adams", "zh": "道格拉斯·亞當斯"}, 118),
     "Q145": ({"en": "United Kingdom", "mul": "UK"}, 300),

@@ -35,7 +35,7 @@ CONTACT = "test@example.org"
 URLS = tomllib.loads((RESOURCES.parent / "pyproject.toml").read_text())["project"]["urls"]
 PLACE = Place("local", "q")
 LOCAL = Policy(page_size=1000)
-REQUESTS = 13  #: of a pull without faults
+REQUESTS = 13  #: number of requests of a pull without faults
 ANSWER = b'{"head":{"vars":["s"]},"results":{"bindings":[]}}'
 
 
@@ -168,7 +168,7 @@ def test_the_presets_keep_the_published_limits():
     wdqs, dbpedia = found["wdqs"].policy, found["dbpedia"].policy
     assert (wdqs.connections, wdqs.interval, wdqs.read, wdqs.deadline) == (1, 1.0, 75.0, 150.0)
     assert (wdqs.page_size, wdqs.batch, wdqs.attempts) == (5000, 1000, 6)
-    # DBpedia's Virtuoso gives 10,000 rows at most, whatever they are
+    # DBpedia's Virtuoso returns 10,000 rows at most
     assert max(dbpedia.page_size, dbpedia.listing) < 10_000
     assert (dbpedia.connections, dbpedia.interval, dbpedia.server_timeout_ms) == (2, 0.2, 60000)
     assert all(e.policy.page_size <= 5000 for e in found.values())

@@ -13,7 +13,7 @@ from tests.unit.tiny_models import save, tiny
 from tests.workflow.project import ROOT, Project
 
 HEADER = "paper\tbenchmark\tprompt\tmethod\tmodel\n"
-#: rows of experiments -> how the title of the paper's page begins
+#: rows of experiments -> beginning of the title of the paper's page
 ROWS = {
     "bear world_lite templates sentence own-causal,control-masked": "BEAR",
     "ontoprobe onto_world_lite templates cloze control-masked": "Ontological knowledge",
@@ -23,7 +23,7 @@ ROWS = {
     "attributes symmetry templates sentence own-causal": "Knowledge-graph attributes",
     "autoprompt auto_world majority,manual,searched predict control-masked": "Searched prompts",
 }
-#: a random model that takes a second to make; the control model answers what needs whole words
+#: a random model made in a second; the control model answers questions that need whole words
 OWN = "own-causal\tcausal\tfolder:models/gpt2\t\tfloat32\tforced\n"
 CONFIGS = ("config/embedded.yaml", "config/mini.yaml")
 RUN = "results/embedded"

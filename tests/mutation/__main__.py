@@ -31,7 +31,7 @@ from tests.mutation.trial import Trials
 
 ROOT = Path(__file__).parents[2]
 SOURCE, KEPT = ROOT / "src" / "kgprobe", ROOT / "results" / "mutation"
-#: group -> (modules, test files that may notice)
+#: group -> (modules, test files that may detect mutants)
 GROUPS = {
     "metrics": (
         ["metrics/attributes", "metrics/bootstrap", "metrics/cloze", "metrics/intervals",
@@ -78,7 +78,7 @@ def tried(group: str, only: str, jobs: int, budget: float) -> tuple[list[Mutant]
     hypothesis.settings.load_profile("mutation")
     for name in modules:
         importlib.import_module("kgprobe." + name.replace("/", "."))
-    # a part of the mutants has its own folder: what tests reach was traced for that part alone
+    # a subset of mutants has a separate folder: reached lines were traced for that subset only
     kept = KEPT / (f"{group} only {only.replace('/', '.')}" if only else group)
     trials = Trials(every, kept, fingerprint(tests), jobs, budget)
     files = [str(ROOT / "tests" / "unit" / f"{name}.py") for name in tests]

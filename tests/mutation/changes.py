@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-#: operator -> what takes its place
+#: operator -> replacement
 OPERATORS: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
     ast.Lt: (ast.LtE, ast.GtE), ast.LtE: (ast.Lt, ast.Gt),
     ast.Gt: (ast.GtE, ast.LtE), ast.GtE: (ast.Gt, ast.Lt),
@@ -45,7 +45,7 @@ WORDS = {
     "side": {"left": "right", "right": "left"},
     "keep": {"first": "last", "last": "first"},
 }
-#: names of how much is worked on at a time; that it changes nothing is asked by tests of small ones
+#: names of batch sizes; tests with small batches check that these do not change results
 PORTIONS = {"PART", "ROWS", "chunk"}
 
 
@@ -59,9 +59,9 @@ class Mutant:
     change: str
     #: lines of which one runs whenever the change matters
     lines: range
-    #: makes the change in the tree and gives back what undoes it
+    #: makes the change in the tree and returns a function that undoes it
     make: Callable[[], Callable[[], None]]
-    #: what is written anew, in the tree
+    #: the changed node of the tree
     node: ast.expr | ast.stmt
 
     @property

@@ -42,7 +42,7 @@ from tests.mutation.changes import Mutant, mutants
 ROOT = Path(__file__).parents[2]
 PACKAGE, FOLDER, MINI = "src/kgprobe", "KGPROBE_DRAWN", "tests/mini"
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-#: what every process of the instrumented copy runs first
+#: code that every process of the instrumented copy runs first
 SITE = """
 import os, sys
 seen = set()
@@ -113,7 +113,7 @@ def spots(text: str, mutant: Mutant) -> Iterator[tuple[int, int]]:
     for function in functions:
         first = function.body[0]
         if first.lineno > function.lineno:
-            # behind its docstring
+            # after its docstring
             after = first.end_lineno + 1 if ast.get_docstring(function) is not None else 0
             decorators = [one.lineno for one in getattr(first, "decorator_list", [])]
             yield after or min([first.lineno, *decorators]), first.col_offset
@@ -124,7 +124,7 @@ def marked(text: str, numbered: Mapping[int, Mutant]) -> str:
     calls = defaultdict(list)
     for number, mutant in numbered.items():
         for spot in spots(text, mutant):
-            # where SITE is not on the path, a call of nothing
+            # a no-op call if SITE is not on the path
             calls[spot].append(f"getattr(__import__('sys'), 'reached', int)({number})")
     lines = text.split("\n")
     for (line, indent), own in sorted(calls.items(), reverse=True):
@@ -140,7 +140,7 @@ class Copy:
         command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
         for name in filter(None, names.split("\0")):
-            # a link to a folder is a file to git
+            # git treats a link to a folder as a file
             if (ROOT / name).is_file() or (ROOT / name).is_symlink():
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
@@ -168,7 +168,7 @@ class Copy:
         known = {k: v for k, v in known.items() if k not in ("POLARS_MAX_THREADS", "TQDM_DISABLE")}
         command = [sys.executable, "-m", "pytest", "-q", "-m", "not nightly and not timing",
                    "-p", "no:cacheprovider", "-p", "no:randomly", "-p", "tests.mutation.drawn",
-                   # a machine at work is slower; a mutant has a limit of its own
+                   # a busy machine is slower; a mutant has a separate time limit
                    "--timeout", "300", "--basetemp", str(self.beside / "tmp"), *options,
                    *sorted({test.partition("::")[0] for test in tests or []})]  # fmt: skip
         with (self.beside / "output").open("wb") as out:
@@ -223,7 +223,7 @@ def reaching(copy: Copy, drawn: list[Mutant], told: Namespace) -> dict[str, Any]
     for file, text in texts.items():
         copy.write(file, text)
     if failed:
-        # some read the source, which is as it was again
+        # some tests read the source, which is restored
         more, failed = copy.passing(tests=failed)
         seconds |= more
     reached: dict[int, set[str]] = {i: set() for i in range(len(drawn))}
@@ -303,7 +303,7 @@ def noticed(
 
 def run(told: Namespace) -> int:
     """Sample mutants, run the tests and print the table."""
-    # what tests started ends with the run
+    # processes of tests end with the run
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     every: list[Mutant] = []
     for path in sorted((ROOT / PACKAGE).rglob("*.py")):

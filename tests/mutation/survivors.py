@@ -29,7 +29,7 @@ def report(path: Path, every: list[Mutant], outcome: dict[str, str], bare: bool)
     alive = {mutant.key for mutant in every if not outcome["\t".join(mutant.key)]}
     new = [mutant.key for mutant in every if mutant.key in alive - listed.keys()]
     files = {key[0] for key in tried}
-    # with --only, of a file some mutants are not tried
+    # with --only, some mutants of a file are not run
     gone = [key for key in listed if key in tried - alive]
     unknown = [key for key in listed if key[0] in files and key not in tried]
     for title, keys in (

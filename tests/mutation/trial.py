@@ -88,7 +88,7 @@ class Trials:
             return found["tests"]
         print(f"tracing {len(items)} tests ...", flush=True)
         reached_by: dict[str, Any] = {}
-        # each in a process of its own: what one test keeps for the next would hide what it reaches
+        # each in a separate process, because caches shared between tests would hide reached lines
         for item in tqdm(items.values(), disable=False, mininterval=5):
             part = self.folder / "part.json"
             part.unlink(missing_ok=True)

@@ -31,7 +31,7 @@ def lama(real_data):
 def test_24_of_100_right_on_religion_is_marked_as_below_the_majority(lama):
     own = lama.filter(pl.col("group") == "P140")
     labels = own["label"].unique().sort().to_list()
-    # an answerer that is right on every fourth fact
+    # a model that is right on every fourth fact
     found = majority(own, labels, ["test"]).with_columns(
         pl.when(pl.int_range(pl.len()) % 4 == 0).then(1).otherwise(2).cast(pl.Int32).alias(name)
         for name in ("best", "worst", "filtered_best", "filtered_worst")

@@ -96,7 +96,7 @@ def test_reasoning_prompts_are_the_released_ones(folder, rule, task):
         pattern = "" if isinstance(row["uuu"], str) else next(iter(row["uuu"].values()))
         first, second = choices.premises(rule, subject, gold, {"p2": pattern}, "released")
         if rule == "rdfs7":
-            # a slip of theirs that is not made again: the pattern of the superproperty in P1
+            # an error of the release that is not reproduced: the superproperty's pattern in P1
             first = question.split(".. ")[0] + ".."
             assert first.startswith(f"{subject} implies X")
         assert question == f"{first} {second} Therefore, {choices.RULES[rule]}"

@@ -145,7 +145,7 @@ def test_trex_documents(real_data, world, who):
     for part in ("subject", "predicate", "object"):
         theirs = [t[part] for d in real for t in d["triples"]]
         like([t[part] for d in made for t in d["triples"]], theirs)
-        # a mention without a place, and what is told of it then
+        # a mention without a position, and its fields
         for field in ("surfaceform", "annotator"):
             absent = {bool(one[field]) for one in theirs if one["boundaries"] is None}
             ours = [t[part] for d in made for t in d["triples"]]
@@ -154,7 +154,7 @@ def test_trex_documents(real_data, world, who):
     assert {t["annotator"] for d in made for t in d["triples"]} <= aligners
 
 
-#: An IRI's last part or a literal's text, which differ from line to line.
+#: The last part of an IRI or the text of a literal, which differ between lines.
 _OPEN = re.compile(rb'(?<=/resource/)[^>]*(?=>)|(?<=[/#])[^/#>]*(?=>)|(?<=")(?:[^"\\]|\\.)*(?=")')
 
 

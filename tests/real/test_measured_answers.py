@@ -32,7 +32,7 @@ pytestmark = [
 needs_gemma = pytest.mark.skipif(not installed(), reason="the extra gemma is not installed")
 
 DATA = Path(__file__).parent / "data"
-#: questions that are drawn where they are not 200: what a slow core scores in some minutes
+#: sample sizes other than 200, so that a slow core needs only minutes
 CHOICES, FILLS = 20, 16
 #: beams, phrases and tokens of a free answer (config/real.yaml: fill)
 BEAMS, MOST_TOKENS = 5, 10
@@ -103,7 +103,7 @@ def test_two_hundred_answers_to_bear(real_data, name, model):
         sums = log_likelihoods(*loaded, sentences)
         assert sums[chosen] == pytest.approx(expected, abs=2e-3), (item, template)
         other += max(range(len(sums)), key=sums.__getitem__) != chosen
-        # an option that stands above the chosen one is as likely as it but for rounding
+        # an option ranked above the chosen one is equally likely up to rounding
         assert max(sums) == pytest.approx(sums[chosen], abs=2e-3), (item, template)
     assert other <= 2
 
@@ -253,7 +253,7 @@ def best_phrase(model, tokenizer, text):
                 ends = token in special or "\n" in tokenizer.decode([token])
                 ends = ends or end_of(written(new), final=False) is not None
                 size = len(phrase_of(written(new)))
-                # tokens before this one go beyond the phrase already
+                # earlier tokens already go beyond the phrase
                 if ends and any(len(written(new[:n])) > size for n in range(1, len(new))):
                     shown.append((value, new))
                 else:

@@ -28,7 +28,7 @@ TEMPLATES = {
     "SCO": [" is a", " has class", " is a particular"],
     "SPO": [" implies"],
 }
-#: rows of the file that written templates ask: 10 train, 10 dev, 500 test
+#: rows used by manual templates: 10 train, 10 dev, 500 test
 BY_HAND = {"TP": 520, "SCO": 520}
 
 
@@ -264,7 +264,7 @@ def test_reasoning(rule, scheme, rows, cases, labels):
     for form in entailment.FORMS:
         ours = [shown(entailment.prompt(c, form, scheme, 0, SLOTS, RELEASED)) for c in asked]
         assert ours == [prompt_of(rule, row, rows, form, scheme) for row in known]
-    # the golds of the test rows: the release reasons over no others
+    # the golds of the test rows, the only ones used in the release's reasoning
     golds = [[labels[c.candidates, g] for g in c.golds] for c in asked if c.role == "test"]
     assert golds == [golds_of(rule, row) for row in known[20:]]
     assert len(golds) >= 28
@@ -277,7 +277,7 @@ def test_tests_of_the_second_premise(rule, kind, rows, cases, labels):
     asked = [entailment.premise_test(c, kind, 0, SLOTS, switches) for c in cases[rule]]
     ours = [(shown(q), [labels[q.candidates, g] for g in q.golds]) for q in asked]
     assert ours == [premise_of(rule, row, kind) for row in rows[BEHIND[rule]]]
-    # the one row at which the released code stops: its pattern is no candidate
+    # the one row on which the released code fails: its pattern is no candidate
     assert [c.item for c in cases[rule] if c.missing] == ["rdfs7-47"] * (rule == "rdfs7")
 
 

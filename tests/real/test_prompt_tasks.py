@@ -103,7 +103,7 @@ def constants(task) -> dict[str, tuple[float, float]]:
     for relation in task.task["groups"]:
         own = task.examples.filter(group=relation)
         train, test = (Counter(own.filter(split=s)["label"]) for s in ("train", "test"))
-        # among equally frequent ones the first by name
+        # ties go to the first by name
         majority = min(train, key=lambda label: (-train[label], label))
         total = sum(test.values())
         found[relation] = (100 * test[majority] / total, 100 * max(test.values()) / total)

@@ -17,7 +17,7 @@ from tools import lock_file as locking
 
 pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="the real data in full")]
 LOCK_FILE = lock_file.read_lock_file(ROOT / "resources/lock.tsv")
-#: Pinned files, and how many of them the archives at hand lack.
+#: Pinned files, and the number of them missing in the available archives.
 PINNED = {
     "hiaoxui/soft-prompts@eb9047e": (246, 0),
     "lm-pub-quiz/BEAR@ace91fd": (141, 0),
@@ -85,7 +85,7 @@ def test_the_full_configuration_s_parts_exist_with_pinned_checksums(real_data, t
         if loose.is_file():
             compared += 1
             assert (tmp_path / path).read_bytes() == loose.read_bytes(), path
-    # TREx_all lies there packed in another way
+    # there, TREx_all is compressed in another format
     assert compared or name == "trex_sentences"
     assert len(files(tmp_path)) >= (60 if name not in ("sick", "sst2", "ontoprobe") else 3)
 

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="the real data in full
 
 QUERIES = RESOURCES / "queries"
 TYPED = Path(__file__).parent / "queries" / "dbpedia" / "typed.rq"
-#: Rows on the real files; queries that have none there are compared on the embedded world
+#: Rows on the real files; queries without rows there are compared on the embedded graph
 ROWS = {
     "dbpedia/classes": 790,
     "dbpedia/class_hierarchy": 813,

@@ -33,7 +33,7 @@ from tests.replay.world import world
 
 DATA, RESULTS = Path("data/replay"), Path("results/replay")
 CONFIG = "config/replay.yaml"
-#: What only files on disk are asked: best-rank dumps, which no public service serves.
+#: Queries only for files on disk: best-rank dumps, which no public service serves.
 LOCAL_QUERIES = {"facts_truthy"}
 
 

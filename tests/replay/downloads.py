@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.replay.proxy import Answer, Request, pieces
 
-#: What a firewall shows a browser, which solves its riddle and comes again.
+#: A firewall's challenge page, which a browser solves before it retries.
 CHALLENGE = b"""<!DOCTYPE html>
 <html lang="en"><head><title>Human Verification</title></head>
 <body><noscript><h1>JavaScript is disabled</h1></noscript></body></html>

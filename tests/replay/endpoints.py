@@ -18,7 +18,7 @@ JSON_TYPE = "application/sparql-results+json"
 POLICY = b"Scripts should use an informative User-Agent string with contact information\n"
 JAVA = b"\njava.util.concurrent.TimeoutException\n\tat java.util.concurrent.FutureTask.get(Unknown)"
 GATEWAY = b"<html><head><title>502 Bad Gateway</title></head><body>upstream</body></html>"
-#: Seconds that the services ask to wait: short ones, so that a replay ends.
+#: Seconds that the services ask to wait, kept short for the replay.
 WAIT = 1
 
 

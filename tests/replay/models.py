@@ -59,7 +59,7 @@ def words(data: Path) -> Iterator[str]:
         for line in path.read_text(encoding="utf-8").splitlines():
             fact = json.loads(line)
             yield f"{fact.get('sub_label', fact.get('sub', ''))} in"
-            # whole words: what is answered has to be one token
+            # whole words, because an answer has to be one token
             yield f" {fact.get('obj_label', fact.get('obj', ''))} ." * 3
     yield from (f" {word} ." * 100 for words in WORDS_SST2.values() for word in words)
     yield from (data / "sst2").rglob("*dev*").__next__().read_text(encoding="utf-8").splitlines()

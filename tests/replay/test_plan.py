@@ -15,14 +15,14 @@ from tests.conftest import ROOT
 from tests.replay import models
 
 REPLAY = "config/replay.yaml"
-#: what config/replay.yaml may say besides sizes and thresholds: names, places, tables, models
+#: settings of config/replay.yaml besides sizes and thresholds: names, paths, tables, models
 FIXED = ("url", "archives", "endpoint", "access", "snapshot", "statements", "large")
 
 
 def graph(folder, *configs):
     """Return (rules, dependencies) of a plan in an empty folder, a model's rules merged by
     stage."""
-    for name in models.MADE:  # a plan wants their folders to be there
+    for name in models.MADE:  # a plan needs their folders to exist
         (folder / "data/replay/models" / name).mkdir(parents=True)
     arguments = ["--cores", "1", "--directory", str(folder), "--rulegraph"]
     laid = ["--configfile", *(str(ROOT / c) for c in configs)] if configs else []

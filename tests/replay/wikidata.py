@@ -18,7 +18,7 @@ LABEL = "<http://www.w3.org/2000/01/rdf-schema#label>"
 INTEGER = "<http://www.w3.org/2001/XMLSchema#integer>"
 _TRUTHY = re.compile(rf"<{WD}(Q\d+)> <{PROP}direct/(P\d+)> <{WD}(Q\d+)> \.\n", re.A)
 _NAMED = re.compile(rf'<{WD}(Q\d+)> {re.escape(LABEL)} (".*")@en \.\n', re.A)
-#: Every so many labels are in `mul` alone.
+#: One label in this many is only in `mul`.
 MUL = 5
 
 

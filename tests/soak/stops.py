@@ -32,7 +32,7 @@ bear	world_lite	templates	sentence	control-masked
 bear	world_lite	templates	sentence	control-causal
 autoprompt	auto_world	searched	predict	control-masked
 """
-#: what must be the same as in the run that nobody disturbed
+#: files that must equal those of the uninterrupted run
 SAME = ("benchmarks", "models", "prompts", "scores", "outcomes", "tables")
 #: marks all processes of a run, whatever they do with the rest of their environment
 MARK = "KGPROBE_SOAK"
@@ -52,7 +52,7 @@ class Try:
     seconds: float = 0.0
     finished: int = 0
     late: int = 0
-    lines: int = 0  #: lines that tell of the stop, more or less than one, or others behind it
+    lines: int = 0  #: lines reporting the stop other than exactly one, or lines after it
     processes: int = 0
     temporary: int = 0
     half: int = 0
@@ -99,7 +99,7 @@ class Soak:
             return subprocess.Popen(
                 self.command(by_kgprobe), cwd=folder, stdout=said, stderr=said, text=True,
                 env={**environment, MARK: str(folder)}, start_new_session=True,
-                # what was begun in the background ignores Ctrl-C, and its children with it
+                # background processes and their children ignore Ctrl-C
                 preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL) and None,
             )  # fmt: skip
 

@@ -176,11 +176,11 @@ def tiny(name: str, kind: str, double: bool = True, bos: str = "forced") -> Load
     """Return a random model of an architecture with a byte-level BPE tokenizer."""
     model = copy.deepcopy(_model(name, kind))
     if double:
-        # the grouped products of experts know no float64
+        # the grouped products of experts do not support float64
         model.config._experts_implementation = "eager"
         model = model.to(torch.float64)
         for module in model.modules():
-            # a router in float32 rounds as the rows beside it make it
+            # a router in float32 rounds depending on the other rows of the batch
             if isinstance(getattr(module, "router", None), torch.nn.Module):
                 module.router.dtype = torch.float64
     spec = ModelSpec(name, kind, f"folder:{name}", bos=bos if kind == "causal" else "-")

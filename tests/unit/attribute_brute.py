@@ -19,9 +19,9 @@ Example = tuple[Triple, ...]
 Edges = set[tuple[int, int, int]]
 
 TWO_HOP = "P279/P279"
-#: what breaks a prompt when it stands in a label
+#: label texts that break a prompt
 MARKS = ("[X]", "[Y]", "[MASK]", "<mask>", "<extra_id_0>")
-#: one text of LAMA's for four relations
+#: a template that LAMA uses for four relations
 ALIKE = {17, 30, 131, 276}
 ROLES = {
     "symmetry": ["forward", "backward"],

@@ -70,7 +70,7 @@ def encode(given: pl.DataFrame, **more: Any) -> Graph:
     return _encoded(given.serialize(), json.dumps(more, sort_keys=True))
 
 
-@lru_cache(maxsize=20)  # as many as the tests against plain loops go through, one after the other
+@lru_cache(maxsize=20)  # the number of graphs that the tests against plain loops use in sequence
 def _encoded(given: bytes, more: str) -> Graph:
     engine = DuckDB(memory_mb=500)
     rows = engine.table(pl.DataFrame.deserialize(BytesIO(given)))
@@ -116,7 +116,7 @@ def attribute(name: str, given: pl.DataFrame, **changed: Any) -> BuiltAttribute 
         made = module.build(encode(given, **coded), settings(name, **changed))
         parts = list(checks.check_parts(made))
         assert all(part.height for part in parts)
-        # what the workflow writes is what is looked at, and no text is made twice
+        # inspect what the workflow writes; no text is made twice
         vars(made)["examples"] = pl.concat(parts)
         return made
     except EmptyBenchmarkError:
@@ -170,7 +170,7 @@ def planted(seed: int) -> pl.DataFrame:
     made = [
         (*row[:5], draw.choice(spoken) if row[4][0] != "Q" else row[5], *row[6:]) for row in made
     ]
-    # not every statement tells the label of its subject
+    # not every statement has the label of its subject
     made = [(*r[:2], r[2] if draw.random() < 0.9 else None, *r[3:]) for r in made]
     draw.shuffle(made)
     return pl.DataFrame(made, schema=dict(FACTS.columns), orient="row")

@@ -35,7 +35,7 @@ from tests.unit import attribute_answers, test_ontoprobe_tables, test_tables_cho
 from tests.unit.prompt_outcomes import examples, outcomes
 from tests.unit.study_frames import benchmark, guesses, scores, write_benchmark
 
-#: own tokenizer, another's, a server that tells nothing, answers from before this was measured
+#: own tokenizer, another's, a server without the field, answers older than the field
 RECORDS = {
     "own": {"completeness": {"plain": 5.1, "shuffled": 9.1, "unknown": 0.0, "belongs": True}},
     "other": {"completeness": {"plain": 11.5, "shuffled": 11.6, "unknown": 0.0, "belongs": False}},
@@ -76,7 +76,7 @@ def test_completeness_follows_the_record(bear):
     experiments, paths, _ = bear
     expected = {"own": 1, "other": 0}
     assert {n.model: n.value for n in marks.estimates(experiments, paths)} == expected
-    # one file is enough: a second row of a model whose file tells nothing changes nothing
+    # one file is enough: a second row whose file lacks the field changes nothing
     twice = marks.estimates([*experiments, {"model": "other"}], [*paths, paths[-1]])
     assert {n.model: n.value for n in twice} == expected
 

@@ -88,7 +88,7 @@ def test_texts_are_normalized(text, expected):
 def test_a_match_is_labeled_by_the_first_rule_that_gives_equality(text, label, rule):
     assert find_rule(text, label) == find_rule(label, text) == rule
     assert matched(text, [label]) == bool(rule)
-    # any other name of the gold is told as such, and only where the label does not match
+    # an alias match is labeled as such, and only used if the label does not match
     assert find_rule(text, "Rome", ["Milan", label]) == ("aliases" if rule else "")
 
 

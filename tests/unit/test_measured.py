@@ -101,7 +101,7 @@ def test_a_fingerprint_does_not_depend_on_question_order(folder):
 def test_earlier_models_are_listed_with_those_of_the_run(tmp_path, folder):
     path = kept(tmp_path / "x.tsv", run("old", "new", "control-causal"), folder)
     shown = measured.section(run("new", value=50.0), [folder], [path])
-    # neither the run's own model once more nor a control model
+    # neither the run's own model again nor a control model
     assert names(shown) == ["new", "old (measured 2026-01-02)"]
     assert [row[1].text for row in shown.grids[0].rows] == ["50.0", "40.0"]
     assert shown.grids[-1].rows[0][0].text == "x"

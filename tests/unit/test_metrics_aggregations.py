@@ -18,7 +18,7 @@ def test_a_subject_lies_in_one_fold_and_folds_are_even():
     sizes = Counter(next(iter(own)) for own in by_subject.values())
     assert len(sizes) == FOLDS
     assert max(sizes.values()) - min(sizes.values()) <= 1
-    # the order of the questions says nothing, the seed does
+    # the order of the questions has no effect, the seed does
     assert folds(subjects[::-1], 3, "P1").tolist() == found.tolist()[::-1]
     assert folds(subjects, 4, "P1").tolist() != found.tolist()
     # two subjects are never together while a fold is empty
@@ -51,7 +51,7 @@ def test_a_single_fold_gives_no_prior_rather_than_zero():
 
 
 def test_permuted_golds_have_the_mean_of_all_permutations_as_their_expectation():
-    # ties: the second question shares its first place; the last has two golds
+    # ties: the second question's first rank is tied; the last has two golds
     answered = np.array([[1, 0, 0], [0.5, 0.5, 0], [1, 0, 0], [0, 0, 1]])
     golds = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0]])
     every = [

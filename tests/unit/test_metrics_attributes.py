@@ -150,7 +150,7 @@ def drawn_with_replacement(above, below, seed):
 
 @pytest.mark.parametrize("seed", [None, 0, 3])
 def test_the_interval_of_fractional_scores_is_a_bootstrap_over_examples(seed):
-    # of many different values, since quantiles of few are the same for other draws
+    # many different values, because quantiles of few do not depend on the samples
     scores = [tuple(pair) for pair in np.random.default_rng(1).random((9, 2)).tolist()]
     given_ = alphas("symmetry", scores, kind="token_mean")
     row = one(measure(given_, by=["kind"], **({} if seed is None else {"seed": seed})))

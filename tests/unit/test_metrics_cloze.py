@@ -71,7 +71,7 @@ def test_many_items_of_one_rank_each_equal_a_literal_loop():
     items[:2] = [[1.0, 1.0], [2.0, 2.0, 1.0]]
     starts = np.cumsum([0, *(len(ranks) for ranks in items[:-1])])
     ks = (1, 2, 5)
-    # a rank below the number of golds that share it cannot come out of a list
+    # no ranking gives a rank below the number of golds tied at it
     items = [[r + len(ranks) - 1 for r in ranks] for ranks in items]
     found = cloze.at_ranks(np.concatenate(items), starts, ks)
     for number, ranks in enumerate(items):

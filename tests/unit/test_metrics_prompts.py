@@ -69,7 +69,7 @@ def test_macro_micro_and_intervals_by_hand():
         one = cell(found, level, name, group)
         assert one.n == (len(ranks[group]) if group else 6)
         assert one.interval.low <= one.value <= one.interval.high
-        # one unit, or units that are alike, say nothing of others: no draw differs
+        # with one unit or equal units no bootstrap sample differs
         is_alone = group == "P2" or (level, name) == ("macro", "p10")
         is_proportion = name != "mrr" and level != "macro"
         assert one.interval.kind == ("wilson" if is_proportion or is_alone else "bootstrap"), one
@@ -106,7 +106,7 @@ def literal_means(values, seed):
 
 @pytest.mark.parametrize("seed", [0, 4])
 def test_bootstraps_resample_facts_within_relations(seed):
-    # many different values: quantiles of few are the same for other draws
+    # many different values, because quantiles of few do not depend on the samples
     rng = np.random.default_rng(6)
     own = {"P1": rng.random(8), "P2": rng.random(5)}
     values = pl.DataFrame(
@@ -167,7 +167,7 @@ def test_a_fact_is_right_for_any_of_its_sentences():
     facts, each = prompts.sentences(rows)
     assert cell(facts, "macro", "any_sentence").value == pytest.approx(100 * (1 / 2 + 1) / 2)
     assert cell(facts, "group", "sentences", "P1").value == pytest.approx(1.5)
-    # a count that is the same in every draw has no bounds
+    # a count that is equal in every sample has no bounds
     assert cell(facts, "group", "sentences", "P1").interval.kind == "bootstrap"
     assert cell(facts, "group", "sentences", "P2").interval is None
     assert cell(facts, "micro", "any_sentence").n == 3

@@ -85,7 +85,7 @@ def test_listed_mutants_exist_and_have_a_reason():
     """A survivor whose line is gone, or that has no reason, must be removed from the list."""
     listed = survivors.read(ROOT / "tests" / "mutants.tsv")
     every = set()
-    # a draw from the whole package may list others
+    # a sample from the whole package may list others
     for file in {key[0] for key in listed}:
         every |= {m.key for m in mutants(SOURCE / file, file)[1]}
     assert set(listed) <= every

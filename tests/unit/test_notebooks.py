@@ -10,7 +10,7 @@ import pytest
 from tests.unit.tiny_models import save, tiny
 
 FOLDER = Path(__file__).parents[2] / "docs/notebooks"
-#: notebook -> what stands in for its cell of parameters
+#: notebook -> replacement of its cell of parameters
 GIVEN = {
     "probe": 'MODEL, LIMIT = "llama", 20',
     "compare": 'ONE, OTHER, LIMIT = "llama", "bert", 20',
@@ -60,7 +60,7 @@ def test_all_cells_run_in_order_offline(name, models, monkeypatch):
     for number, cell in enumerate(code(name)):
         is_given = "parameters" in cell.metadata.get("tags", [])
         tree = ast.parse(GIVEN[name] if is_given else cell.source)
-        # what stands last in a cell is shown, as a notebook shows it
+        # the last expression of a cell is displayed, as in a notebook
         last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
         exec(compile(tree, f"cell {number}", "exec"), names)
         if last:

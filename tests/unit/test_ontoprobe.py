@@ -200,7 +200,7 @@ def test_the_rebuilt_ontology_is_split_by_hash_and_counts_omissions():
     steps = {s: n for t, s, n in taken.steps if t == "DM"}
     assert steps["properties"] == 40
     assert steps["with domain and range"] == 38
-    assert steps["with a pattern"] == 36  # without 3, 4 and the two that nobody worded
+    assert steps["with a pattern"] == 36  # without 3, 4 and the two without a pattern
     again = ontoprobe_own.take(own_tables(), PATTERNS, SWITCHES, seed=0)
     assert again.rows == taken.rows
     meta = {json.loads(m)["label"]: json.loads(m) for m in sets.items["meta"]}
@@ -248,7 +248,7 @@ def test_labels_equal_after_normalization_are_one_candidate():
     labels = sets.filter(pl.col("set").is_in(["class", "property"]))["label"].to_list()
     assert {"kind \u00e9", "link 1"} <= set(labels)
     assert not {"kind e\u0301", "Link 1"} & set(labels)
-    # the one with more statements, and its own name is no answer
+    # the property with more statements; its own name is no answer
     named = [row for row in taken.rows if row.task == "SPO" and row.subject == "link 1"]
     assert [(row.id, row.golds) for row in named] == [("w/P5", ("above",))]
     assert [p.id for p in taken.concepts.properties if p.label == "link 1"] == ["w/P5"]

@@ -136,7 +136,7 @@ def test_rdfs11_text(folder):
         [json.loads(m) for m in other.filter(relation=r).sort("row")["meta"]]
         for r in ("rdfs9", "rdfs11")
     )
-    # alike in words; the vectors are those of the subclass task all the same
+    # same text, but the vectors are those of the subclass task
     for part in ("p1", "p2", "h"):
         assert [m[part] for m in nine] == [m[part] for m in eleven]
     assert {m["soft"][part][0] for m in eleven for part in ("p1", "p2", "h")} == {"SCO"}
@@ -258,7 +258,7 @@ def test_missing_candidate():
     cases = make_cases(4).with_columns(meta=pl.when(row=0).then(missing).otherwise("meta"))
     first = pl.DataFrame({"item": [f"T-{r}" for r in range(4)], "MRR": 0.5, "rank": 2.0})
     second = cases.select("item", MRR=1.0, rank=1.0)
-    # of three rows the middle one is in neither half
+    # the middle one of three rows is in neither split
     for skip, known in ((False, 4), (True, 2)):
         premises = reasoned.classify(cases, first, second, "halves", skip)
         own = premises.filter(rule="rdfs7")

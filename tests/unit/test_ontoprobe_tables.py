@@ -24,7 +24,7 @@ from tests.unit.study_frames import drawn as rows_of
 from tests.unit.study_frames import of_rows, write_benchmark
 
 TASKS = ("TP", "SCO", "SPO", "DM", "RG")
-#: printed tables that hold nothing of these models
+#: printed tables without these models
 PRINTED = {
     "sizes": pl.DataFrame({"task": ["TP"], "train": [10], "dev": [10], "test": [8789]}),
     "configurations": pl.DataFrame(
@@ -159,7 +159,7 @@ def test_ranks_from_sentence_scores_are_tie_ranges(items):
     found = per_item.from_scores(scores, item)
     by = {r["pooling"]: (r["best"], r["worst"]) for r in found.iter_rows(named=True)}
     assert by == {"answer_mean": (1, 3), "sum": (2, 2)}
-    # of ties fewer tokens come first, then the lower index
+    # ties go to fewer tokens, then to the lower index
     tied = per_item.from_scores(scores.with_columns(sum=-4.0, answer_count=COUNTS), item)
     columns = ("gold", "best", "worst", "in_order", "tokens")
     assert tied.filter(pooling="sum").select(columns).rows() == [(2, 1, 4, 4, 2)]
@@ -262,7 +262,7 @@ def test_figure_4_averages_schemes_over_models_and_rules():
     assert weighted[scheme].value == pytest.approx(0.35)
     assert found[row].value == pytest.approx(0.4)
     assert found[every].value == pytest.approx(0.4)
-    # rules weigh by their 20 and 30 rows, the schemes of one rule the same
+    # rules are weighted by their 20 and 30 rows, the schemes of one rule equally
     assert weighted[every].value == pytest.approx((20 * 0.4 + 30 * 0.4) / 50)
     # n: distinct rows, not rows times schemes; 0 to 9 and 2 to 11 are twelve
     assert (found[row].n, found[every].n, found[scheme].n) == (12, 42, 40)
@@ -289,7 +289,7 @@ def test_a_row_is_resampled_once_for_all_schemes_that_use_it():
     )
     assert one.value == pytest.approx(both.value)
     assert one.interval[:2] == pytest.approx(both.interval[:2])
-    # beside schemes that differ: every draw takes a row with both of its answers
+    # with differing schemes, every sample takes a row with both of its answers
     other = rng.random(12).round(2)
     mixed = rows + [("rdfs2", "soft+soft", BOTH, k, k + 1, v) for k, v in enumerate(other)]
     found = next(
@@ -413,7 +413,7 @@ def test_every_kind_of_template_has_a_separate_calibration(tmp_path, items, valu
     assert manual["chance for held-out", ""] == pytest.approx(100 * 2 / 12)
     assert manual["limit for held-out", ""] == pytest.approx(15 + 100 * 2 / 12)
     assert soft["trained-on", ""] == 0
-    assert not views.HELD_OUT.of(made).rows  # no held-out share is above its limit
+    assert not views.HELD_OUT.of(made).rows  # no held-out accuracy is above its limit
     page = of_paper.section(made, [], {}, "default", modes.Switches())
     assert len(page.grids) > 5
     for one in page.grids:

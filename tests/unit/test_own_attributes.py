@@ -18,7 +18,7 @@ from kgprobe.settings.benchmarks import ATTRIBUTES
 from tests.unit.attribute_graphs import attribute, encode, planted, settings
 
 IS_NIGHTLY = os.environ.get("KGPROBE_TIER") == "nightly"
-#: what lets every candidate of the planted graphs through
+#: settings that keep every candidate of the planted graphs
 WIDE = {
     "symmetry": {"min_triples": 2, "ratio": 0.1},
     "asymmetry": {"min_triples": 1, "ratio": 0.1},
@@ -30,7 +30,7 @@ WIDE = {
     "bias": {"max_degree": 5},
     "ambiguous": {},
 }
-#: what a funnel says in the words of the settings
+#: a funnel's texts that quote settings
 WORDS = ["position", "step", "reason"]
 WORD = re.compile(r"\b([QP])(\d+)\b")
 
@@ -72,7 +72,7 @@ def test_a_graph_under_other_names_has_the_same_examples(name):
             # rows are numbered, and one of two ids of a name is taken, in the order of the texts:
             # Q10 before Q9
             if name == "ambiguous" and frame != "patterns":
-                continue  # one of several objects is drawn
+                continue  # one of several objects is sampled
             loose = {"items": ["row"], "candidates": ["id"], "steps": WORDS}.get(frame, [])
             rows, other = (getattr(made, frame) for made in (first, second))
             if frame == "steps":

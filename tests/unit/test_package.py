@@ -75,7 +75,8 @@ def test_the_wheel_holds_resources_but_no_third_party_templates(built):
     assert len(theirs) == 46
     for files in (wheel, sdist):
         assert not [name for name in files if "lama/" in name or "lpaqa" in name.lower()]
-        # the patterns of the released OntoProbe, some of which read the same, are that data set's
+        # the patterns of the released OntoProbe, some of them equal to ours, belong to that data
+        # set
         tables = [
             text for name, text in files.items()
             if "/templates/" in name and not name.endswith("ontology_patterns.tsv")

@@ -34,7 +34,7 @@ def split(site: Path, contents=PARTS, names=("00", "01", "02"), sums: str = WHOL
     """Install the package `split-gguf` and one for each part."""
     parts = [f"split-gguf-part{i}" for i in range(1, len(contents) + 1)]
     own = {"NOTICE.md": b"Only for tests.", "SHA256SUMS": f"{sums}  m.gguf\n".encode()}
-    # the order in which a package requires its parts says nothing
+    # the order of a package's requirements has no meaning
     install(site, "split-gguf", own, tuple(f"{part}==1" for part in reversed(parts)))
     for part, content, name in zip(parts, contents, names, strict=True):
         install(site, part, {f"m.gguf.part{name}": content})

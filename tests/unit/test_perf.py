@@ -14,7 +14,7 @@ import pytest
 from perf import run
 
 ROOT = Path(__file__).parents[2]
-#: the least that each measurement can be told to measure
+#: the smallest size of each measurement
 SMALLEST = {
     "attributes": ["1:1"],
     "autoprompt": ["2"],
@@ -40,7 +40,7 @@ NEEDED = {
     "sparql_pages": lambda: shutil.which("virtuoso-t"),
 }
 ON_DATA = ("peers", "scoring", "scoring_memory", "trex")
-#: what a machine with an accelerator has not
+#: modules missing on a machine with an accelerator
 ABSENT = ("polars", "snakemake", "tenacity", "jsonschema", "SPARQLWrapper", "lm_eval")
 
 
@@ -126,7 +126,7 @@ def test_every_measurement_ends_at_its_smallest_size(name, tmp_path, monkeypatch
         pytest.skip(f"{name}: a program of others is not installed")
     if name in ON_DATA and not (real := data_folder()).is_dir():
         pytest.skip(f"no data in {real}")
-    # what a whole `make bench` has measured stays
+    # results of a whole `make bench` stay
     for folder in ("src", "perf", "config", "resources", "docs", "tests", ".peers"):
         (tmp_path / folder).symlink_to(ROOT / folder)
     command = [sys.executable, "-m", f"perf.{name}", *SMALLEST[name]]

@@ -65,7 +65,7 @@ def test_sums_by_hand(known):
     stages, unpriced = costs.plan(asked, MODELS, known)
     sources, models, probes = (stages[name] for name in ("sources", "models", "probes"))
     assert vars(sources) == vars(costs.Cost(1, 7200, 1000, 2000, 30, False))
-    # 100 M weights of four bytes; 13 B of two, downloaded once though two jobs ask it
+    # 100 M weights of four bytes; 13 B of two, downloaded once for two jobs
     assert (models.jobs, models.download_mb, models.requests) == (0, 400 + 26000, 10)
     assert (probes.jobs, probes.cpu_s) == (5, 3 * 3600 + 2 * 60)
     assert probes.estimated

@@ -42,7 +42,7 @@ def test_models_of_the_leaderboard_and_of_the_bear_paper():
         for model in group("leaderboard"):
             if hub_name(model) == row["model"]:
                 assert ROWS[model]["kind"] == row["kind"]
-                # the board says 2 B of Gemma's 2.5
+                # the leaderboard lists Gemma's 2.5 B as 2 B
                 board_says = float(row["parameters"]) / 1e6
                 assert 0.75 < int(ROWS[model]["parameters"]) / board_says < 1.26, model
 
@@ -71,7 +71,7 @@ def test_unverified_revisions_are_marked_and_others_are_commits():
         expected = "main" if model in marked else r"[0-9a-f]{40}"
         assert re.fullmatch(expected, row["revision"]), model
         assert row["parameters"], f"{model}: its jobs cannot be planned without its size"
-    # gpt2-bos are the weights of gpt2, asked with a BOS token
+    # gpt2-bos has the weights of gpt2, probed with a BOS token
     assert hub["gpt2-bos"]["revision"] == hub["gpt2"]["revision"]
     own = [row for model, row in hub.items() if model != "gpt2-bos"]
     commits = [row["revision"] for row in own if row["revision"] != "main"]

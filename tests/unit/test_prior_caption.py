@@ -19,7 +19,7 @@ from tests.unit.test_report import MODELS, found, paged
 from tests.unit.test_slices_all import ASKED, answers
 
 ROOT = Path(__file__).parents[2]
-#: what has to be said, in the words of whoever measures
+#: texts that have to be in the caption
 SAID = ("uses other questions' texts", "no labels", "assumes balanced answers")
 
 

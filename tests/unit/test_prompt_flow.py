@@ -106,7 +106,7 @@ def test_written_prompts_and_controls_of_a_searched_one(tmp_path, answering):
     counts = dict(frame["prompt"].value_counts().iter_rows())
     names = {*asked, *(f"random_triggers:{i:02d}" for i in range(3))} - {"random_triggers"}
     assert counts == dict.fromkeys(names, 14)
-    # the starting triggers are all masks: what the model says without a search
+    # the initial triggers are all masks: the model's answers without a search
     start = frame.filter((pl.col("prompt") == "initial_triggers") & (pl.col("group") == "P36"))
     template = Template.parse("{sub} [T]x2 [P] .", "masked")
     blank = outcomes.TriggerPrompt(template, (loaded.tokenizer.mask_token_id,) * 2)
@@ -187,7 +187,7 @@ def test_balanced_facts_of_relation_extraction_keep_their_repeats(tmp_path, monk
     train = [row for row in rows if row["split"] == "train"]
     for row, label in zip(train, ["Rome"] * 4 + ["Paris"] * 2, strict=True):
         row["label"] = label
-    # a second sentence of a fact is no example of its own
+    # a second sentence of a fact is no separate example
     rows.append({**train[0], "example": "zzzz"})
     write(pl.DataFrame(rows, schema=dict(EXAMPLES.columns)), EXAMPLES, folder / "examples.parquet")
     seen, real = [], search.search
@@ -418,7 +418,7 @@ def test_the_mode_sets_values_missing_from_the_config(mode, selection, perturbed
     assert made["settings"]["batch"] == 24
     given = config["prompt_tasks"]["sentences"]["perturbed"]
     assert prompt_settings.point("perturbed", given, mode) == perturbed
-    # what the config says goes before
+    # config values take precedence
     own["low_data"] = {**own["low_data"], "selection": "within"}
     assert prompt_settings.sweep(own, "low_data", "auto_sst2", "m")["selection"] == "within"
     assert "selection" not in prompt_settings.sweep(own, "grid", "auto_sst2", "m")

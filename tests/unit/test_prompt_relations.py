@@ -83,7 +83,7 @@ def test_equal_contexts_are_merged_with_every_surface_form():
         ("S was a Roman , born in Rome .", ["Roman", "Rome"]),
         ("S lived in Rome .", ["Rome"]),
     ]
-    # an exchanged object stands in one place of a context, so that both are asked
+    # a replaced object occurs once in a context, so that both are asked
     changed = [row["fact"] for row in by_example(task("fact", rows)).values()]
     assert changed.count(one.fact) == 3
     step = "test: equal contexts dropped"

@@ -182,7 +182,7 @@ def test_every_relation_of_the_real_triples_has_a_written_template(real_data):
         assert {w.kind for w in TABLE[relation]} <= {"lama", "own", "paraphrase"}, relation
 
 
-#: subject and object of real triples whose relations can be read in two directions
+#: subject and object of real triples whose relations are easily reversed
 DIRECTED = {
     ("P279", "folktronica", "electronica"): "folktronica is a kind of electronica.",
     ("P1962", "Michelangelo", "Lorenzo de' Medici"): (

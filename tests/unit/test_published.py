@@ -56,7 +56,7 @@ def adds_bos(name: str) -> bool:
 def test_the_leaderboard_states_what_each_tokenizer_adds():
     rows = published.read(FOLDER).models().select("model", "kind", "bos").rows()
     stated = [(name, bos) for name, kind, bos in rows if kind == "causal" and bos]
-    assert len(stated) == 29  # phi-4 alone was not checked
+    assert len(stated) == 29  # only phi-4 was not checked
     assert stated == [(name, "added" if adds_bos(name) else "none") for name, _ in stated]
     assert {bos for _, kind, bos in rows if kind == "masked"} == {None}
 

@@ -143,7 +143,7 @@ def test_generation_continues_through_dots_of_a_name(pieces, text, raw, counted)
     following = {"".join(pieces[:i]): {piece: 0.9} for i, piece in enumerate(pieces)}
     ((found, said, logprob),) = written(lambda so_far: following.get(so_far, {" the": 0.9}))
     assert (found, said) == (text, raw)
-    # what only shows that a stop is one is not counted
+    # a token that only confirms the stop is not counted
     assert logprob == pytest.approx(counted * np.log(0.9), abs=0.03)
 
 

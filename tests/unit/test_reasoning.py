@@ -216,10 +216,10 @@ def test_causal_scores_equal_a_literal_loop(bos):
             embedded = torch.stack([table[i] if i < first else vectors[i - first] for i in row])
             with torch.no_grad():
                 logp = torch.log_softmax(loaded.model(inputs_embeds=embedded[None]).logits[0], -1)
-            # the slot of the second question is followed by more than a full stop: all of it counts
+            # more than a full stop follows the slot of the second question, and all of it is scored
             end = len(before) + len(middle) if q == 0 else len(row)
             parts = []
-            # a space that is a token of its own belongs to the text before the candidate
+            # a space that is a separate token belongs to the text before the candidate
             bare = not tok.decode(own[:1]).strip()
             for j in range(len(before) + bare, end):
                 # a pseudoword is no token that could be predicted
@@ -254,7 +254,7 @@ def test_text_has_the_same_tokens_around_a_vector_and_a_word(name):
     for token, (_, end) in zip(coded["input_ids"], coded["offset_mapping"], strict=True):
         is_vector = end - 1 in starts
         expected.append(rows_of_embedding(loaded) + 3 if is_vector else token)
-        # the blank in front of a vector goes
+        # the space before a vector is removed
         ends.append(end - sum(0 < start < end for start in starts))
     ((ids, spans),) = tokens_with_slots(loaded, [text.format(mark(3))])
     assert ids.tolist() == expected

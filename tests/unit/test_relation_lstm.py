@@ -103,7 +103,7 @@ def test_it_learns_two_relations_and_gives_the_same_answers_again():
     found = answer(fit(rows, settings), rows)
     check(found, OUTCOMES)
     right = (found["best"] == 1).mean()
-    assert right > 0.9  # one of two places is right: guessing gives a half
+    assert right > 0.9  # one of two positions is right: guessing gives one half
     assert answer(fit(rows, settings), rows).equals(found)
 
 
@@ -115,7 +115,7 @@ def test_the_most_confident_edge_of_all_sentences_answers_for_the_fact():
     table = examples([*rows, *test, silent, lost])
     trained = fit(table, RelationLstmSettings(width=16, hidden=16, epochs=12, rate=5e-3))
     found = answer(trained, table)
-    # the sentence without entities bears its fact's answer; a fact without any has none
+    # the sentence without entities has its fact's answer; a fact without sentences has none
     assert found["answer"].to_list() == ["Paris", "Paris", ""]
     assert found["best"].to_list() == [1, 1, None]
     assert trained.counts["test_left_out"] == 2

@@ -11,7 +11,7 @@ from kgprobe.sources.dumps import archives
 from kgprobe.sources.dumps.archives import ArchiveError, DamagedError, open_archive, read, unpack
 from kgprobe.sources.dumps.download import link, place
 
-#: What is read of BEAR and of OntoProbe.
+#: Required files of BEAR and of OntoProbe.
 BEAR = Settings().sources.bear.archives[0].parts
 ONTOPROBE = Settings().sources.ontoprobe.archives[0].parts
 ONE = {"BEAR": "BEAR/"}
@@ -164,7 +164,7 @@ def test_links_and_devices_are_refused_if_they_would_be_unpacked(tmp_path, kind,
         zipped.writestr(odd, "/etc/passwd")
         zipped.writestr("top/BEAR-big/P36.jsonl", "{}")
     refused(tmp_path / "a.zip", rf"'top/BEAR/odd': {wrong}")
-    # repositories hold links; one that is not asked for does no harm
+    # repositories hold links; an unrequested one is harmless
     unpack(tmp_path / "a.zip", tmp_path, {"BEAR-big": "BEAR-big/"})
     assert everything(tmp_path) == ["BEAR-big/P36.jsonl"]
 
@@ -202,7 +202,7 @@ def test_bombs_are_refused(tmp_path):
     # many that are small each
     small = archive(tmp_path / "b.zip", *(f"BEAR/{n}" for n in range(20)), data=zeros[: 1 << 18])
     refused(small, "5,242,880 bytes packed into .* more than 100 fold")
-    # what is said to be small is not read any further than that
+    # a member is not read beyond its declared size
     lying = bytearray((tmp_path / "a.zip").read_bytes())
     place = lying.index(b"PK\x01\x02") + 24  # size in the table of contents
     lying[place : place + 4] = (1000).to_bytes(4, "little")
@@ -210,7 +210,7 @@ def test_bombs_are_refused(tmp_path):
     with pytest.raises(DamagedError, match=r"c\.zip: not a complete zip archive .*CRC"):
         unpack(tmp_path / "c.zip", tmp_path, ONE)
     assert everything(tmp_path) == []
-    # text of a kind packs well, and blanks in a small file do no harm
+    # uniform text compresses well, and spaces in a small file are harmless
     lines = b"".join(b'{"sub_id": "Q%d", "obj_id": "Q1"}\n' % n for n in range(100_000))
     unpack(archive(tmp_path / "d.zip", "BEAR/a", data=lines), tmp_path, ONE)
     unpack(archive(tmp_path / "e.zip", "BEAR/a", data=zeros[: 1 << 17]), tmp_path, ONE)

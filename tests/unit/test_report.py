@@ -294,7 +294,7 @@ def test_the_page_of_a_paper_begins_with_its_claims_verdicts_and_rows(tmp_path):
     text = (run / "report/pages/ontoprobe.html").read_text()
     heads = r'<tr>\s*(<th[^>]*data-sort="(O\d\d)".*?)</tr>'
     cells = {name: read(row) for row, name in re.findall(heads, text, re.DOTALL)}
-    # the principal claims, those that this run speaks of first
+    # the principal claims, those covered by this run first
     opening = verdict_rows.filter(pl.col("comparison") != "", paper="ontoprobe")["claim"].to_list()
     assert sorted(cells) == sorted(opening)
     spoken = [name for name in cells if any("claim_rows" in link for link in cells[name].links)]
@@ -328,7 +328,7 @@ def test_the_page_of_a_paper_begins_with_its_claims_verdicts_and_rows(tmp_path):
         assert verdict[name] in row
     assert "it equals the printed value within" in every
     assert "n = 10, fewer than 20" in every
-    # what no run can speak of says why, and what fails in print says so
+    # claims that no run can check state why, as do those that fail in print
     for claim in (one.claim for one in found_ if one.claim.untested):
         assert html.escape(claim.untested) in every, claim.claim
     failing = verdict_rows.filter(holds="no").height
@@ -587,7 +587,7 @@ def test_markdown_and_latex_characters_in_a_table_are_escaped():
     cells = [[grid.Cell(text)] for text in (r"[X] \| <mask> *a* `b`", "*")]
     made = grid.Grid("T", ["prompt"], cells)
     assert r"| [X] \\\| \<mask> \*a\* \`b\` |" in formats.markdown(made).splitlines()
-    # behind \\ a [ begins its space, and a * is a part of it
+    # after \\ a [ begins its space, and a * is a part of it
     body = formats.latex(made).partition(r"\midrule")[2].splitlines()
     assert body[1] == (
         r"{[}X] \textbackslash{}\textbar{} \textless{}mask\textgreater{} {*}a{*} `b` \\"
@@ -758,7 +758,7 @@ def test_headlines_of_other_papers_follow_bear_s():
     ways = {"chosen": 60.0, "fixed": 50.0, "oracle": 99.0}
     rows = [
         *(onto.but(value=v, setting={"choice": c}) for c, v in ways.items()),
-        # without dev rows nothing is chosen
+        # without dev rows nothing is selected
         onto.but(value=40.0, benchmark="onto_world_lite", setting={"choice": "fixed"}),
         onto.but(metric="MRR", value=71.0, setting={"choice": "chosen"}),
         onto.but(metric="accuracy", method="choice", value=25.0, setting={"scoring": "letter"}),

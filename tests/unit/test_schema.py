@@ -79,7 +79,7 @@ def row_of(contract: schema.Contract) -> dict[str, list[object]]:
     return made
 
 
-#: columns of numbers that come out of models, and of counts and ranks, which begin at 1
+#: columns of model outputs, and of counts and ranks, which begin at 1
 MEASURED = {
     "SCORES": ("sum answer_sum continuation_sum", "count"),
     "RANKS": ("score", "best worst in_order tokens"),
@@ -114,7 +114,7 @@ def test_numbers_of_models_are_finite_and_counts_above_zero(tmp_path, name):
     cases += [(c, v, "not above 0") for c in counts for v in (0, -1)]
     assert cases
     for column, value, what in cases:
-        # a null before it, where that is legal, hides nothing
+        # a legal null before it hides nothing
         first = None if column in contract.nullable else 1
         bad = rows.with_columns(pl.Series(column, [first, value, value], dtype=types[column]))
         message = rf"t\.parquet \({name}\): column '{column}' is {what} in row 1: "

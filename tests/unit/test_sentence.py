@@ -274,7 +274,7 @@ def test_an_option_without_tokens_is_reported_and_never_wins(name, label):
 @pytest.mark.parametrize("style", ["bpe", "unigram"])
 def test_an_option_of_whitespace_tokens_is_reported_and_never_wins(style, label):
     tok = copy.deepcopy(sentencepiece("causal", style))
-    # as SentencePiece's: characters without width become blanks, of which one is left
+    # as SentencePiece's: zero-width characters become spaces, which are merged
     first = tok.backend_tokenizer.normalizer
     blanks = [normalizers.Replace("\u200b", " "), normalizers.Replace(Regex(" +"), " ")]
     tok.backend_tokenizer.normalizer = normalizers.Sequence([*blanks, *([first] if first else [])])
@@ -288,7 +288,7 @@ def test_an_option_of_whitespace_tokens_is_reported_and_never_wins(style, label)
 @pytest.mark.parametrize("style", ["bpe", "unigram"])
 def test_words_are_split_at_spaces_if_the_tokenizer_has_none(style):
     tok = copy.deepcopy(sentencepiece("masked", style))
-    # blanks are replaced, and nothing is cut before the tokens are made: every word id is 0
+    # spaces are replaced without pre-tokenization, so every word id is 0
     tok.backend_tokenizer.pre_tokenizer = None
     tok.backend_tokenizer.normalizer = normalizers.Sequence(
         [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]

@@ -14,7 +14,7 @@ from kgprobe.tables.claims.comparison import Measured, _difference, _reduce
 DRAWS = 2000
 #: how often a 95 % interval has to hold the truth
 COVERS = (0.935, 0.965)
-#: what calibration is simulated under -> the chance of a hit by confidence
+#: simulated calibration -> the probability of a hit by confidence
 CALIBRATIONS = {
     "calibrated": lambda sure: sure,
     "overconfident": lambda sure: 0.7 * sure,
@@ -222,7 +222,7 @@ def test_the_interval_of_a_proportion_covers(n, ties):
         hits = np.where(generator.random(n) < ties, 0.5, hits)
         low, high, _ = of_hits(hits)
         inside += low <= rate * (1 - ties) + 0.5 * ties <= high
-    # answers that count half vary less than a proportion does: the interval is wide for them
+    # answers that count half vary less than a proportion, so the interval is too wide
     assert COVERS[0] <= inside / DRAWS <= COVERS[1] + (0.02 if ties else 0)
 
 
@@ -240,6 +240,6 @@ def test_the_interval_of_a_slice_covers(n, relations):
         member = (generator.random(n) < 1 / 3).astype(float)
         rows = np.column_stack([agreeing(generator, rates) * member, member])
         _, found = bootstrap(rows, strata, seed=draw, draws=400).ratio(0, 1)
-        # each item is in the slice by the same chance, so that the relations weigh the same in it
+        # each item is in the slice with equal probability, so relations have equal weight
         inside += found.low <= rates.mean() <= found.high
     assert COVERS[0] <= inside / DRAWS <= COVERS[1]

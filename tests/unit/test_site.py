@@ -371,6 +371,6 @@ def test_make_works_in_a_folder_with_a_space(tmp_path):
         text=True,
         check=True,
     )
-    # what names the folder stands in quotes
+    # uses of the folder's name are quoted
     assert done.stdout.count("a blank") > 5
     assert "a blank" not in re.sub(r'"[^"\n]*"', "", done.stdout)

@@ -169,7 +169,7 @@ def test_accuracies_differences_and_tests_by_slow_loops():
             assert least["value"] == pytest.approx(100 * (1.959964 + 0.841621) * error, rel=1e-5)
         else:
             assert least["value"] is None
-    # Holm: from the smallest on, times the number of those left, never below an earlier one
+    # Holm: from the smallest p on, times the number of tests left, never below an earlier one
     reached = 0.0
     for rank, name in enumerate(sorted(tests, key=lambda n: tests[n])):
         reached = max(reached, min(1.0, (len(tests) - rank) * tests[name]))
@@ -259,7 +259,7 @@ def test_baselines_are_compared_with_the_probe_on_common_items():
     row = number(own, model="a", slice="sitelinks: 5-19", without=WEIGHTS)
     assert row["n"] == len(members) > 0
     assert row["value"] == pytest.approx(100 * sum(random_init[i] for i in members) / len(members))
-    # no bin without an item that was asked
+    # no bin without a scored item
     assert not own.filter(slice="sitelinks: unknown", without=WEIGHTS, instead="").height
 
 
@@ -272,7 +272,7 @@ def test_baselines_are_last_in_tables_and_figures_have_every_bin():
         rows = [key[1] for key in shown[name].of(own).rows]
         assert rows[-2:] == [SUBJECT, WEIGHTS]
         assert not any(rows[:-2])
-    # the headline is of what was asked whole
+    # the headline covers completely scored sets
     lines = headline.text(own).splitlines()[3:7]
     assert [line.split()[0] for line in lines] == ["a", "b", "random", "majority"]
     rows = [key[1] for key in shown["slices"].of(own).rows]
@@ -283,12 +283,12 @@ def test_baselines_are_last_in_tables_and_figures_have_every_bin():
     rows = [key[1] for key in shown["slices_differences"].of(own).rows]
     assert set(rows) >= {"sitelinks: 1-4", "1:N"}
     drawn = {one.name: one.chart for one in figures.figures(own, MODELS, {})}
-    assert "bear_slice_options_world_lite" not in drawn  # one bin tells nothing apart
+    assert "bear_slice_options_world_lite" not in drawn  # a single bin is no slice
     chart = drawn["bear_slice_sitelinks_world_lite"]
     bins = chart["layer"][0]["encoding"]["x"]["sort"]
     assert [name.split("\n")[0] for name in bins] == BY_NAME["sitelinks"].bins
     assert bins[2] == "5-19\nn = 5"
-    # both models whole, and without the subject, and chance
+    # both complete models, the no-subject baseline, and chance
     rows = [row for rows in chart["datasets"].values() for row in rows if row["bin"] == bins[2]]
     marks = own.filter(pl.col("model").is_in([*MODELS, "random"]), metric="accuracy", group="",
                        slice="sitelinks: 5-19")  # fmt: skip
@@ -380,7 +380,7 @@ def test_baselines_are_read_from_their_answer_files(tmp_path):
     by_hand = rates_by_hand(made, random_init)
     assert (random["n"], random["value"]) == (4, pytest.approx(100 * sum(by_hand.values()) / 4))
     assert not own.filter(pl.col("without") != "", model="b").height
-    # that some were not asked is said
+    # missing items are reported
     notes = " ".join(section.notes(own, MODELS))
     assert "11 items have no prior of content-free subjects" in notes
 

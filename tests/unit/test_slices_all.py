@@ -176,7 +176,7 @@ def test_ontoprobes_slices_by_task_and_their_tables(tmp_path):
         row = number(found, model="m", group="TP", slice=name, aggregation="answer_mean")
         expected = mean(right, [f"TP-{r}" for r in own])
         assert (row["value"], row["n"]) == (pytest.approx(expected), len(own))
-    # all have four options: one bin tells nothing apart
+    # all have four options: a single bin is no slice
     assert not found["slice"].str.contains("options").any()
     table = views.SLICES[0].of(found)
     assert [row[2] for row in table.rows if row[0] == "TP"] == [
@@ -187,7 +187,7 @@ def test_ontoprobes_slices_by_task_and_their_tables(tmp_path):
     assert "Accuracy by slice, %" in [one.title for one in made.folded]
     plots = {one.name: one for one in made.drawings if "slice" in one.name}
     assert list(plots) == ["ontoprobe_slice_statements", "ontoprobe_slice_facts"]
-    # one task or several: each is a panel, with its bins and what stands in RESULTS
+    # each task is a panel with its bins and the values of RESULTS
     titles = [panel["title"] for panel in plots["ontoprobe_slice_statements"].chart["concat"]]
     assert titles == [t for t in TASKS if found.filter(group=t, slice="statements: 0").height]
     facts = plots["ontoprobe_slice_facts"]

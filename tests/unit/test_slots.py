@@ -46,7 +46,7 @@ def test_candidates_have_the_tokens_of_the_sentence(name, context):
     before = f"The capital of France is {context}".rstrip(" ") + context * (context == " ")
     before = before if context else ""
     found = candidate_ids(loaded, LABELS, "auto", before).ids
-    # a blank belongs to the answer, also where it is a token of its own
+    # a space belongs to the answer, even if it is a separate token
     text, item = before.removesuffix(" "), " " * before.endswith(" ")
     expected = [in_sentence(tok, text, item + label, AFTERS[context]) for label in LABELS]
     assert [ids.tolist() for ids in found] == expected

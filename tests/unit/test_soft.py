@@ -314,7 +314,7 @@ def test_rows_are_moved_to_the_device_once_and_a_step_is_one_pass(monkeypatch):
     recipe = soft.SoftPromptRecipe(epochs=5, batch=6)
     data = soft.PromptRows(rows, GOLDS)
     _, record = soft.fit(loaded, data, data, ids, soft.initial(loaded, recipe), recipe)
-    # a place is a mask among n; all are read off one pass over the rows in all their forms
+    # a position is a mask among n; one pass over all forms of the rows gives all of them
     places = {(len(own), j) for own in ids for j in range(len(own))} | {(1, 0)}
     assert len(made) == 2 * len(places)
     # a step and a look at the development rows each epoch; the head is checked twice, each time
@@ -390,7 +390,7 @@ def test_added_rows_join_the_softmax_only_on_request():
     for joined in (None, 0):
         with inserted(loaded, vectors, in_softmax=joined), torch.no_grad():
             found.append(ScoresWithGradient(loaded, rows, ids)([0])[0])
-    # all candidates lose the same share per pass: what the three rows take
+    # all candidates lose the same amount per pass: that of the three rows
     one = [c for c, own in enumerate(ids) if len(own) == 1]
     lost = (found[0] - found[1])[one]
     assert float(lost.min()) > 0

@@ -116,7 +116,7 @@ def test_a_stop_loses_only_the_current_batch(way, name, tmp_path, monkeypatch):
 
     whole, expected = asked("whole")
     assert asked("last", whole.count - 1)[1] is None
-    # what every run does: checks of the model, and the batch under way
+    # work of every run: checks of the model, and the current batch
     again, found = asked("last")
     assert same(found, expected)
     step = (whole.count - again.count) // 4
@@ -126,7 +126,7 @@ def test_a_stop_loses_only_the_current_batch(way, name, tmp_path, monkeypatch):
     passes, found = asked("stopped")
     assert same(found, expected)
     assert passes.count < whole.count - step
-    # shards stay until their answers are kept elsewhere
+    # shards stay until their answers are stored elsewhere
     assert bool(list((tmp_path / "stopped").glob("*.journal"))) is (way == "sentence")
 
 
@@ -148,7 +148,7 @@ def test_steps_are_resumed_in_order(tmp_path):
     path = tmp_path / "a" / "steps"
     assert steps(path, [1, 2]) == [1, 2]
     assert steps(path, [1, 2, 3]) == [3]
-    # of another plan only what is alike in front
+    # of another plan only the common prefix
     assert steps(path, [1, 4, 3]) == [4, 3]
     assert steps(path, [1, 4, 3]) == []
     assert steps(path, [1, 4], identity="two") == [1, 4]

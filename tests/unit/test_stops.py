@@ -16,7 +16,7 @@ from kgprobe import guard
 from kgprobe.stops import passed_on, terminated
 from tests.soak.stops import MARK, WITHIN, marked
 
-#: `first` is quick; `long` has a helper in a session of its own, a half file and a temporary file
+#: `first` is quick; `long` has a helper in another session, an incomplete and a temporary file
 SNAKEFILE = """\
 from kgprobe import guard
 GUARD = guard.Guard(workflow) if workflow.is_main_process else None
@@ -73,7 +73,7 @@ class Run:
 
     def start(self, *more: str, ignored: tuple[int, ...] = ()) -> subprocess.Popen[str]:
         def before() -> None:
-            # whatever the tests themselves were started under (nohup, a job in the background)
+            # independent of how the tests were started (nohup, background job)
             for number in (signal.SIGINT, signal.SIGHUP):
                 signal.signal(number, signal.SIG_DFL)
             for number in ignored:
@@ -121,7 +121,7 @@ def stopped(process: subprocess.Popen[str], *numbers: int, is_group: bool = Fals
         ([signal.SIGTERM, signal.SIGTERM], True, False, "SIGTERM"),
         ([signal.SIGINT, signal.SIGINT], True, False, "Ctrl-C"),
         ([signal.SIGHUP], False, False, "SIGHUP"),
-        # a job that does not hear is killed
+        # a job that ignores signals is killed
         ([signal.SIGTERM], False, True, "SIGTERM"),
     ],
 )

@@ -34,7 +34,7 @@ FRAMES = benchmark(
     {"P1": (OPTIONS, [OPTIONS[i % 3] for i in range(12)]), "P2": (["x", "y"], ["x"])}
 )
 SEED = 7
-#: what stands beside BEAR's own where no content-free subject was asked
+#: aggregations besides BEAR's without content-free subjects
 NAMES = ("mean", "byte_mean", "answer_only", "prior")
 #: {(item, template): score of every option}
 ANSWERS = guesses(FRAMES, 0.4, 3, templates=2)
@@ -89,7 +89,7 @@ def test_prior_corrected_accuracies_and_gains_are_those_of_a_loop():
     prior = corrected()
     assert accuracy(prior) != accuracy(own)
     row = number(found, aggregation="prior")
-    # the one item of P2 has no prior: left out, not taken as it is
+    # the one item of P2 has no prior and is left out, not used uncorrected
     assert (row["value"], row["n"]) == (pytest.approx(accuracy(prior)), 12)
     gain = number(found, "gain", aggregation="prior")
     assert (gain["value"], gain["n"]) == (pytest.approx(accuracy(prior) - accuracy(own)), 12)
@@ -181,7 +181,7 @@ def test_permuted_golds_and_the_skewed_subset():
     names = set(part["item"])
     own = number(found, slice="skewed")
     assert (own["value"], own["n"]) == (pytest.approx(accuracy(ANSWERS, names)), 8)
-    # the prior is that of the part
+    # the prior is that of the subset
     rows = scores({k: v for k, v in ANSWERS.items() if k[0] in names})
     fewer = with_priors(rows, part, SEED).drop_nulls("corrected")
     best = fewer.sort("corrected").group_by("item", "template").last()

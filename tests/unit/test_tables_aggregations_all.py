@@ -359,7 +359,7 @@ def test_ontoprobes_templates_agree(tmp_path):
         fraction = sum(n >= least for n in right) / 12
         assert by[f"correct in {name}"].value == pytest.approx(100 * fraction)
     assert by["agreement"].setting == {"masks": "sentence", "pooling": "answer_mean"}
-    # of ranks in a gap, the first places that are kept
+    # of ranks in a mask slot, the first positions that are kept
     ranked = replace(who, method="cloze")
     how = itertools.product(range(12), (1, 2), ("multi", "single"), ("mean", "max"))
     top = of_rows(schema.TOPS, ((f"TP-{r}", t, m, p, 1, r % t, -1.0) for r, t, m, p in how))
@@ -408,7 +408,7 @@ def test_the_attributes_candidates_under_other_aggregations(tmp_path):
     right = sum(gold[i] == c for i, c in best.select("item", "candidate").rows()) / 2
     row = number(found, aggregation="sum", benchmark="symmetry")
     assert (row["value"], row["n"]) == (pytest.approx(100 * right / 8), 8)
-    # the paper's own metric stands on the same answers
+    # the paper's metric uses the same answers
     (alphas, _) = next(iter(study.answers.values()))
     mean = alphas.filter(k=1, gold="own").group_by("item").agg(pl.col("alpha").mean())["alpha"]
     assert row["value"] == pytest.approx(100 * mean.mean())

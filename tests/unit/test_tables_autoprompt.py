@@ -189,12 +189,12 @@ def test_the_gain_is_paired():
     assert (gain.value, gain.n, gain.prompt) == (50, 6, "searched")
     assert gain.interval.low < 50 < gain.interval.high
     assert gain.interval.kind == "paired bootstrap"
-    # the same in every draw: nothing says what other facts would show
+    # equal in every sample: no information about other facts
     alike = two_relations("manual", {"P36": [2], "P37": [2]})
     best = two_relations("searched", {"P36": [1], "P37": [1]})
     gain = the(measured(best, alike), "P@1", setting={"instead": "manual"})
     assert (gain.value, gain.interval) == (100, None)
-    # whatever the order of the rows; of no example in common nothing is said
+    # in any order of rows; no number without common examples
     pair = [numbers.per_example(a) for a in (one, two)]
     found = numbers.gain(Number(), *pair, "p1", 0)
     shuffled = pair[0].sample(fraction=1.0, shuffle=True, seed=1)
@@ -429,7 +429,7 @@ def test_the_section_has_our_numbers_and_quotes_the_paper(tmp_path):
     quoted = [row for row in page.grids[0].rows if row[0].text == "printed"]
     assert len(quoted) == 10
     assert ["printed", "bilstm+elmo", "supervised"] in [[c.text for c in r[:3]] for r in quoted]
-    # what is printed of sets that were not asked stands in no table
+    # printed values of unprobed sets are in no table
     assert not any(row[0].text == "printed" for row in page.grids[1].rows)
     assert autoprompt_report.CONTROLS in page.notes
     section.write(page, tmp_path / "c.json")
@@ -498,7 +498,7 @@ def test_a_prompt_outside_the_requirement_is_marked_at_every_number():
     ]
     hub = answered("auto_world", "manual", frame, {"P36": [2]})
     made = measured(*found, hub, trained_on=trained_on)
-    # baselines ask no model, controls are meant to fail, other models were trained on nothing
+    # baselines use no model, controls should fail, other models have no training facts
     asked = {(n.model, n.prompt): n.value for n in made if n.metric == "valid"}
     assert asked == {("c", "manual"): 1, ("c", "searched"): 0}
     manual, searched = (

@@ -128,7 +128,7 @@ def test_a_baseline_equals_its_method_on_its_questions(asked, without, monkeypat
     fill = Fill(k=2, most_tokens=4)
     model = loaded if without == SUBJECT else reinitialize(loaded, "all", 0)
     items = blank(made["items"]) if without == SUBJECT else made["items"]
-    # a causal model fills a gap at the end: of the three that is the first template alone
+    # a causal model fills a final mask slot, which only the first of three templates has
     last = {"masked": 2, "causal": 0}[loaded.spec.kind]
     prompts = made["prompts"].filter(index=last)
     options = {"fill": asdict(fill), "few": 0, **every}
@@ -244,7 +244,7 @@ def test_an_attribute_baseline_has_its_metrics_and_right_triples(monkeypatch):
     probe = next(p for p in study.answers if (p.model, p.benchmark) == ("large", "symmetry"))
     alphas, firsts = study.answers[probe]
     items = sorted(alphas["item"].unique())
-    # three examples were asked, one of them in half: two examples of two triples count
+    # three examples were asked, one only partly: two examples of two triples count
     some = [item for item in items if item.split("#")[0] in {i.split("#")[0] for i in items[:6]}]
     low = alphas.filter(pl.col("item").is_in(some[:5]), template=0)
     right = {some[0], some[1], some[2]}
@@ -264,7 +264,7 @@ def test_an_attribute_baseline_has_its_metrics_and_right_triples(monkeypatch):
     difference = of(made, "triples right", **at_one, instead=f"without {SUBJECT}")
     by_hand = sum(known[item] - (item in right) for item in some[:4]) / 4
     assert (difference.value, difference.n) == (pytest.approx(100 * by_hand), 4)
-    # drawn under the seed of the run, as all other numbers
+    # resampled with the seed of the run, as all other numbers
     seeds: list[int] = []
     monkeypatch.setattr(
         attributes.baselines, "estimates", lambda _, __, seed=0: seeds.append(seed) or []

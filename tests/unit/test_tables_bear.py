@@ -64,7 +64,7 @@ def test_score_sem_templates_macro_and_groups_by_hand():
     # P1: 6 of 12, P2: 2 of 6
     macro = [number(found, weighting=w) for w in ("relations", "relations resampled")]
     assert [m["value"] for m in macro] == [pytest.approx(100 * (6 / 12 + 2 / 6) / 2)] * 2
-    # whole relations are drawn: both, or one of them twice
+    # whole relations are resampled: both, or one of them twice
     assert [macro[1]["low"], macro[1]["high"]] == pytest.approx([100 / 3, 50])
     assert number(found, slice="1:N")["value"] == pytest.approx(50.0)
     one = number(found, slice="1:1")
@@ -117,8 +117,8 @@ def test_one_template_has_no_standard_error():
     one = {key: value for key, value in answers(RIGHT).items() if key[1] == 0}
     found = results(study(FRAMES, [(probe("m"), one)])).filter(model="m")
     assert not found.filter(pl.col("metric").is_in(["SEM", "agreement"])).height
-    # four of six: with one template the score is a share, so its interval is Wilson's
-    # so is the part whose answer is last, which is all of them
+    # four of six: with one template the score is a proportion, so its interval is Wilson's
+    # so is the subset with the answer last, which is all of them
     for row in (number(found), number(found, slice="answer last")):
         assert (row["low"], row["high"]) == pytest.approx([100 * b for b in wilson(4, 6)])
 
@@ -294,7 +294,7 @@ def test_a_published_score_needs_the_same_items_and_bos_policy():
     assert shown(published="opt", bos="forced") == (20.1, board)
     assert shown(published="opt", bos="none") is None
     assert shown(published="") is None
-    # of the ways to score by masks the default
+    # the default masked scoring mode
     masked = {"kind": "masked", "bos": "-", "published": "bert"}
     ways = ("sentence", "sentence-within_word_l2r", "sentence-original", "sentence-sentence_l2r")
     assert [shown(**masked, method=name) for name in ways] == [(18.4, board)] * 2 + [None] * 2

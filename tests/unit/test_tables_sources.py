@@ -151,7 +151,7 @@ def test_differences_from_the_released_ontology_and_their_reasons_by_hand():
     ]  # fmt: skip
     none = sources.property_differences(PROPERTIES, mine, above, pairs.head(1), labels)
     assert none["reason"][0] == "neither graph states this equivalence today"
-    # an ontology as it was released differs in nothing
+    # the released ontology has no differences
     schema.check(found.clear(), sources.DIFFERENCES)
     table = sources.agreement(RELEASED, PROPERTIES, pl.concat([found, differing]))
     equal = {slice_: (value, n) for slice_, value, n in table.select("slice", "value", "n").rows()}

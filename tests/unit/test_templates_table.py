@@ -12,7 +12,7 @@ ROWS = read_table(ROOT / "resources" / "templates" / "templates.tsv")
 BY_RELATION = defaultdict(list)
 for row in ROWS:
     BY_RELATION[row["relation"]].append(row)
-#: Properties whose values name no thing in the world of sentences: properties of properties.
+#: Properties of properties, whose values do not occur in sentences.
 SCHEMATIC = {"P1647", "P1659", "P1696", "P2302", "P1628", "P1629", "P2308", "P2309"}
 
 
@@ -40,7 +40,7 @@ def test_one_subject_one_answer_one_full_stop(row):
 
 
 def test_the_first_template_ends_with_the_answer():
-    # what the methods for causal models and soft prompts build on
+    # required by the methods for causal models and soft prompts
     for rows in BY_RELATION.values():
         assert rows[0]["text"].endswith("[Y].")
 

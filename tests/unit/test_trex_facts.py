@@ -56,7 +56,7 @@ def test_facts_and_dates_are_those_of_a_plain_loop(tmp_path, seed):
             for _ in range(300)}  # fmt: skip
     rows |= {(draw.choice(ends), 569, None, f"{draw.randint(1, 9)}-01-01T00:00:00Z", kind)
              for kind in ("http://x#dateTime", None) for _ in range(40)}  # fmt: skip
-    # names of dates, and of what is no item, are none of theirs
+    # names of dates and of non-items are left out
     labels = {f"{ENTITY}Q{n}": f"\u00e9 {n % 7}" for n in draw.sample(ends, 25)}
     labels |= {"2000-01-01^^date": "New Year", f"{ENTITY}P17": "country"}
     given = triples(sorted(rows, key=str))

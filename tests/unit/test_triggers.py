@@ -38,7 +38,7 @@ def test_without_triggers_ids_are_those_of_the_whole_text(name, text, strips):
         assert row.tolist() == loaded.tokenizer(whole)["input_ids"]
         assert row[place] == loaded.tokenizer.convert_tokens_to_ids(slot)
         masks = np.flatnonzero(row == row[place])
-        # a subject may hold a mask of its own: the place is that of [P]
+        # a subject may contain a mask token: the position is that of [P]
         expected = masks[-1] if text.startswith("{sub}") else masks[0]
         assert place == expected
     assert found.triggers.shape == (len(FACTS), 0)

@@ -29,7 +29,7 @@ def test_unpacked_weights_equal_those_of_the_packed_file(tmp_path):
     assert packed.tokenizer(text)["input_ids"] == ids[0].tolist()
     with torch.inference_mode():
         assert torch.equal(loaded.model(ids).logits, packed.model(ids).logits)
-    # of another packed file: passed over
+    # from another packed file: ignored
     mark = folder / UNPACKED
     mark.write_text(json.dumps({**json.loads(mark.read_text()), "sha256": "0"}), encoding="utf-8")
     place, options = load._place(replace(SPEC, models_folder=str(tmp_path)))

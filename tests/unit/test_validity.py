@@ -187,7 +187,7 @@ def test_a_report_adds_control_probes_measured_before():
     shipped = pl.concat([shipped, asked("b", "fill", 50.0), frame("bear", [more])])
     found = validity.with_shipped(own, shipped)
     fractions = found.filter(metric="trained-on").select("benchmark", "value").rows()
-    # what the run measured itself stands, and nothing but control probes comes along
+    # the run's own numbers stay, and only control probes are added
     assert fractions == [("a", 95.0), ("b", 50.0)]
     assert not found.filter(metric="accuracy").height
     models = {"control-masked": {"kind": "masked", "source": "control:x", "dtype": "float32"}}

@@ -83,7 +83,7 @@ def test_rows_are_read_with_their_paper_and_unknown_names_refused(tmp_path):
     settings = replace(Settings(), tables=Tables(experiments=str(path)))
     path.write_text(HEADER + "ontoprobe\tonto_world_lite\tfew,chat\tsentence\tcontrol-causal\n")
     found = read_run(settings)
-    # what forms are compared with comes along
+    # the prompts that forms are compared with are added
     assert [one["prompt"] for one in found.rows] == ["few", "chat", "templates"]
     assert found.probed("ontoprobe") == ["onto_world_lite"]
     assert found.probed("bear") == []
@@ -299,7 +299,7 @@ def test_concurrent_jobs_fit_into_the_machine_s_memory(monkeypatch, tmp_path):
     assert models.limits(True) == {
         "sparql": 1, "api": 1, "downloads": 2, "gpu": 1, "mem_mb": models.memory_mb()
     }  # fmt: skip
-    # a cluster has memory and accelerators of its own
+    # a cluster has separate memory and accelerators
     assert models.limits(False) == {"sparql": 1, "api": 1, "downloads": 2}
     read = Path.read_text
     for text, expected in (("max", total), (f"{300 << 20}", 300)):

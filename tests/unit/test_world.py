@@ -262,7 +262,7 @@ def test_an_outdated_rendered_file_is_reported_and_rewritten(
     ]
     assert main(["write", str(folder)]) == 0
     assert (folder / "trex.zip").read_bytes() == made[folder / "trex.zip"]
-    # the same content, packed by another release
+    # the same content, compressed by another release
     assert (folder / "wikidata.nt.gz").read_bytes() == other
 
 

@@ -3,7 +3,7 @@
 from html.parser import HTMLParser
 
 LEVELS = {"h1": 1, "h2": 2, "h3": 3, "summary": 4, "h4": 5}
-#: what counts as something to read: rows of tables, figures, terms and lists of files
+#: elements that count as content: rows of tables, figures, terms and lists of files
 CONTENT = {"tr", "svg", "dd", "li"}
 
 
@@ -22,7 +22,7 @@ class Outline(HTMLParser):
         if tag == "details":
             self._folded = dict(attrs)
         elif tag == "summary" and self._folded.get("class") == "notes":
-            pass  # sentences, no part of their own
+            pass  # sentences, which are no separate part
         elif tag in LEVELS:
             # a section that is folded is a section
             is_section = tag == "summary" and self._folded.get("class") == "section"

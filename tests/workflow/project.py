@@ -16,7 +16,7 @@ from kgprobe.workflow.benchmarks import known_benchmarks
 from kgprobe.workflow.run import read_experiments
 
 ROOT = Path(__file__).parents[2]
-#: the embedded world, with less of everything
+#: a smaller version of the embedded run
 CONFIGS = ("config/embedded.yaml", str(ROOT / "tests/workflow/small.yaml"))
 
 

@@ -42,7 +42,7 @@ def test_two_runs_in_one_checkout_are_independent(project):
     before = project.hashes("results/embedded", "logs/embedded")
     assert len(before) > 2
     (project.folder / "other.yaml").write_text(OTHER)
-    # another run is at work in this folder: it is no obstacle, the same run would be
+    # another run in this folder is no obstacle, the same run would be
     lock = project.folder / ".snakemake/kgprobe-embedded.lock"
     with lock.open("a") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -67,7 +67,7 @@ def test_shared_files_are_downloaded_by_one_run(project, monkeypatch):
         fcntl.flock(held, fcntl.LOCK_EX)
         refused = project.run("--", "download_bear_0", configs=full)
         assert f"is downloading {first}; wait for it" in refused.stdout
-        # who does not need it goes on
+        # jobs that do not need it run
         target = "results/full/sources/world/constraints.parquet"
         assert project.run("--", target, configs=full).returncode == 0
 

@@ -30,7 +30,7 @@ def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[PlannedJob
         return {paper: jobs.to_do([f"config/papers/{paper}.yaml"]) for paper in PAPERS}
 
 
-#: files of answers -> what they are called here
+#: files of answers -> their method
 KINDS = {
     "baselines/*": "baseline",
     "scores/*": "sentence", "fills/*": "fill", "choices/*": "choice", "sweeps/*": "sweep",
@@ -119,7 +119,7 @@ def test_memory_depends_on_the_model_s_size(plans):
     scores = {costs.model_of(job): job.mem_mb for job in plans["bear"] if costs.model_of(job)}
     assert scores["bert-base-cased"] == scores["gpt2"] == 4000
     assert scores["opt-30b"] == 2500 + 29975 * 2 * 4 // 3
-    # its baseline with random weights has a copy of its own; a larger model has none
+    # its random-init baseline has a separate copy; a larger model has none
     assert scores["gemma-2b"] == 2500 + 2506 * 4 * 2 * 4 // 3
     plan = [job for job in plans["autoprompt"] if costs.model_of(job)]
     trained = {costs.model_of(j): j.mem_mb for j in plan if "sweep" in methods(j)}

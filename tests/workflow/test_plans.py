@@ -179,7 +179,7 @@ def test_pulls_and_downloads_have_run_times_and_stay_local(planner, project):
     assert {"pull", "pull_facts", "pull_types", "download_bear_0"} <= set(known)
     for name, text in known.items():
         assert f"runtime={2880 if name.startswith('download') else 1440}" in text, name
-    # a dry run tells of no rule that it is local
+    # a dry run does not show which rules are local
     rules = re.split(r"\n(?=\s*rule\b)", (ROOT / "workflow/rules/sources.smk").read_text())
     outside = [rule for rule in rules if re.search(r"\b(sparql|downloads)=1", rule)]
     assert len(outside) == 8

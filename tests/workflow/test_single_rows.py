@@ -28,7 +28,7 @@ TABLES = {
     "experiments.tsv": ["config/config.yaml"],
     "experiments.real.tsv": ["config/config.yaml"],
 }
-#: legal rows of kinds that no table of ours holds
+#: valid rows of kinds in no table of the project
 MORE = [
     "autoprompt\tauto_lama\ttransferred\tpredict\tbert-base-cased",
     "attributes\tsymmetry\ttemplates\tfill\tserved",
@@ -94,7 +94,7 @@ ROWS = {
     "attributes bias templates sentence own-causal": "Knowledge-graph attributes",
     "autoprompt auto_world majority predict control-masked": "Searched prompts",
 }
-#: rows of models that are made here in a second; the controls answer what needs whole words
+#: models made here in a second; the controls answer questions that need whole words
 OWN = "own-causal\tcausal\tfolder:models/gpt2\t\tfloat32\tforced\n"
 OWN += "own-masked\tmasked\tfolder:models/bert\t\tfloat32\t-\n"
 
@@ -153,7 +153,7 @@ def tables_anew(made: Project) -> None:
 def test_a_row_alone_runs_to_its_report(finished, row):
     tables_anew(finished)
     write_rows(finished, row)
-    # the answers of the whole table stand: that other rows are gone is no reason to ask anew
+    # answers of the whole table stay: removed rows are no reason to probe again
     result = finished.run("--rerun-triggers", "mtime")
     assert result.returncode == 0, result.stdout[-4000:]
     assert not re.search(r"\]  (prompts_|probes_)", result.stdout)
@@ -183,7 +183,7 @@ def test_the_whole_table_has_every_section(finished):
     for title in ROWS.values():
         assert any(found.startswith(title) for found in titles), (title, titles)
     output = printed(finished)
-    # of searched prompts this table has the majority baseline alone: no model's number to print
+    # of searched prompts this table has only the majority baseline, no number of a model
     for name in ("world_lite: ", "onto_world_lite: ", "attributes: "):
         assert name in output
 

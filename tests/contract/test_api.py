@@ -232,7 +232,7 @@ def test_all_zero_log_probabilities_are_not_used(lm, tmp_path, clock, form):
         assert client(server, tmp_path, clock).capabilities().prompt_logprobs == ""
 
 
-def test_a_server_that_offers_nothing_is_refused(lm, tmp_path, clock):
+def test_a_server_without_supported_features_is_refused(lm, tmp_path, clock):
     message = r"neither completions nor chat .*; it says .*HTTP 404: .*no such path"
     with ApiServer(lm, frozenset()) as server, pytest.raises(ApiError, match=message):
         client(server, tmp_path, clock).capabilities()
@@ -477,7 +477,7 @@ def test_unreported_usage_is_charged_at_its_maximum(lm, tmp_path, clock, usage):
         {"most": 5.0},
     ],
 )
-def test_prices_that_limit_nothing_are_refused(options):
+def test_invalid_prices_and_cost_limits_are_refused(options):
     with pytest.raises(ValueError, match=r"expected finite numbers|limits nothing"):
         ApiEndpoint("http://127.0.0.1:9/v1", "m", **options)
 

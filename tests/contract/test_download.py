@@ -368,7 +368,7 @@ def test_a_stalled_connection_is_restarted(server, tmp_path):
     assert (tmp_path / "f").read_bytes() == BODY
 
 
-def test_a_huge_wait_stops_and_says_when_to_come_again(server, tmp_path):
+def test_a_huge_wait_stops_and_states_when_to_retry(server, tmp_path):
     date = formatdate(time.time() + 90_000, usegmt=True)
     for said in ("7200", date, "9" * 400, "Fri, 31 Dec 9999 23:59:59 GMT"):
         server.plan = [f"status 503 {said}"]
@@ -376,7 +376,7 @@ def test_a_huge_wait_stops_and_says_when_to_come_again(server, tmp_path):
     assert "Run again after 2036" in message or int(message.split("after ")[1][:4]) > 2030
 
 
-def test_redirects_are_followed_over_http_and_to_nothing_else(server, tmp_path):
+def test_redirects_are_followed_only_over_http(server, tmp_path):
     on = answer(b"", f"Location: {server.url}/2", "Content-Length: 0", status="302 Found")
     server.plan = [on]
     get(server, tmp_path / "f")

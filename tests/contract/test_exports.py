@@ -129,7 +129,7 @@ def test_export_and_load_round_trips(constructed, tmp_path):
     assert_equal_sets(bear_released.load(tmp_path / "made", benchmark=benchmark), expected)
 
 
-def test_the_folder_holds_ascii_tables_and_nothing_else(constructed, tmp_path):
+def test_the_folder_holds_only_ascii_tables(constructed, tmp_path):
     folder = tmp_path / "made"
     lm_pub_quiz.export(constructed, folder)
     names = {path.name for path in folder.iterdir()}

@@ -64,7 +64,7 @@ def accuracies(found) -> pl.DataFrame:
     return answers.group_by("template").agg(pl.col("hit").mean(), pl.len().alias("n"))
 
 
-def test_the_harness_finds_the_same_accuracies_from_another_folder(asked, tmp_path):
+def test_the_harness_gives_the_same_accuracies_from_another_folder(asked, tmp_path):
     folder, own, found = asked
     export(folder / "sample", "--as", "lm-eval", "--to", folder / "tasks")
     names = "kgprobe_sample,kgprobe_sample_mean"
@@ -173,7 +173,7 @@ def test_multiple_choice_has_the_same_accuracies_in_the_harness(lettered, tmp_pa
     assert right.filter("hit")["item"].to_list() == ["TP-0" if bos == "none" else "SCO-0"]
 
 
-def test_lm_pub_quiz_finds_the_same_accuracies(asked, tmp_path):
+def test_lm_pub_quiz_gives_the_same_accuracies(asked, tmp_path):
     folder, _, found = asked
     arguments = ("--as", "lm-pub-quiz", "--to", folder / "quiz", "--license", "CC0-1.0")
     export(folder / "sample", *arguments)
@@ -184,7 +184,7 @@ def test_lm_pub_quiz_finds_the_same_accuracies(asked, tmp_path):
         assert scores[relation]["accuracy"] == pytest.approx(accuracy, abs=1e-4), relation
 
 
-def test_kgprobe_installs_beside_the_harness(tmp_path):
+def test_kgprobe_installs_next_to_the_harness(tmp_path):
     """Its wheel installs into the peers' environment without breaking any requirement."""
     wheel = [PEERS, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-deps", "--quiet"]
     subprocess.run([*wheel, "-w", tmp_path, ROOT], check=True, capture_output=True, timeout=300)

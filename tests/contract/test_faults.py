@@ -122,7 +122,7 @@ def test_the_table_s_pages_equal_the_endpoint_s(start, stop, many_things, things
     [(fault, 5) for fault in (*PASSING, *SLOW)]
     + [(fault, at) for fault in ("status 503", "cut short", "cap") for at in (1, FIRST_PAGE, 12)],
 )
-def test_a_passing_fault_changes_nothing(fault, at, faulty, clock, tmp_path, clean):
+def test_a_transient_fault_does_not_change_the_result(fault, at, faulty, clock, tmp_path, clean):
     faulty.expect(Faults({at: fault}))
     snapshot = run(faulty, clock, tmp_path)
     assert_whole(tmp_path, snapshot, clean)

@@ -109,7 +109,7 @@ def test_a_subset_is_selected_before_counting(path):
     assert patterns, "what is looked up for each row stands behind the filter"
 
 
-def test_counts_of_parts_add_up_to_those_of_the_whole(world_endpoint, tmp_path):
+def test_counts_of_subsets_add_up_to_the_total(world_endpoint, tmp_path):
     path = RESOURCES / "queries/wikidata/left_out.rq"
     text = """SELECT (COUNT(DISTINCT ?n) AS ?rows) { ?s <http://www.wikidata.org/prop/P36> ?n .
         ?n <http://wikiba.se/ontology#rank> ?rank }"""
@@ -183,7 +183,7 @@ def test_the_closure_of_a_hierarchy_equals_the_engine_s(
     assert len(theirs) > rows.height
 
 
-def test_a_list_of_ids_is_asked_for_in_batches(world_endpoint, tmp_path):
+def test_a_list_of_ids_is_queried_in_batches(world_endpoint, tmp_path):
     path = RESOURCES / "queries/wikidata/aliases.rq"
     ids = [f"Q{number}" for number in range(1, 1200)] + ["Q999999999", "Q35722"]
     query = read_query(path, {"entity": ids})

@@ -129,7 +129,7 @@ def test_a_dump_and_a_pull_give_the_same_statements_and_the_same_benchmark(natio
     assert kept == [["Q1", "Q42"]] * 2
 
 
-def test_a_large_relation_is_asked_for_its_known_subjects(nationalities, tmp_path):
+def test_a_large_relation_is_queried_for_its_known_subjects(nationalities, tmp_path):
     way_out = relations(bounded(nationalities, 3), tmp_path / "w" / "s", least=100)
     found, coverage = way_out.pull(["P27"])
     (row,) = coverage.iter_rows(named=True)

@@ -112,7 +112,7 @@ def test_trap_sorting_beyond_an_offset(world_endpoint, world_virtuoso):
     assert b"SR353" in refused.body
 
 
-def test_trap_a_timeout_gives_a_part(world_virtuoso):
+def test_trap_a_timeout_gives_a_partial_answer(world_virtuoso):
     text = "{ ?a ?p ?b . ?c ?q ?b . ?c ?r ?d . FILTER(STRLEN(STR(?a)) > STRLEN(STR(?d))) }"
     part = ask(
         world_virtuoso, f"SELECT DISTINCT ?a ?d {text} ORDER BY ?a ?d LIMIT 5000", timeout="1000"

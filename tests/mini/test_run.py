@@ -66,7 +66,7 @@ def test_a_run_writes_records_and_logs_and_no_partial_files(finished):
     assert "sentence/s" in (finished.folder / "logs/embedded/probes/own-causal.log").read_text()
 
 
-def test_a_second_run_has_nothing_to_do(finished):
+def test_a_second_run_has_no_jobs(finished):
     result = finished.run("-n")
     assert result.returncode == 0
     assert "Nothing to be done" in result.stdout

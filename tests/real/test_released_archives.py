@@ -45,7 +45,7 @@ def files(folder):
     return sorted(p.relative_to(folder) for p in folder.rglob("*") if p.is_file())
 
 
-def test_every_archive_unpacks_whole(real_data, tmp_path):
+def test_every_archive_unpacks_completely(real_data, tmp_path):
     found = sorted((real_data / "archives").glob("*.zip"))
     assert len(found) >= 10
     for archive in found:

@@ -10,7 +10,7 @@ import pytest
 from kgprobe.metrics.aggregations import FOLDS, folds, permute_golds, prior_corrected, zipf_sample
 
 
-def test_a_subject_lies_in_one_fold_and_folds_are_even():
+def test_a_subject_is_in_one_fold_and_folds_are_even():
     subjects = [f"Q{i % 13}" for i in range(40)]
     found = folds(subjects, 3, "P1")
     by_subject = {s: {f for t, f in zip(subjects, found, strict=True) if t == s} for s in subjects}

@@ -93,7 +93,7 @@ def test_bias_and_hallucination():
     assert row["partial"] is None
 
 
-def test_fractional_scores_tell_the_two_aggregates_apart():
+def test_fractional_scores_distinguish_the_two_aggregates():
     row = one(measure(alphas("symmetry", [(0.5, 1), (1, 1), (0, 0.5)])))
     assert (row["numerator"], row["denominator"]) == (1.5, 2.5)
     assert (row["value_pooled"], row["value_mean"]) == (0.6, 0.5)

@@ -20,7 +20,7 @@ def error(confidence, hits):
     return expected_calibration_error(differences)
 
 
-def test_bins_are_half_open_and_the_error_is_that_of_a_loop():
+def test_bins_are_half_open_and_the_error_equals_a_loop():
     generator = np.random.default_rng(0)
     confidence = np.concatenate([generator.random(200), [0.0, 0.1, 0.2, 1.0]])
     hits = (generator.random(204) < confidence).astype(float)

@@ -155,7 +155,7 @@ class Point:
 """
 
 
-def test_a_drawn_change_leaves_the_rest_as_it_is_written(tmp_path):
+def test_a_sampled_change_leaves_the_other_text_unchanged(tmp_path):
     path = tmp_path / "code.py"
     path.write_text(LINES)
     tree, every = mutants(path, "code.py")

@@ -92,7 +92,7 @@ def values(items):
     return per_item.metrics(per_item.from_ranks(make_ranks(items)), known)
 
 
-def test_the_choice_never_reads_a_test_row(values):
+def test_selection_never_uses_a_test_row(values):
     chosen = per_item.choose(values)
     assert set(chosen) == set(TASKS)
     assert per_item.choose(values.filter(role="dev")) == chosen
@@ -380,7 +380,7 @@ def numbers_of(frame, **wanted):
     return frame.filter(*(pl.col(name) == value for name, value in wanted.items()))
 
 
-def test_the_section_can_be_written_and_read(tmp_path, items, values):
+def test_the_section_round_trips(tmp_path, items, values):
     made = gathered(tmp_path, items, values, lambda row: row % 2 == 0)
     assert len(of_paper.points(modes.resolve("default"))) == len(modes.SWITCHES)
     assert views.CALIBRATION.of(made).rows

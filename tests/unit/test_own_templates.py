@@ -53,7 +53,7 @@ def texts(rows: list[dict[str, str]], relation: str) -> list[str]:
     return [row["text"] for row in rows if row["relation"] == relation]
 
 
-def test_the_rule_takes_own_templates_before_the_label(tmp_path):
+def test_the_rule_prefers_user_templates_to_the_label(tmp_path):
     own = tmp_path / "own.tsv"
     own.write_text(HEAD + SOUND + "capital\t1\tmanual\t[Y] is the seat of [X].\t\n")
     made = run_script(tmp_path, [str(own)])
@@ -61,7 +61,7 @@ def test_the_rule_takes_own_templates_before_the_label(tmp_path):
     assert texts(made, "continent")[0] == "The continent of [X] is [Y]."
 
 
-def test_the_rule_does_without_own_templates(tmp_path):
+def test_the_rule_runs_without_user_templates(tmp_path):
     made = run_script(tmp_path, [])
     assert texts(made, "capital")[0] == "The capital of [X] is [Y]."
     assert len(made) == 6

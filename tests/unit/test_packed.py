@@ -40,7 +40,7 @@ def split(site: Path, contents=PARTS, names=("00", "01", "02"), sums: str = WHOL
         install(site, part, {f"m.gguf.part{name}": content})
 
 
-def test_parts_are_joined_in_the_order_of_their_packages_after_the_terms_are_shown(site, capsys):
+def test_parts_are_joined_in_order_after_the_terms_are_shown(site, capsys):
     split(site)
     found = packed.packed("split-gguf", WHOLE)
     assert found.sha256 == WHOLE

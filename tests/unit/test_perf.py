@@ -77,7 +77,7 @@ def test_missed_targets_are_reported_and_fail_the_command(tmp_path, monkeypatch,
     assert capsys.readouterr().err.strip() == "a: target 3 missed"
 
 
-def test_every_measurement_is_found_and_has_a_smallest_size():
+def test_every_measurement_has_a_smallest_size():
     assert run.names() == sorted(SMALLEST)
 
 

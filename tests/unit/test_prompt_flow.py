@@ -133,7 +133,7 @@ def test_a_causal_model_gets_prompts_that_end_in_the_answer(tmp_path, answering)
         own.answers(["published"])
 
 
-def test_published_prompts_are_asked_as_their_text(tmp_path):
+def test_published_prompts_are_used_verbatim(tmp_path):
     loaded = tiny("bert")
     task = tasks.load(prompt_folders.facts(tmp_path / "auto_world"), {"groups": ["P36"]})
     listed = tmp_path / "bert.jsonl"

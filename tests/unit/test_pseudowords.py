@@ -20,7 +20,7 @@ def literal_radius(table, middle, skipped, alpha):
 
 @pytest.mark.parametrize("name", ["bert", "roberta", "albert"])
 @pytest.mark.parametrize("alpha", [0.5, 0.25])
-def test_pseudowords_lie_on_the_sphere_about_the_mask(name, alpha):
+def test_pseudowords_are_on_the_sphere_around_the_mask(name, alpha):
     loaded = tiny(name, double=False)
     found = pseudowords(loaded, pairs=4, alpha=alpha)
     table = loaded.model.get_input_embeddings().weight.double().tolist()

@@ -74,7 +74,7 @@ def test_pattern_premises_have_no_soft_form():
 
 @pytest.mark.parametrize("rule", list(CASES))
 @pytest.mark.parametrize("scheme", entailment.SCHEMES)
-def test_pseudowords_stand_in_every_prompt_of_every_rule(rule, scheme):
+def test_pseudowords_are_in_every_prompt_of_every_rule(rule, scheme):
     loaded = tiny("bert")
     for case in CASES[rule]:
         for form in entailment.FORMS:

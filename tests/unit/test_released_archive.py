@@ -100,7 +100,7 @@ def test_a_missing_part_and_a_damaged_archive_are_reported(tmp_path):
     refused(tmp_path / "b.zip", r"b\.zip: not a complete zip archive")
 
 
-def test_damage_inside_leaves_nothing_under_a_final_name(tmp_path):
+def test_damaged_content_leaves_no_file_under_a_final_name(tmp_path):
     path = archive(tmp_path / "a.zip", "x/BEAR/P36.jsonl", data="abc" * 1000)
     whole = bytearray(path.read_bytes())
     for byte in (50, 55):  # of the packed bytes: bad blocks, or a wrong checksum

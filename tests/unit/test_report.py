@@ -613,7 +613,7 @@ def test_the_first_table_precedes_figures_and_other_tables(tmp_path):
     assert shown[-1].is_folded
 
 
-def test_parts_that_do_not_exist_leave_no_empty_section():
+def test_missing_parts_leave_no_empty_section():
     own = results(STUDY)
     parts = bear_section.arranged(own, MODELS, {}, {})
     alone = section.Section("bear", "BEAR", "Lead.", parts=parts)

@@ -138,7 +138,7 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
-def test_a_full_disk_names_the_file_whichever_library_wrote_it(tmp_path):
+def test_a_full_disk_error_names_the_file_for_every_library(tmp_path):
     """Polars raises its own error for this, without the file name."""
     message = "parquet: underlying IO error: No space left on device (os error 28)"
 

@@ -193,7 +193,7 @@ def test_out_of_memory_errors_of_all_libraries_are_recognized(message):
         ))  # fmt: skip
 
 
-def test_out_of_memory_loses_nothing():
+def test_out_of_memory_loses_no_score():
     loaded = tiny("llama")
     expected = run(loaded).columns["sum"]
     body, failures = loaded.model.base_model.forward, [3]

@@ -132,7 +132,7 @@ def test_any_sentence_scores_as_alone(name, subjects, options, template):
 @CASES
 @SAME
 @LAST
-def test_any_sentence_scores_as_alone_by_a_state(subjects, options, template):
+def test_any_sentence_scores_as_alone_with_a_recurrent_model(subjects, options, template):
     assert_as_alone("mamba", subjects, options, template)
 
 

@@ -203,7 +203,7 @@ def test_search_settings_match_the_fields_of_the_search():
 
 
 @pytest.mark.parametrize("text", ["seed: 1.0", "seed: 1"])
-def test_a_whole_number_is_an_integer_however_it_is_written(text):
+def test_a_whole_number_is_an_integer_in_any_notation(text):
     """A float would change hashes, and with them every sample."""
     seed = typed(Settings, yaml.safe_load(text)).seed
     assert seed == 1

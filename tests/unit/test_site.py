@@ -46,7 +46,7 @@ def site(tmp_path_factory):
 
 @SITE
 @NEEDED
-def test_every_page_of_the_navigation_is_there_and_loads_nothing_from_elsewhere(site):
+def test_every_page_exists_and_loads_no_external_files(site):
     listed = re.findall(r"^ +- [^:]+: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     assert len(listed) > 18
     assert {"glossary.md", "faq.md", "deviations.md", "notebooks/probe.md"} <= set(listed)
@@ -141,7 +141,7 @@ def test_a_link_from_the_root_loses_its_folder(name):
 
 
 @pytest.mark.parametrize("name", ["embedded", "other"])
-def test_the_report_of_a_run_is_part_of_the_site_with_what_its_pages_link_to(tmp_path, name):
+def test_the_site_contains_the_report_with_its_linked_files(tmp_path, name):
     run, text = tmp_path / name, f"The report: `results/{name}/report/index.html`."
     assert pages.run_files(run) == []
     assert pages.with_report(text, run) == text

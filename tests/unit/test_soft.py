@@ -245,7 +245,7 @@ def slow_training(loaded, rows, ids, start, recipe):
     return kept, best
 
 
-def test_training_equals_a_plain_loop_and_leaves_the_model_alone():
+def test_training_equals_a_plain_loop_and_keeps_the_model_unchanged():
     loaded = tiny("bert")
     rows, ids = prompts(loaded), candidate_ids(loaded, LABELS, "none", "").ids
     recipe = soft.SoftPromptRecipe(epochs=3, batch=4)

@@ -140,7 +140,7 @@ def test_the_terminal_has_thirty_lines_at_most_and_no_control_model():
     assert text.endswith(summary.TOO_FEW)
 
 
-def test_a_run_of_control_models_alone_prints_its_headline():
+def test_a_run_with_only_control_models_prints_its_headline():
     own = frame("bear", [BEAR.but(model="control-causal", value=99.0)])
     assert summary.sentences(own) == []
     assert "control-causal" in summary.text(own)

@@ -162,7 +162,7 @@ def test_a_printed_value_needs_the_whole_set_and_the_same_model():
     assert {n.published for n in measured(world)} == {None}
 
 
-def test_the_no_overlap_subset_has_its_own_n():
+def test_the_no_overlap_subset_has_a_separate_n():
     frame = examples({"P36": {"train": 1, "test": 4}}, flags={"test0": ["inverse"]})
     own = answered("auto_world", "manual", frame, {"P36": [1, 2, 2, 2]})
     made = [n for n in measured(own) if n.prompt == "manual"]

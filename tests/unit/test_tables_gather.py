@@ -131,7 +131,7 @@ def test_the_report_counts_the_calibration_probes_of_every_paper(files):
     assert " (?)" in html
 
 
-def test_results_are_the_same_whatever_the_order_of_the_files_rows(files):
+def test_results_do_not_depend_on_the_row_order_of_files(files):
     folder, rows, paths = files
     first = made(folder, rows, paths)
     for path in paths:
@@ -181,7 +181,7 @@ def test_cardinality_and_domains_come_from_the_relations_file(files):
     assert "1:1" not in found["slice"]
 
 
-def test_one_model_under_one_template_has_every_part_that_applies(files, tmp_path):
+def test_one_model_with_one_template_has_every_applicable_part(files, tmp_path):
     folder, rows, paths = files
     alone = tmp_path / "smol.parquet"
     schema.write(schema.read(alone, schema.SCORES).filter(template=0), schema.SCORES, alone)

@@ -171,7 +171,7 @@ LABEL = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 
 
 @given(before=LABEL, between=LABEL, after=LABEL, subject=LABEL, answer=LABEL, flip=st.booleans())
-def test_spans_hold_the_labels_whatever_they_are(before, between, after, subject, answer, flip):
+def test_spans_hold_any_labels(before, between, after, subject, answer, flip):
     first, second = ("[Y]", "[X]") if flip else ("[X]", "[Y]")
     template = f"{before}{first}{between}{second}{after}"
     if template.count("[X]") + template.count("[Y]") != 2:

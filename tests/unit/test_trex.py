@@ -134,7 +134,7 @@ def test_surface_forms_that_differ_in_spaces_count_together():
         ({"title": ...}, "Object missing required field `title`"),
     ],
 )
-def test_a_document_that_breaks_the_schema_is_rejected_alone(changes, reason):
+def test_only_the_document_that_violates_the_schema_is_rejected(changes, reason):
     broken = {n: value for n, value in {**document(7), **changes}.items() if value is not ...}
     shard = ingest(document(1), broken, document(3))
     assert counts(shard)["rejected document"] == 1
@@ -144,13 +144,13 @@ def test_a_document_that_breaks_the_schema_is_rejected_alone(changes, reason):
     assert sorted(shard.triples["subject"]) == [1, 3]
 
 
-def test_half_a_character_rejects_its_document_alone():
+def test_a_lone_surrogate_rejects_only_its_document():
     shard = trex.ingest(json.dumps([document(1), document(7, title="\ud800")]).encode(), "f")
     assert counts(shard) == {"documents": 1, "rejected document": 1}
     assert "surrogate" in first(shard, "rejected document")
 
 
-def test_a_triple_with_a_wrong_uri_is_rejected_alone():
+def test_only_the_triple_with_a_wrong_uri_is_rejected():
     wrong = document()["triples"][0]
     shard = ingest(document(triples=[wrong, {**wrong, "object": {**wrong["object"], "uri": "x"}}]))
     assert counts(shard)["rejected triple"] == 1

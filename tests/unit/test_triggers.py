@@ -26,7 +26,7 @@ def parsed(text, name):
 @pytest.mark.parametrize("name", [*MASKED, "t5"])
 @pytest.mark.parametrize("text", ["{sub} is [P] .", "[P] is {sub}.", "{sub} ([P]), it is"])
 @pytest.mark.parametrize("strips", [False, True])
-def test_without_triggers_ids_are_those_of_the_whole_text(name, text, strips):
+def test_ids_without_triggers_equal_those_of_the_whole_text(name, text, strips):
     """This holds whether or not the slot's token includes the adjacent spaces."""
     loaded = tiny(name)
     slot = "<mask>" if name != "t5" else "<extra_id_0>"
@@ -150,7 +150,7 @@ def test_label_forms_and_the_error_for_multi_token_labels():
 
 
 @pytest.mark.parametrize("name", [*MASKED, *CAUSAL, "t5"])
-def test_predictions_are_those_of_the_whole_model(name):
+def test_predictions_equal_those_of_the_full_model(name):
     loaded = tiny(name)
     text = "{sub} [T] is [T] [P]" + ("" if name in CAUSAL else " .")
     found = encode(loaded, parsed(text, name), FACTS)

@@ -85,7 +85,7 @@ def test_an_incomplete_or_duplicate_number_is_refused(wrong, message):
         results.frame("bear", wrong)
 
 
-def test_further_choices_are_columns_of_their_own():
+def test_further_choices_are_separate_columns():
     frame = results.frame("bear", [number(setting={"seed": 3, "k": 1}), number("two")])
     assert frame.select("k", "seed").rows() == [("1", "3"), ("", "")]
     assert frame.filter(results.plain())["model"].to_list() == ["two"]

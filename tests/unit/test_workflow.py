@@ -50,7 +50,7 @@ def without(text: str, settings: Settings | None = None) -> list[str]:
 
 
 @pytest.mark.parametrize("config", ["config/embedded.yaml", ""])
-def test_every_file_of_answers_is_made_by_one_model_in_one_stage_once(config):
+def test_every_answer_file_is_made_once_by_one_model(config):
     made = read_run(settings_of([config] if config else []))
     outputs = [path for found in parts.stages(made).values() for path in parts.outputs_of(found)]
     assert len(outputs) == len(set(outputs))
@@ -114,7 +114,7 @@ def test_an_unknown_name_is_reported_with_its_file(tmp_path, lines, told):
     assert str(error.value).startswith(f"{wrong}: {told}")
 
 
-def test_written_prompts_share_a_file_and_others_have_their_own():
+def test_manual_prompts_share_a_file_and_others_have_separate_ones():
     written, other, searched, trained = (
         row(f"autoprompt auto_world {prompt} predict small")
         for prompt in ("manual", "lpaqa", "searched", "finetuned")
@@ -161,7 +161,7 @@ def test_prompts_are_searched_before_derived_prompts_are_probed():
     assert written.settings["prompts"] == ["initial_triggers"]
 
 
-def test_transferred_prompts_are_searched_with_the_model_that_the_config_names():
+def test_transferred_prompts_are_searched_with_the_configured_model():
     text = "autoprompt auto_world transferred predict small"
     settings = replace(Settings(), autoprompt=Autoprompt(transfer={"small": "half"}))
     asked = parts.stages(run(text, settings=settings))
@@ -190,7 +190,7 @@ def test_examples_of_a_lite_set_come_from_the_whole_one():
     assert parts.part_of(asked, asked.rows[0]).input["facts"].endswith("/trex/facts.parquet")
 
 
-def test_a_server_is_asked_few_prompts_of_the_attributes():
+def test_an_api_model_gets_few_prompts_of_the_attributes():
     asked = run()
     for model, few in ("served", asked.settings.attribute_prompts.api), ("small", 0):
         part = parts.part_of(asked, row(f"attributes symmetry templates fill {model}"))

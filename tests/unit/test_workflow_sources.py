@@ -55,7 +55,7 @@ def test_parts_of_a_data_set_are_downloaded_local_or_refused(tmp_path):
         sources.data_parts(absent, "lama", ["optiprompt"])
 
 
-def test_the_world_is_embedded_whatever_the_config_says():
+def test_the_world_is_embedded_under_any_config():
     live = settings()
     assert sources.endpoint(live, "world").access == "embedded"
     assert sources.rdf_files(live, "world") == ["<resources>/world/wikidata.nt.gz"]
@@ -70,7 +70,7 @@ DUMPS = {
 }
 
 
-def test_wikidata_is_read_out_of_the_dump_that_is_named():
+def test_wikidata_is_read_from_the_configured_dump():
     own = settings(dumps=DUMPS, wikidata=Wikidata(access="dump", dump="facts"))
     assert list(sources.statement_dumps(own)) == ["facts", "types"]
     assert sources.read_dumps(own)["wikidata"] is DUMPS["facts"]
@@ -122,7 +122,7 @@ def test_an_archive_of_a_tree_without_pins_is_refused():
         sources.pinned({}, replace(archive, tree="a/b@c"))
 
 
-def test_trex_is_read_ten_files_a_job(tmp_path):
+def test_trex_is_read_in_jobs_of_ten_files(tmp_path):
     published = sources.trex_parts(settings(trex=Trex(path=str(tmp_path / "absent.zip"))))
     assert {len(names) for names in published.values()} <= {10, 5}
     assert sum(map(len, published.values())) == 465
@@ -134,7 +134,7 @@ def test_trex_is_read_ten_files_a_job(tmp_path):
     assert sources.trex_parts(settings(trex=Trex(path=str(tmp_path)))) == published
 
 
-def test_downloads_that_runs_share_have_a_lock_beside_them():
+def test_shared_downloads_have_a_lock_file():
     own = settings(dumps=DUMPS, lama=ArchiveParts(access="absent"), trex=Trex(path="far/x.zip"))
     found = sources.shared(own)
     assert found["far/.x.zip.lock"] == ["far/x.zip"]

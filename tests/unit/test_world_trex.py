@@ -40,7 +40,7 @@ def test_documents_have_the_schema_of_the_dump(documents: list[dict[str, Any]]) 
             assert all(set(triple[part]) == ENTITY for part in ("subject", "predicate", "object"))
 
 
-def test_every_document_says_that_it_is_generated(documents: list[dict[str, Any]]) -> None:
+def test_every_document_is_marked_as_generated(documents: list[dict[str, Any]]) -> None:
     for document in documents:
         start, end = document["sentences_boundaries"][0]
         assert "was generated from a table of facts" in document["text"][start:end]

@@ -84,7 +84,7 @@ def test_missing_requirements_are_reported_before_the_first_job(project, monkeyp
 
 
 @pytest.mark.parametrize("entry", ["Snakefile", "workflow/Snakefile"])
-def test_it_runs_in_another_working_folder(tmp_path, entry):
+def test_the_workflow_runs_in_another_folder(tmp_path, entry):
     """Config, tables and resources come from the project if the folder has none."""
     target = "results/embedded/sources/world/constraints.parquet"
     where = ["-s", str(ROOT / entry), "--directory", str(tmp_path)]
@@ -97,7 +97,7 @@ def test_it_runs_in_another_working_folder(tmp_path, entry):
     assert "tabulate_attributes" in everything.stdout
 
 
-def test_it_is_a_module_of_another_workflow(tmp_path):
+def test_the_workflow_is_usable_as_a_module(tmp_path):
     (tmp_path / "Snakefile").write_text(MODULE.format(entry=ROOT / "workflow/Snakefile"))
     embedded = (ROOT / "config/embedded.yaml").read_text().replace("name: embedded", "name: mine")
     (tmp_path / "mine.yaml").write_text(embedded)

@@ -107,7 +107,7 @@ ontoprobe	onto_built_lite	templates	cloze	control-masked
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_run_on_dumps_is_planned_up_to_the_report_and_asks_no_endpoint(planner, project, way):
+def test_a_run_on_dumps_is_planned_without_endpoints(planner, project, way):
     (project.folder / "config/experiments.small.tsv").write_text(HEADER + ON_DUMPS)
     (project.folder / "dumps.yaml").write_text(
         f"run: {{name: {way}}}\n{WAYS[way]}\nbear: {{min_sitelinks: 0}}\n"

@@ -60,7 +60,7 @@ def finished(tmp_path):
     return made
 
 
-def test_a_template_of_the_attributes_reruns_few_jobs_and_searches_nothing(finished):
+def test_an_attribute_template_reruns_few_jobs_and_no_search(finished):
     finished.edit("resources/templates/attributes.tsv",
                   "[X] was born to a mother named [Y].", "[X] had a mother named [Y].")  # fmt: skip
     jobs = plan(finished)

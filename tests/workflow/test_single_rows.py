@@ -198,9 +198,7 @@ def headings(made: Project) -> list[str]:
 
 
 @pytest.mark.skipif(not browser.is_there(), reason=browser.NEEDED)
-def test_pages_of_all_papers_are_short_fit_their_screen_and_link_to_what_is_there(
-    finished, tmp_path
-):
+def test_pages_of_all_papers_are_short_fit_the_screen_and_link_correctly(finished, tmp_path):
     """Runs last, after the table of all rows was made again."""
     folder = finished.folder / "results/embedded/report"
     found, console = browser.all_pages(folder, tmp_path / "profile")

@@ -1,7 +1,7 @@
-"""Pages of the report in headless Chromium: what it measures of each, in one process for all.
+"""Measurements of report pages in headless Chromium, in one process for all pages.
 
-A page of our own opens every page in a frame of a given width, measures it, and writes what it
-found into itself, which `--dump-dom` prints.
+A driver page opens every page in a frame of a given width, measures it, and writes the results into
+itself, which `--dump-dom` prints.
 """
 
 import html
@@ -17,16 +17,16 @@ import axe_core_python
 
 AXE = Path(axe_core_python.__file__).parent / "axe.min.js"
 MEASURE = Path(__file__).with_suffix(".js")
-#: reason for a skip where there is no browser
+#: reason for a skip without a browser
 NEEDED = "needs the browser chromium: apt-get install -y chromium"
-#: pixels: a screen's height, and the widths that pages are looked at
+#: pixels: a screen's height, and the widths at which pages are measured
 SCREEN, WIDE, NARROW = 800, 1280, 390
 #: option of the browser for dark pages
 DARK = ("--blink-settings=preferredColorScheme=0",)
 
 
 def dumped(page: Path, profile: Path, *options: str) -> tuple[str, list[str]]:
-    """The page as it stands after its scripts ran, and what they wrote on the console."""
+    """Return the page after its scripts ran, and their console output."""
     command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
     command += ["--allow-file-access-from-files", "--enable-logging=stderr", "--log-level=0"]
     command += [f"--user-data-dir={profile}", "--window-size=1400,900", *options, page.as_uri()]
@@ -40,8 +40,8 @@ def measured(
     profile: Path,
     *options: str,
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """(name, width, whether axe looks) of pages of a folder -> what was found of each, and the
-    lines on the console."""
+    """Return measurements for (name, width, whether to run axe) of a folder's pages, and console
+    lines."""
     axe = json.dumps(AXE.read_text(encoding="utf-8")).replace("</", "<\\/")
     asked = json.dumps([list(page) for page in pages])
     frame = folder / "measure.html"
@@ -51,35 +51,35 @@ def measured(
         dom, console = dumped(frame, profile, "--virtual-time-budget=900000", *options)
     finally:
         frame.unlink()
-    told = re.search(r"FOUND(\[.*\])DNUOF", dom, flags=re.DOTALL)
-    assert told, dom[-2000:]
-    return json.loads(html.unescape(told[1])), console
+    found_json = re.search(r"FOUND(\[.*\])DNUOF", dom, flags=re.DOTALL)
+    assert found_json, dom[-2000:]
+    return json.loads(html.unescape(found_json[1])), console
 
 
 def all_pages(folder: Path, profile: Path, *options: str) -> tuple[list[dict[str, Any]], list[str]]:
-    """`measured` of every page of a report, wide (where axe looks, too) and narrow."""
+    """Return `measured` of every page of a report, wide (with axe) and narrow."""
     names = [path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*.html"))]
     asked = [(name, width, width == WIDE) for width in (WIDE, NARROW) for name in names]
     return measured(folder, asked, profile, *options)
 
 
 def faults(found: Iterable[dict[str, Any]]) -> list[str]:
-    """What is wrong with measured pages: too long, too wide, too small, or not for everybody."""
-    told = []
+    """Return errors of measured pages: too long, too wide, too small, or not accessible."""
+    problems = []
     for page in found:
         where = f"{page['name']} at {page['width']}"
         if "error" in page:
-            told.append(f"{where}: {page['error']}")
+            problems.append(f"{where}: {page['error']}")
             continue
         most = SCREEN * (3 if page["name"] == "index.html" else 8)
         if page["width"] == WIDE:
-            told += [f"{where}: {page['height']} high"] * (page["height"] > most)
-        told += [f"{where}: {page['overflow']} too wide"] * (page["overflow"] > 0)
-        told += [f"{where}: {page['small']:.1f}: {page['smallest']}"] * (page["small"] < 10)
-        told += [f"{where}: {one}" for one in page["axe"]]
-    return told
+            problems += [f"{where}: {page['height']} high"] * (page["height"] > most)
+        problems += [f"{where}: {page['overflow']} too wide"] * (page["overflow"] > 0)
+        problems += [f"{where}: {page['small']:.1f}: {page['smallest']}"] * (page["small"] < 10)
+        problems += [f"{where}: {one}" for one in page["axe"]]
+    return problems
 
 
 def is_there() -> bool:
-    """Whether there is a browser."""
+    """Return whether a browser is installed."""
     return shutil.which("chromium") is not None

@@ -1,12 +1,11 @@
-"""Which tests run where: the gate and the nightly tier, their order, what they share, their chance.
+"""Test tiers (gate and nightly), test order, shared fixtures and random seeds.
 
     make test        the gate: every test that is not marked `nightly` or `timing`
-    make test-all    those, too
+    make test-all    those as well
 
 A test marked `nightly` names in its mark the gate's tests that fail on the same fault (`gate=`: a
-file or `file::test` below tests/, or a list), or what it needs that the gate does not install
-(`needs=`). One marked `timing` measures seconds or memory, or races processes; nothing in the gate
-does.
+file or `file::test` below tests/, or a list), or requirements that the gate does not install
+(`needs=`). One marked `timing` measures seconds or memory, or races processes; no gate test does.
 """
 
 import os
@@ -25,7 +24,7 @@ from xdist.scheduler import LoadFileScheduling
 from tests.skips import Summary
 
 ROOT = Path(__file__).parents[1]
-#: In this order: the run of all papers begins at once, in a worker of its own; then what is cheap.
+#: In this order: the run of all papers starts at once, in a separate worker; then cheap tests.
 FOLDERS = ("mini", "unit", "contract", "real", "workflow", "replay")
 #: Files that take long for the tests that they have: they come last, so that most faults show
 #: early, and half of the tests have run after three minutes.
@@ -46,41 +45,41 @@ hypothesis.settings.load_profile("gate")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--shuffle SEED`: test files, and tests inside them, in another order."""
+    """Add `--shuffle SEED`: run test files, and tests inside them, in random order."""
     parser.addoption("--shuffle", default="", help="a seed: run the tests in random order")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The closing lines of a run."""
+    """Register the summary of a run."""
     config.pluginmanager.register(Summary())
 
 
 class ByFile(LoadFileScheduling):
-    """A file's tests share a worker; all tests of the one run of tests/mini do."""
+    """Scheduler that keeps a file's tests, and all tests of tests/mini, in one worker."""
 
     def _split_scope(self, nodeid: str) -> str:
         return "tests/mini" if nodeid.startswith("tests/mini/") else super()._split_scope(nodeid)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadFileScheduling:
-    """How tests are dealt out to the workers."""
+    """Return the scheduler that distributes tests to the workers."""
     return ByFile(config, log)
 
 
 def data_folder() -> Path:
-    """The folder of the real data sets: KGPROBE_DATA, default ../shared/data."""
+    """Return the folder of the real data sets: KGPROBE_DATA, default ../shared/data."""
     return Path(os.environ.get("KGPROBE_DATA") or ROOT / "../shared/data").resolve()
 
 
 def place(path: Path) -> tuple[bool, int]:
-    """Whether a test file is LATE, and where its folder stands in FOLDERS."""
+    """Return whether a test file is LATE, and the index of its folder in FOLDERS."""
     folder = path.relative_to(ROOT / "tests").parts[0]
     is_late = path.stem.removeprefix("test_") in LATE
     return is_late, FOLDERS.index(folder) if folder in FOLDERS else len(FOLDERS)
 
 
 def check_nightly(mark: pytest.Mark) -> None:
-    """A mark says why its test is not in the gate, and the tests that it names are there."""
+    """Check that a mark says why its test is not in the gate, and that its named tests exist."""
     gates = mark.kwargs.get("gate", [])
     for name in [gates] if isinstance(gates, str) else gates:
         file, _, test = name.partition("[")[0].partition("::")
@@ -92,7 +91,7 @@ def check_nightly(mark: pytest.Mark) -> None:
 
 
 def shuffled(items: list[pytest.Item], seed: str) -> list[pytest.Item]:
-    """Files in random order, and in each its tests; classes and parameters stay together."""
+    """Return files in random order, with shuffled tests; classes and parameters stay together."""
     rng = random.Random(seed)
     files = list(dict.fromkeys(item.path for item in items))
     keys = {path: rng.random() for path in files}
@@ -102,7 +101,7 @@ def shuffled(items: list[pytest.Item], seed: str) -> list[pytest.Item]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The order of all; `timing` is nightly; without the data, `real` tests are skipped loudly.
+    """Sort all tests; mark `timing` as nightly; without the data, skip `real` tests with a notice.
 
     With KGPROBE_REQUIRE_DATA=1 they fail instead.
     """
@@ -126,7 +125,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session")
 def world() -> Any:
-    """The embedded world (tools.world.build.World)."""
+    """Return the embedded knowledge graph (tools.world.build.World)."""
     from tools.world import build
 
     return build.load(ROOT / "resources/world")
@@ -134,7 +133,7 @@ def world() -> Any:
 
 @pytest.fixture(scope="session")
 def real_data() -> Path:
-    """The folder of the real data sets."""
+    """Return the folder of the real data sets."""
     folder = data_folder()
     if not folder.is_dir():
         pytest.skip(f"real data not found in {folder}: set KGPROBE_DATA")

@@ -1,4 +1,4 @@
-"""The last lines of a run of the tests: how many on real data; what was not tried, and how to."""
+"""The summary of a test run: number of tests on real data, tests not run and how to run them."""
 
 from collections import Counter
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 
 
 def reasons(reporter: pytest.TerminalReporter) -> Counter[str]:
-    """Reason -> skipped tests (or modules); the reports of a run that is over."""
+    """Map each reason to skipped tests (or modules) from the reports of a finished run."""
     counted: Counter[str] = Counter()
     for report in reporter.stats.get("skipped", []):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
@@ -16,18 +16,18 @@ def reasons(reporter: pytest.TerminalReporter) -> Counter[str]:
 
 
 def tests(count: int) -> str:
-    """So many tests, in words."""
+    """Return a number of tests as text."""
     return f"{count} test{'s' * (count != 1)}"
 
 
 class Summary:
-    """The closing lines, below pytest's own summary."""
+    """The final lines, below pytest's own summary."""
 
     def __init__(self) -> None:
         self.real = self.nightly = 0
 
     def pytest_deselected(self, items: list[pytest.Item]) -> None:
-        """Count what `-m "not nightly"` leaves to the other tier."""
+        """Count the tests that `-m "not nightly"` leaves to the other tier."""
         self.nightly += sum(
             any(item.iter_markers("nightly")) or any(item.iter_markers("timing")) for item in items
         )
@@ -38,18 +38,18 @@ class Summary:
             self.real += 1
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """A worker sends its count, which is that of every other."""
+        """Send a worker's count, which equals that of every other worker."""
         if hasattr(session.config, "workeroutput"):
             session.config.workeroutput["nightly"] = self.nightly
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
-        """Take a worker's count."""
+        """Receive a worker's count."""
         self.nightly = max(self.nightly, getattr(node, "workeroutput", {}).get("nightly", 0))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter):
-        """After everything else, so that it stands in the last lines."""
+        """Print after everything else, so that these are the last lines."""
         result = yield
         say = terminalreporter.write_line
         say(f"tests on real data that ran and passed: {self.real}")

@@ -1,8 +1,8 @@
 """A real OpenAI-compatible server on loopback, backed by a causal model, with faults on demand.
 
 It answers /v1/completions (echo, logprobs, prompt_logprobs) and /v1/chat/completions (logprobs) at
-temperature 0; the model behind it is read literally. Chat goes through the tokenizer's template, or
-through lines of "role: content".
+temperature 0 by plain passes of the model. Chat uses the tokenizer's template, or lines of "role:
+content".
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 EVERYTHING = frozenset("completions logprobs echo field chat chat_logprobs usage".split())
-#: What is answered in return for a request: HTTP status and JSON.
+#: Answer to a request: HTTP status and JSON.
 Reply = tuple[int, dict[str, Any]]
 
 
@@ -26,13 +26,13 @@ class LanguageModel:
         self.bos, self.limit = tokenizer.bos_token_id, 1 << 20
 
     def logprobs(self, ids: Sequence[int], whole: bool = False) -> Any:
-        """Log-probabilities after every token of BOS and `ids`."""
+        """Return the log-probabilities after every token of BOS and `ids`."""
         row = [*([] if whole else [self.bos]), *ids]
         with self.lock, torch.no_grad():
             return torch.log_softmax(self.model(torch.tensor([row])).logits[0], -1)
 
     def chat(self, messages: Sequence[dict[str, str]]) -> tuple[list[int], bool]:
-        """Ids of a conversation, and whether they need no BOS."""
+        """Return the ids of a conversation, and whether they need no BOS."""
         if not self.tokenizer.chat_template:
             text = "".join(f"{m['role']}: {m['content']}\n" for m in messages) + "assistant:"
             return self.encode(text)[0], False
@@ -42,14 +42,14 @@ class LanguageModel:
         return self.encode(text)[0], True
 
     def encode(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
-        """Ids and character spans of a text, without special tokens."""
+        """Return ids and character spans of a text, without special tokens."""
         coded = self.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
         return list(coded["input_ids"]), [tuple(o) for o in coded["offset_mapping"]]
 
     def generate(
         self, ids: list[int], tokens: int, top: int, whole: bool = False
     ) -> list[tuple[int, float, Any]]:
-        """(id, log-probability, alternatives) of the greedy continuation."""
+        """Yield (id, log-probability, alternatives) of the greedy continuation."""
         found = []
         for _ in range(tokens):
             row = self.logprobs([*ids, *(i for i, _, _ in found)], whole)[-1]
@@ -65,13 +65,13 @@ class LanguageModel:
 
 
 class Answers:
-    """Requests to JSON. `offers` is a subset of EVERYTHING: what the server pretends to know."""
+    """JSON answers to requests. `offers` is a subset of EVERYTHING: the features of the server."""
 
     def __init__(self, lm: Any, offers: frozenset[str] = EVERYTHING) -> None:
         self.lm, self.offers = lm, offers
 
     def answer(self, path: str, body: dict[str, Any]) -> Reply:
-        """The reply to a POST request."""
+        """Return the reply to a POST request."""
         if path == "/completions" and "completions" in self.offers:
             return self._completion(body)
         if path == "/chat/completions" and "chat" in self.offers:
@@ -98,13 +98,13 @@ class Answers:
         if "logprobs" in body:
             choice["logprobs"] = self._lists(body, ids, spans, own, new)
         if "prompt_logprobs" in body:
-            # as servers do that put BOS in front: its own entry is null
+            # like servers that prepend BOS: its entry is null
             entries = [{str(i): self._entry(i, p)} for i, p in zip(ids, own, strict=True)]
             choice["prompt_logprobs"] = [None, *entries]
         return 200, self._whole("text_completion", choice, len(ids) + 1, len(new))
 
     def _too_long(self, ids: Sequence[int], body: Mapping[str, Any]) -> Reply | None:
-        """A refusal where prompt and answer do not fit into the model's window."""
+        """Return an error if prompt and answer exceed the model's context window."""
         asked, limit = 1 + len(ids) + int(body.get("max_tokens", 16)), self.lm.limit
         if asked <= limit:
             return None
@@ -117,7 +117,7 @@ class Answers:
     def _lists(
         self, body: Any, ids: Any, spans: Any, own: list[float], new: Any
     ) -> dict[str, list[Any]]:
-        """The parallel lists of the completions format; with echo the prompt's tokens first."""
+        """Return the lists of the completions format; with echo, the prompt's tokens come first."""
         tokens: list[str] = []
         values: list[float] = []
         starts: list[int] = []
@@ -174,10 +174,9 @@ class Answers:
 class ApiServer:
     """`with ApiServer(lm) as server:` answers at server.url until the block ends.
 
-    `answers` answers in place of `lm`. `offers` is a subset of EVERYTHING. `faults` are used up
-    from the front, one a request: (status, headers), "cut" (the body ends half way), "garbage" (no
-    JSON), "list" (JSON, but no object), a function of the good answer that gives another one, None
-    (a good answer).
+    `answers` replaces `lm`. `offers` is a subset of EVERYTHING. `faults` are used in order, one per
+    request: (status, headers), "cut" (the body is truncated), "garbage" (no JSON), "list" (JSON,
+    but no object), a function that changes the good answer, None (a good answer).
     `hits` lists (path, body) of every request.
     """
 
@@ -251,7 +250,7 @@ class ApiServer:
 
 
 def tiny_language_model() -> LanguageModel:
-    """A random GPT-2 of two layers with the tokenizer of the tiny models."""
+    """Return a random GPT-2 of two layers with the tokenizer of the tiny models."""
     from tests.unit.tiny_models import tiny
 
     loaded = tiny("gpt2", double=False)

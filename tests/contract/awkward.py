@@ -1,4 +1,4 @@
-"""A small graph of what breaks parsers, escapes and sort orders, in the shapes of both graphs."""
+"""A small graph of values that break parsers, escapes and sort orders, in both graph shapes."""
 
 from tools.world.rdf import iri, literal
 
@@ -20,7 +20,7 @@ LABELS = (
 
 
 def triples() -> str:
-    """The graph as N-Triples."""
+    """Return the graph as N-Triples."""
     lines = []
     kind = iri(f"{DBO}Awkward")
     lines.append((kind, iri(RDF_TYPE), iri("http://www.w3.org/2002/07/owl#Class")))

@@ -1,4 +1,4 @@
-"""Servers that several contract tests share: one of each per session."""
+"""Session-wide servers that several contract tests share."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +19,7 @@ ROWS = 10_000
 
 
 class FakeClock:
-    """Time that passes only when somebody sleeps."""
+    """A clock that advances only during sleeps."""
 
     def __init__(self) -> None:
         self.time = 1_800_000_000.0
@@ -47,7 +47,7 @@ def many_things(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
 
 @pytest.fixture(scope="session")
 def things_table(many_things: Endpoint) -> Table:
-    """The answers about the things, in the endpoint's own bytes."""
+    """Return the answers about the things, as the endpoint's original bytes."""
     return Table(many_things.url, read_query(THINGS))
 
 
@@ -69,14 +69,14 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def faulty(things_table: Table, clock: FakeClock) -> Iterator[FaultServer]:
-    """A fault server before the things, on the fake clock."""
+    """A fault server in front of the things, on the fake clock."""
     with FaultServer(things_table, clock.now) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def world_files(world: World, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """RDF of the embedded world in both shapes, and of what is awkward."""
+    """RDF files of the embedded knowledge graph in both shapes, and of the awkward graph."""
     folder = tmp_path_factory.mktemp("world")
     texts = {
         "wikidata.nt": rdf.render_wikidata(world),
@@ -90,7 +90,7 @@ def world_files(world: World, tmp_path_factory: pytest.TempPathFactory) -> list[
 
 @pytest.fixture(scope="session")
 def world_endpoint(world_files: list[Path]) -> Iterator[Endpoint]:
-    """The embedded world, served by Oxigraph."""
+    """The embedded knowledge graph, served by Oxigraph."""
     with local_endpoint(world_files) as endpoint:
         yield endpoint
 
@@ -99,7 +99,7 @@ def world_endpoint(world_files: list[Path]) -> Iterator[Endpoint]:
 def world_virtuoso(
     world_files: list[Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Endpoint]:
-    """The embedded world, served by Virtuoso with DBpedia's limits."""
+    """The embedded knowledge graph, served by Virtuoso with DBpedia's limits."""
     virtuoso.require()
     with virtuoso.serving(tmp_path_factory.mktemp("virtuoso"), world_files) as url:
         yield Endpoint("local", url)

@@ -1,7 +1,7 @@
-"""An HTTP server before a SPARQL endpoint that misbehaves by plan, over real sockets.
+"""An HTTP server in front of a SPARQL endpoint that injects planned faults over real sockets.
 
-`Faults` says which request gets which fault: by number, or drawn with a seed. The clean answers are
-the endpoint's own bytes, each fetched once. The server notes what it needs to judge manners.
+`Faults` assigns faults to requests by number or randomly with a seed. Clean answers are the
+endpoint's original bytes, each fetched once. The server records what is needed to check politeness.
 """
 
 import hashlib
@@ -30,9 +30,9 @@ SR353 = (
 )
 JAVA = "\njava.util.concurrent.TimeoutException\n\tat java.util.concurrent.FutureTask.get(Unknown)"
 CANCELLED = "The SPARQL operation has been cancelled"
-WAIT = 7  #: what a 429 or 503 of this server asks to wait
+WAIT = 7  #: waiting time in a 429 or 503 of this server
 
-#: Faults after which asking again may help, or a smaller page
+#: Faults after which a retry or a smaller page may help
 PASSING = (
     "rate seconds", "rate date", "rate bare", "rate nonsense",
     "status 500", "status 502", "status 503", "status 503 wait", "status 504",
@@ -44,15 +44,15 @@ PASSING = (
 SLOW = ("late", "drip")
 #: Faults that end a pull at once
 FATAL = ("status 403", "status 500 SR353", "status 400")
-#: Wrong answers that are well formed, and will not pass
+#: Persistent well-formed but wrong answers
 LIES = ("other vars", "page before", "a row too many", "number for text", "no type")
-#: What engines may do as they like
+#: Behavior that engines are free to choose
 HARMLESS = ("disorder",)
 
 
 @dataclass
 class Faults:
-    """The plan: fault by request number (from 1). With `seed`, drawn for the first `until`."""
+    """Faults by request number (from 1). With `seed`, random for the first `until` requests."""
 
     planned: Mapping[int, str] = field(default_factory=dict)
     seed: int | None = None
@@ -61,7 +61,7 @@ class Faults:
     kinds: Sequence[str] = PASSING
 
     def at(self, number: int) -> str:
-        """The fault of a request, or the empty string."""
+        """Return the fault of a request, or the empty string."""
         if number in self.planned:
             return self.planned[number]
         if self.seed is None or number > self.until:
@@ -79,22 +79,22 @@ class Seen:
     text: str
     agent: str
     fault: str
-    running: int  #: requests under way, with this one
+    running: int  #: requests in progress, including this one
 
     @property
     def is_count(self) -> bool:
-        """Whether this is the derived count query."""
+        """Return whether this is the derived count query."""
         return "UNION" not in self.text
 
     @property
     def part(self) -> str:
-        """The hashes that are asked for: what tells pages of a pull apart."""
+        """Return the requested hash pattern, which distinguishes pages of a pull."""
         found = re.search(r'MD5\(STR\(\?\w+\)\), "([^"]*)"', self.text)
         return found[1] if found else ""
 
 
 class Table:
-    """All clean rows of a query, in the endpoint's own bytes, cut into any part of hashes."""
+    """All clean rows of a query as the endpoint's bytes, selectable by hash prefix."""
 
     def __init__(self, url: str, query: Query) -> None:
         self.head, rows, _ = split(fetch(url, query.page(0, PARTS)))
@@ -106,32 +106,32 @@ class Table:
         self.n = len(rows)
 
     def rows(self, part: str) -> list[str]:
-        """The rows of a part: all for "", else of what a pattern such as ^(00|010) matches."""
+        """Return all rows for "", else the rows whose hash matches a pattern such as ^(00|010)."""
         wanted = re.compile(part)
         return [r for key in sorted(self.by_hash) if wanted.match(key) for r in self.by_hash[key]]
 
 
 def split(body: bytes) -> tuple[str, list[str], list[str]]:
-    """An answer's head, its rows, and the rows that hold a count, as JSON text."""
+    """Return an answer's head, its rows, and the rows that hold a count, as JSON text."""
     head, _, rest = body.decode().partition('"bindings":[')
-    # the endpoint writes rows without blanks between them
+    # the endpoint writes rows without spaces between them
     rows = re.split(r"(?<=\}\}),(?=\{)", rest.removesuffix("]}}"))
     counts = [row for row in rows if row.startswith('{"rows"')]
     return head, [row for row in rows if row and row not in counts], counts
 
 
 def joined(head: str, rows: Sequence[str]) -> bytes:
-    """A whole document of these rows."""
+    """Return a complete document of these rows."""
     return f'{head}"bindings":[{",".join(rows)}]}}}}'.encode()
 
 
 def counted(rows: int | str) -> str:
-    """A row that holds a count."""
+    """Return a row that holds a count."""
     return json.dumps({"rows": {"type": "literal", "value": str(rows)}}).replace(" ", "")
 
 
 def fetch(url: str, text: str) -> bytes:
-    """The endpoint's answer to a query."""
+    """Return the endpoint's answer to a query."""
     data = urllib.parse.urlencode({"query": text}).encode()
     request = urllib.request.Request(url, data=data, headers={"Accept": JSON_TYPE})
     with urllib.request.urlopen(request) as answer:
@@ -139,7 +139,7 @@ def fetch(url: str, text: str) -> bytes:
 
 
 class FaultServer(http.server.ThreadingHTTPServer):
-    """Serves the table with faults; `now` is the clock that requests are noted with."""
+    """Server of the table with faults; `now` is the clock for request times."""
 
     daemon_threads = True
     block_on_close = False
@@ -150,7 +150,7 @@ class FaultServer(http.server.ThreadingHTTPServer):
         self.faults = Faults()
         self.seen: list[Seen] = []
         self.errors: list[float] = []
-        self.hidden = 0  #: rows that the count does not have yet
+        self.hidden = 0  #: rows that are not yet in the count
         self.slow = 1.0
         self._lock, self._running = threading.Lock(), set[int]()
         self.closing = threading.Event()
@@ -162,11 +162,11 @@ class FaultServer(http.server.ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}/query"
 
     def expect(self, faults: Faults) -> None:
-        """Begin anew with a plan; answers still being dripped belong to the plan before."""
+        """Reset the server with a plan; answers still being sent belong to the previous plan."""
         self.faults, self.seen, self.errors, self._running = faults, [], [], set()
 
     def note(self, text: str, agent: str) -> tuple[Seen, set[int]]:
-        """Count a request in, among those of its plan that are under way."""
+        """Count a request as in progress under its plan."""
         with self._lock:
             number = len(self.seen) + 1
             running = self._running
@@ -181,12 +181,12 @@ class FaultServer(http.server.ThreadingHTTPServer):
             return seen, running
 
     def done(self, seen: Seen, running: set[int]) -> None:
-        """Count a request out, once or more."""
+        """Count a request as done; repeated calls are allowed."""
         with self._lock:
             running.discard(seen.number)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is part of the game."""
+        """Ignore disconnected clients."""
 
     def close(self) -> None:
         """Stop serving."""
@@ -203,7 +203,7 @@ COUNTED = '{"head":{"vars":["rows"]},"results":{'
 
 
 def _spoilt(row: str) -> str:
-    """A row whose first value is a number of JSON."""
+    """Return a row whose first value is a JSON number."""
     return re.sub(r'"value":"[^"]*"', '"value":17', row, count=1)
 
 
@@ -230,14 +230,14 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.done()
 
     def end_headers(self) -> None:
-        """Count the request out before the client can know the end of its answer, and ask again;
-        a client that is kept waiting may leave, but not ask."""
+        """Count the request as done before the client can see the end of its answer and send the
+        next one; a client that is kept waiting may disconnect, but not send another request."""
         if not self.is_slow:
             self.done()
         super().end_headers()
 
     def answer(self, seen: Seen) -> None:
-        """The clean answer, or what the plan says."""
+        """Send the clean answer, or the planned fault."""
         fault, table = seen.fault, self.server.table
         head, rows = table.head, table.rows(seen.part)
         counts = [counted(len(rows))]
@@ -276,11 +276,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.send(200, body)
 
     def lie(self, seen: Seen, head: str, rows: list[str], counts: list[str]) -> bytes:
-        """A wrong answer that looks right."""
+        """Send a wrong answer that looks right."""
         fault = seen.fault
         before = [s for s in self.server.seen[: seen.number - 1] if not s.is_count]
         if fault in ("page before", "a row too many"):
-            # the answer to another query, in itself right: what a proxy may mix up
+            # a correct answer to another query, as from a confused proxy
             here = "^(fff)" if seen.part != "^(fff)" else "^(000)"
             other = before[-1].part if before and before[-1].part != seen.part else here
             theirs = self.server.table.rows(other)
@@ -300,7 +300,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         return joined(*changed[fault])
 
     def refuse(self, fault: str) -> None:
-        """An error status."""
+        """Send an error status."""
         kind, code, *rest = fault.split(" ")
         headers = {"Content-Type": "text/plain"}
         wait = WAIT
@@ -321,7 +321,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.send(int(code), text.encode(), headers)
 
     def break_off(self, fault: str, body: bytes) -> None:
-        """Answers that stop too early, too late, or not where they should."""
+        """Send answers that end too early, too late, or at a wrong position."""
         half = len(body) // 2
         if fault == "reset before":
             self.reset()
@@ -350,7 +350,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                     return
 
     def send(self, status: int, body: bytes, headers: Mapping[str, str] | None = None) -> None:
-        """A complete answer."""
+        """Send a complete answer."""
         self.send_response(status)
         for name, value in ({"Content-Type": JSON_TYPE} | dict(headers or {})).items():
             self.send_header(name, value)
@@ -359,14 +359,14 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def head(self, length: int) -> None:
-        """Status and headers of a good answer of this length."""
+        """Send status and headers of a good answer of this length."""
         self.send_response(200)
         self.send_header("Content-Type", JSON_TYPE)
         self.send_header("Content-Length", str(length))
         self.end_headers()
 
     def chunked(self, body: bytes) -> None:
-        """A properly ended chunked body, whatever it holds."""
+        """Send a properly terminated chunked body of any content."""
         self.send_response(200)
         self.send_header("Content-Type", JSON_TYPE)
         self.send_header("Transfer-Encoding", "chunked")

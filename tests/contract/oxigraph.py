@@ -1,4 +1,4 @@
-"""An Oxigraph server for tests that need HTTP; the workflow asks files in process."""
+"""An Oxigraph server for tests that need HTTP; the workflow queries files in process."""
 
 import contextlib
 import shutil
@@ -16,7 +16,7 @@ from kgprobe.sources.sparql.endpoint import Endpoint, Policy, open_store
 
 
 def program() -> str:
-    """The `oxigraph` program: beside this Python, else on the PATH."""
+    """Return the `oxigraph` program in this Python's folder, else on the PATH."""
     beside = Path(sys.executable).with_name("oxigraph")
     found = str(beside) if beside.is_file() else shutil.which("oxigraph")
     assert found, "`pip install oxigraph` gives the program that these tests ask over HTTP"

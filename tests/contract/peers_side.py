@@ -1,4 +1,4 @@
-"""What runs in the environment of the peers: `python peers_side.py PEER ARGUMENTS`, JSON on stdout.
+"""Script for the peers' environment: `python peers_side.py PEER ARGUMENTS`, JSON on stdout.
 
 Nothing of kgprobe is imported here.
 """
@@ -8,7 +8,7 @@ import sys
 
 
 def lm_eval(folder: str, model: str, tasks: str, more: str = "") -> dict:
-    """acc and its standard error, of tasks and groups (with commas between) and all in them."""
+    """Return acc and its standard error for comma-separated tasks and groups with their members."""
     import lm_eval as harness
     from lm_eval.tasks import TaskManager
 
@@ -29,7 +29,7 @@ def lm_eval(folder: str, model: str, tasks: str, more: str = "") -> dict:
 
 
 def lm_pub_quiz(folder: str, model: str) -> dict:
-    """Accuracy by relation under the first template."""
+    """Return accuracy by relation under the first template."""
     from lm_pub_quiz import Dataset, Evaluator
 
     evaluator = Evaluator.from_model(model, model_type="CLM", device="cpu")
@@ -40,6 +40,6 @@ def lm_pub_quiz(folder: str, model: str) -> dict:
 
 if __name__ == "__main__":
     peer, *arguments = sys.argv[1:]
-    stdout, sys.stdout = sys.stdout, sys.stderr  # what a peer prints is not JSON
+    stdout, sys.stdout = sys.stdout, sys.stderr  # output of a peer is not JSON
     made = globals()[peer](*arguments)
     print(json.dumps(made), file=stdout)

@@ -1,7 +1,7 @@
 """A Spark cluster for compatibility tests: a standalone master and two workers on loopback.
 
-pyspark brings the programs (`pip install 'kgprobe[spark]'`), Debian's openjdk-17-jre-headless what
-they run on.
+pyspark contains the programs (`pip install 'kgprobe[spark]'`), Debian's openjdk-17-jre-headless
+their Java runtime.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ def require() -> None:
 
 @contextlib.contextmanager
 def serving(folder: Path) -> Iterator[Cluster]:
-    """A master and two workers of one core each, whose logs and scratch lie in `folder`."""
+    """Run a master and two workers of one core each, with logs and scratch files in `folder`."""
     import pyspark
 
     home = Path(pyspark.__file__).parent
@@ -50,10 +50,10 @@ def serving(folder: Path) -> Iterator[Cluster]:
     processes: list[subprocess.Popen[bytes]] = []
 
     def start(name: str, kind: str, *more: str) -> None:
-        with open(folder / f"{name}.log", "wb") as told:
+        with open(folder / f"{name}.log", "wb") as log:
             command = [home / "bin/spark-class", f"org.apache.spark.deploy.{kind}", *more]
             processes.append(
-                subprocess.Popen(command, stdout=told, stderr=told, env=environment(home))
+                subprocess.Popen(command, stdout=log, stderr=log, env=environment(home))
             )
 
     try:
@@ -71,7 +71,7 @@ def serving(folder: Path) -> Iterator[Cluster]:
 
 
 def environment(home: Path) -> dict[str, str]:
-    """What Spark's programs need: this Python, and the modules that it sees."""
+    """Return the environment of Spark's programs: this Python and its modules."""
     return os.environ | {
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": "127.0.0.1",

@@ -25,7 +25,7 @@ TEXT = "The capital of France is Paris."
 
 
 class Clock:
-    """Time that passes only when somebody sleeps."""
+    """A clock that advances only during sleeps."""
 
     def __init__(self):
         self.time, self.naps = 1000.0, []
@@ -54,7 +54,7 @@ def client(server, folder, clock, **options):
 
 
 def literal(lm, text):
-    """Sum of log-probabilities of a text after BOS."""
+    """Return the sum of log-probabilities of a text after BOS."""
     ids = lm.tokenizer(text, add_special_tokens=False)["input_ids"]
     total = 0.0
     for j, token in enumerate(ids):
@@ -77,19 +77,19 @@ def test_prompt_tokens_sum_to_the_models_log_likelihood(lm, tmp_path, clock, for
 
 
 @pytest.mark.parametrize("form", ["echo", "field"])
-def test_a_control_token_that_a_server_reads_in_a_prompt_is_refused(lm, tmp_path, clock, form):
+def test_a_control_token_in_a_prompt_is_refused(lm, tmp_path, clock, form):
     offers = EVERYTHING - {"echo", "field"} | {form}
     with ApiServer(lm, offers) as server:
         asked = client(server, tmp_path, clock)
         for text in ("The capital is </s>Paris.", "Paris <mask> is where it is."):
             with pytest.raises(ApiError, match=r"as a control token|are not those of"):
                 asked.prompt_tokens(text)
-        assert asked.prompt_tokens("It is <|im_end|>Paris.")  # no token of this model
+        assert asked.prompt_tokens("It is <|im_end|>Paris.")  # not a token of this model
 
 
 class Vllm(Answers):
-    """Offsets are sums of the tokens' lengths, pieces of a character U+FFFD; a BOS token is one of
-    them and no part of the text."""
+    """Offsets are cumulative token lengths, with U+FFFD for partial characters; BOS counts as a
+    token but is not in the text."""
 
     bos = ("<s>",)
 
@@ -111,9 +111,7 @@ class NoBos(Vllm):
 
 
 @pytest.mark.parametrize("server_kind", [Vllm, NoBos])
-def test_offsets_that_are_sums_of_lengths_are_those_of_the_text_or_refused(
-    lm, tmp_path, clock, server_kind
-):
+def test_cumulative_offsets_are_mapped_to_the_text_or_refused(lm, tmp_path, clock, server_kind):
     with ApiServer(None, answers=server_kind(lm, EVERYTHING - {"field"})) as server:
         asked = client(server, tmp_path, clock)
         assert asked.capabilities().prompt_logprobs == "echo"
@@ -126,8 +124,8 @@ def test_offsets_that_are_sums_of_lengths_are_those_of_the_text_or_refused(
     assert sum(t.logprob for t in tokens) == pytest.approx(literal(lm, TEXT), abs=1e-4)
 
 
-def test_log_probabilities_of_prompts_that_cannot_be_read_are_no_offer(lm, tmp_path, clock):
-    """As of tokens without their spaces, which do not add up to the text."""
+def test_unreadable_prompt_log_probabilities_are_not_used(lm, tmp_path, clock):
+    """An example is tokens without their spaces, which do not add up to the text."""
 
     def bare(answer):
         lists = answer["choices"][0]["logprobs"]
@@ -139,7 +137,8 @@ def test_log_probabilities_of_prompts_that_cannot_be_read_are_no_offer(lm, tmp_p
 
 
 class LlamaCpp(Answers):
-    """Refuses `echo` by 500, ignores `prompt_logprobs`; completions have the form of chats."""
+    """Server that refuses `echo` by 500, ignores `prompt_logprobs` and answers completions as
+    chats."""
 
     def _completion(self, body):
         if body.get("echo"):
@@ -157,14 +156,14 @@ class LlamaCpp(Answers):
         return status, answer
 
 
-def test_a_llama_cpp_server_is_asked_for_what_it_has(lm, tmp_path, clock):
+def test_a_llama_cpp_server_gets_only_supported_requests(lm, tmp_path, clock):
     with ApiServer(lm) as server:
         expected = client(server, tmp_path / "a", clock).complete("The capital", 3, top=2)
     with ApiServer(None, answers=LlamaCpp(lm)) as server:
         asked = client(server, tmp_path / "b", clock)
         assert tuple(vars(asked.capabilities()).values()) == (True, True, "", True, True)
         answer = asked.complete("The capital", 3, top=2)
-    assert not clock.naps  # what it refuses is not asked for again
+    assert not clock.naps  # refused features are not requested again
     assert answer.text == expected.text
     assert [(t.text, t.logprob, t.top) for t in answer.tokens] == [
         (t.text, t.logprob, t.top) for t in expected.tokens
@@ -194,7 +193,7 @@ def test_a_completion_is_greedy_with_its_alternatives(lm, tmp_path, clock):
         (frozenset({"completions"}), (True, False, "", False, False)),
     ],
 )
-def test_capabilities_are_found_once(lm, tmp_path, clock, offers, expected):
+def test_capabilities_are_detected_once(lm, tmp_path, clock, offers, expected):
     with ApiServer(lm, offers) as server:
         found = client(server, tmp_path, clock).capabilities()
         assert tuple(vars(found).values()) == expected
@@ -205,7 +204,7 @@ def test_capabilities_are_found_once(lm, tmp_path, clock, offers, expected):
 
 
 @pytest.mark.parametrize("odd", [True, 7, "x", [], [["x"]], {"content": 7, "token_logprobs": "x"}])
-def test_log_probabilities_of_another_shape_are_no_offer(lm, tmp_path, clock, odd):
+def test_log_probabilities_in_another_format_are_not_used(lm, tmp_path, clock, odd):
     def changed(answer):
         for choice in answer.get("choices", ()):
             choice |= {"logprobs": odd, "prompt_logprobs": odd}
@@ -217,7 +216,7 @@ def test_log_probabilities_of_another_shape_are_no_offer(lm, tmp_path, clock, od
 
 
 @pytest.mark.parametrize("kept", [b"\xff", b'{"response": "abc"}', b'{"response": {"chat": true}}'])
-def test_what_is_kept_and_cannot_be_read_is_asked_again(lm, tmp_path, clock, kept):
+def test_an_unreadable_cached_answer_is_requested_again(lm, tmp_path, clock, kept):
     with ApiServer(lm) as server:
         first = client(server, tmp_path, clock).capabilities()
         for path in tmp_path.rglob("*.json"):
@@ -226,14 +225,14 @@ def test_what_is_kept_and_cannot_be_read_is_asked_again(lm, tmp_path, clock, kep
 
 
 @pytest.mark.parametrize("form", ["echo", "field"])
-def test_log_probabilities_that_are_all_zero_are_no_offer(lm, tmp_path, clock, form):
-    """Otherwise every option would be equal, and the first be chosen with a lead of 0."""
+def test_all_zero_log_probabilities_are_not_used(lm, tmp_path, clock, form):
+    """Otherwise all options would tie and the first be chosen with a margin of 0."""
     offers = EVERYTHING - {"echo": {"field"}, "field": {"echo"}}[form]
     with ApiServer(lm, offers, faults=[all_zero] * 9) as server:
         assert client(server, tmp_path, clock).capabilities().prompt_logprobs == ""
 
 
-def test_a_server_that_offers_nothing_is_refused(lm, tmp_path, clock):
+def test_a_server_without_supported_features_is_refused(lm, tmp_path, clock):
     message = r"neither completions nor chat .*; it says .*HTTP 404: .*no such path"
     with ApiServer(lm, frozenset()) as server, pytest.raises(ApiError, match=message):
         client(server, tmp_path, clock).capabilities()
@@ -270,7 +269,7 @@ def test_faults_are_survived(lm, tmp_path, clock, fault, nap):
     assert asked.transport.usage.retries == 1
 
 
-def test_waits_double_and_end_in_an_error_that_caches_nothing(lm, tmp_path, clock):
+def test_waits_double_until_an_error_and_nothing_is_cached(lm, tmp_path, clock):
     with ApiServer(lm, faults=[(500, {})] * 4 + [None]) as server:
         asked = client(server, tmp_path, clock, attempts=4)
         with pytest.raises(ApiError, match="no answer after 4 attempts; last: HTTP 500") as caught:
@@ -278,7 +277,7 @@ def test_waits_double_and_end_in_an_error_that_caches_nothing(lm, tmp_path, cloc
         assert caught.value.status == 500
         assert clock.naps == [1.0, 2.0, 4.0]
         assert not list(tmp_path.rglob("*.json"))
-        assert asked.chat("Hi").text  # the same request later is asked anew
+        assert asked.chat("Hi").text  # the same request is sent again later
 
 
 def test_some_errors_are_final_at_once(lm, tmp_path, clock):
@@ -294,8 +293,8 @@ def test_some_errors_are_final_at_once(lm, tmp_path, clock):
             assert len(server.hits) == 1
 
 
-def told(error, **more):
-    """What servers and proxies send under status 200 in the place of an answer."""
+def error_bodies(error, **more):
+    """Return error bodies that servers and proxies send with status 200."""
     return lambda answer: {"error": error, **more}
 
 
@@ -305,15 +304,15 @@ IN_A_CHOICE = {"choices": [{"finish_reason": "error", "error": {"message": "over
 @pytest.mark.parametrize(
     "fault",
     [
-        told({"message": "overloaded"}),
-        told("Unexpected endpoint or method. Returning 200 anyway"),
-        told({"message": "slow down", "code": 429}, choices=[]),
+        error_bodies({"message": "overloaded"}),
+        error_bodies("Unexpected endpoint or method. Returning 200 anyway"),
+        error_bodies({"message": "slow down", "code": 429}, choices=[]),
         lambda answer: {**answer, "error": {"message": "upstream", "code": "502"}},
         lambda answer: {"object": "error", "message": "overloaded", "code": 50001},
         lambda answer: IN_A_CHOICE,
     ],
 )
-def test_an_error_under_status_200_is_tried_again_and_never_kept(lm, tmp_path, clock, fault):
+def test_an_error_with_status_200_is_retried_and_never_cached(lm, tmp_path, clock, fault):
     with ApiServer(lm) as server:
         expected = client(server, tmp_path / "a", clock).chat("Hi", 3)
     with ApiServer(lm, faults=[fault, None]) as server:
@@ -326,10 +325,10 @@ def test_an_error_under_status_200_is_tried_again_and_never_kept(lm, tmp_path, c
         with pytest.raises(ApiError, match=r"no answer after 2 attempts; last: HTTP \d+: \{"):
             asked.chat("Hi", 3)
         assert not list((tmp_path / "c").rglob("*.json"))
-        assert asked.chat("Hi", 3) == expected  # asked anew
+        assert asked.chat("Hi", 3) == expected  # sent again
 
 
-def test_a_redirect_is_refused_and_the_key_goes_nowhere_else(lm, tmp_path, clock):
+def test_a_redirect_is_refused_and_the_key_is_not_forwarded(lm, tmp_path, clock):
     with ApiServer(lm) as elsewhere:
         onward = {"Location": f"{elsewhere.url}/completions"}
         with ApiServer(lm, faults=[(307, onward)] * 9) as server:
@@ -342,11 +341,11 @@ def test_a_redirect_is_refused_and_the_key_goes_nowhere_else(lm, tmp_path, clock
         assert not elsewhere.hits
 
 
-def test_an_error_under_status_200_counts_as_the_status_that_it_names(lm, tmp_path, clock):
+def test_an_error_with_status_200_is_handled_as_its_stated_status(lm, tmp_path, clock):
     faults = [
-        (told({"message": "too long", "code": 400}), 400, "HTTP 400"),
-        (told({"message": "no", "code": "401"}), 401, "KGPROBE_TEST_KEY is"),
-        (told({"message": "no", "code": "insufficient_quota"}), 200, "insufficient_quota"),
+        (error_bodies({"message": "too long", "code": 400}), 400, "HTTP 400"),
+        (error_bodies({"message": "no", "code": "401"}), 401, "KGPROBE_TEST_KEY is"),
+        (error_bodies({"message": "no", "code": "insufficient_quota"}), 200, "insufficient_quota"),
     ]
     for fault, status, message in faults:
         with ApiServer(lm, faults=[fault]) as server:
@@ -364,7 +363,7 @@ def test_an_error_under_status_200_counts_as_the_status_that_it_names(lm, tmp_pa
     assert found.left_out == [("i1", 0, -1, "refused with HTTP 400")]
 
 
-def test_an_error_that_an_earlier_version_kept_is_asked_again(lm, tmp_path, clock, caplog):
+def test_an_error_cached_by_an_earlier_version_is_requested_again(lm, tmp_path, clock, caplog):
     with ApiServer(lm) as server:
         expected = client(server, tmp_path, clock).chat("Hi", 3)
         (kept,) = tmp_path.rglob("*.json")
@@ -385,7 +384,7 @@ def test_a_dead_server_is_an_error_with_its_address(lm, tmp_path, clock):
         client(server, tmp_path, clock, attempts=2).chat("Hi")
 
 
-def test_the_cache_answers_again_and_holds_whole_files(lm, tmp_path, clock):
+def test_the_cache_repeats_answers_and_holds_complete_files(lm, tmp_path, clock):
     with ApiServer(lm) as server:
         first = client(server, tmp_path, clock)
         answers = [first.chat(q, 2) for q in ("a", "b", "a")]
@@ -438,7 +437,7 @@ def test_tokens_and_cost_are_counted_and_limited(lm, tmp_path, clock):
 
 @pytest.mark.parametrize("name", ["prompt_tokens", "completion_tokens"])
 @pytest.mark.parametrize("count", [-1, -(10**9), 10**8, 1.5, "7", True, float("nan"), [3]])
-def test_counts_by_which_no_cost_can_be_limited_are_refused(lm, tmp_path, clock, name, count):
+def test_invalid_token_counts_are_refused(lm, tmp_path, clock, name, count):
     def lying(answer):
         return {**answer, "usage": {**answer["usage"], name: count}}
 
@@ -455,7 +454,7 @@ def test_counts_by_which_no_cost_can_be_limited_are_refused(lm, tmp_path, clock,
 @pytest.mark.parametrize(
     "usage", [None, {}, {"prompt_tokens": 0, "completion_tokens": None}, {"total_tokens": 9}]
 )
-def test_what_is_not_reported_is_charged_as_much_as_it_can_be(lm, tmp_path, clock, usage):
+def test_unreported_usage_is_charged_at_its_maximum(lm, tmp_path, clock, usage):
     silent = [lambda answer: {**answer, "usage": usage}] * 3
     with ApiServer(lm, faults=silent) as server:
         asked = client(server, tmp_path, clock, prices=(1.0, 10.0), most=1e-4)
@@ -478,13 +477,13 @@ def test_what_is_not_reported_is_charged_as_much_as_it_can_be(lm, tmp_path, cloc
         {"most": 5.0},
     ],
 )
-def test_prices_that_limit_nothing_are_refused(options):
+def test_invalid_prices_and_cost_limits_are_refused(options):
     with pytest.raises(ValueError, match=r"expected finite numbers|limits nothing"):
         ApiEndpoint("http://127.0.0.1:9/v1", "m", **options)
 
 
 def within(path, value):
-    """A fault: the answer's first choice with `value` at `path`; `...` takes the place away."""
+    """Return a fault that sets `path` in the answer's first choice to `value`; `...` deletes it."""
 
     def changed(answer):
         place = answer["choices"][0]
@@ -539,7 +538,7 @@ CHATTED = [
 
 
 def all_zero(answer):
-    """Every log-probability of the prompt is 0, as servers answer that do not compute them."""
+    """Set all prompt log-probabilities to 0, as servers do that do not compute them."""
     choice = (answer.get("choices") or [{}])[0]
     known = choice.get("logprobs") or {}
     if "token_logprobs" in known:
@@ -550,7 +549,7 @@ def all_zero(answer):
     return answer
 
 
-def test_what_a_server_echoes_in_front_of_a_text_is_no_part_of_it():
+def test_tokens_echoed_before_the_text_are_ignored():
     for whole, tokens, starts in (
         ("<s>Paris is", ["<s>", "Paris", " is"], [0, 3, 8]),
         ("Paris is", ["<s>", "Paris", " is"], [0, 0, 5]),
@@ -590,7 +589,7 @@ ASKS = {
 @pytest.mark.parametrize(
     ("ask", "number"), [(name, n) for name, (faults, _) in ASKS.items() for n in range(len(faults))]
 )
-def test_an_answer_that_is_not_as_the_interface_says_is_refused_and_not_kept(
+def test_an_answer_that_violates_the_api_is_refused_and_not_cached(
     lm, tmp_path, clock, ask, number
 ):
     faults, question = ASKS[ask]
@@ -605,7 +604,7 @@ def test_an_answer_that_is_not_as_the_interface_says_is_refused_and_not_kept(
         with pytest.raises(ApiError, match=message) as caught:
             question(asked)
         assert str(caught.value).startswith(f"{server.url}/")
-        assert len(server.hits) == hits + 1  # the same again would cost the same again
+        assert len(server.hits) == hits + 1  # a repeated request would have the same cost
         assert len(list(tmp_path.rglob("*.json"))) == kept
         assert question(asked) is not None
 
@@ -624,7 +623,7 @@ def test_rounding_and_a_first_token_without_log_probability_are_no_faults(lm, tm
         assert asked.chat("Hi", 3).text == ""
 
 
-def test_half_a_character_is_read_as_decoders_read_it(lm, tmp_path, clock):
+def test_a_lone_surrogate_is_replaced(lm, tmp_path, clock):
     with ApiServer(lm, EVERYTHING - {"field"}) as server:
         asked = client(server, tmp_path, clock)
         asked.capabilities()
@@ -647,7 +646,7 @@ def test_several_workers_give_the_same_answers_in_order(lm, tmp_path, clock):
     assert one == []
 
 
-def test_the_key_is_sent_and_nowhere_kept(lm, tmp_path, clock, monkeypatch, caplog):
+def test_the_key_is_sent_and_never_stored(lm, tmp_path, clock, monkeypatch, caplog):
     caplog.set_level(logging.DEBUG)
     monkeypatch.setenv("KGPROBE_TEST_KEY", KEY)
     with ApiServer(lm, key=KEY, faults=[(500, {"key": KEY}), "cut"]) as server:
@@ -662,17 +661,17 @@ def test_the_key_is_sent_and_nowhere_kept(lm, tmp_path, clock, monkeypatch, capl
     stored = "".join(f.read_text() for f in tmp_path.rglob("*") if f.is_file())
     written = caplog.text + str(caught.value) + repr(asked.endpoint) + repr(vars(asked))
     written += repr(vars(asked.transport)) + json.dumps(asked.record()) + url
-    assert "[key]" in caplog.text  # a server that sends it back was met
+    assert "[key]" in caplog.text  # for servers that echo the key
     assert "HTTP 500" in caplog.text
     assert stored
     assert KEY not in stored + written
     assert "Bearer" not in stored + written.replace("Bearer [key]", "")
 
 
-def test_no_half_of_a_key_is_told(lm, tmp_path, clock, monkeypatch):
+def test_no_fragment_of_a_key_is_printed(lm, tmp_path, clock, monkeypatch):
     monkeypatch.setenv("KGPROBE_TEST_KEY", KEY)
-    told = json.dumps({"error": {"message": "injected"}, "x": ""})
-    for before in range(500 - len(told) - len(KEY), 500 - len(told) + 3):
+    body = json.dumps({"error": {"message": "injected"}, "x": ""})
+    for before in range(500 - len(body) - len(KEY), 500 - len(body) + 3):
         with ApiServer(lm, faults=[(400, {"x": "-" * before + KEY})]) as server:
             with pytest.raises(ApiError) as caught:
                 client(server, tmp_path, clock).chat("Hi")
@@ -681,7 +680,7 @@ def test_no_half_of_a_key_is_told(lm, tmp_path, clock, monkeypatch):
 
 @pytest.mark.parametrize("key", ["EMPTY", "t", "1"])
 def test_a_dummy_key_is_a_word_like_any_other(lm, tmp_path, clock, monkeypatch, key):
-    """Nothing is blanked: the first run reads what the second one reads, to the letter."""
+    """Nothing is redacted: both runs get the same text."""
     monkeypatch.setenv("KGPROBE_TEST_KEY", key)
 
     def saying(answer):
@@ -711,7 +710,7 @@ def test_a_dummy_key_is_a_word_like_any_other(lm, tmp_path, clock, monkeypatch, 
 
 
 @pytest.mark.parametrize("key", ["sk-ab\ncd", "sk–ab", "sk\x7fab"])
-def test_a_key_that_no_header_can_hold_is_refused_and_not_told(
+def test_a_key_invalid_in_a_header_is_refused_and_not_printed(
     lm, tmp_path, clock, monkeypatch, key
 ):
     monkeypatch.setenv("KGPROBE_TEST_KEY", key)
@@ -721,7 +720,7 @@ def test_a_key_that_no_header_can_hold_is_refused_and_not_told(
     assert "sk" not in str(caught.value)
 
 
-def test_a_missing_key_is_named(lm, tmp_path, clock, monkeypatch):
+def test_a_missing_key_is_reported(lm, tmp_path, clock, monkeypatch):
     monkeypatch.delenv("KGPROBE_TEST_KEY", raising=False)
     with ApiServer(lm, key=KEY) as server:
         asked = client(server, tmp_path, clock)
@@ -745,7 +744,7 @@ ASKED = [
 
 
 def generated(lm, prompt, tokens):
-    """Greedy ids after a prompt, one whole pass a token."""
+    """Return the greedy ids after a prompt, one full pass per token."""
     ids = lm.tokenizer(prompt, add_special_tokens=False)["input_ids"]
     found = []
     for _ in range(tokens):
@@ -753,7 +752,7 @@ def generated(lm, prompt, tokens):
     return found
 
 
-def test_blanks_are_filled_by_completions_with_branches(lm, tmp_path, clock):
+def test_mask_slots_are_filled_by_branching_completions(lm, tmp_path, clock):
     with ApiServer(lm) as server:
         asked = client(server, tmp_path, clock)
         found = predict.predict(asked, ASKED, 3, FillSettings(most_tokens=4, stops="", workers=2))
@@ -778,14 +777,14 @@ def test_blanks_are_filled_by_completions_with_branches(lm, tmp_path, clock):
     )  # fmt: skip
     assert set(top["masks"]) == {0}
     assert set(top["token"]) == {-1}
-    # equal prompts are asked once; the mask slot in front is left out
+    # equal prompts are sent once; the leading mask slot is left out
     assert len(sent) == 3
     assert found.record["left_out"] == {"mask slot not at the end": 1}
     assert (top["text"][top["item"] == "i3"] == top["text"][top["item"] == "i1"]).all()
     assert not len(found.golds["item"])
 
 
-def test_the_end_and_pieces_of_characters_are_no_beginnings_of_phrases(lm, tmp_path, clock):
+def test_no_phrase_begins_with_an_end_token_or_partial_character(lm, tmp_path, clock):
     best = {" Rome": -1.0, "</s>": -1.1, "<|im_end|>": -1.2, "\ufffd": -1.3, "bytes:\\xe6": -1.4,
             " Pa": -1.5}  # fmt: skip
     with ApiServer(lm) as server:
@@ -807,7 +806,7 @@ def test_a_chat_server_gets_an_instruction_and_gives_one_answer(lm, tmp_path, cl
         "Replace [MASK] with the most probable words.\n[MASK] is the capital of Rome .",
     ]
     assert found.top["rank"].tolist() == [1, 1]
-    assert np.isnan(found.top["logprob"]).all()  # offered by no one, filled in by no one
+    assert np.isnan(found.top["logprob"]).all()  # neither returned by the server nor filled in
     assert found.record["asked_by"] == "chat"
 
 
@@ -846,7 +845,7 @@ def test_phrases_end_at_a_stop(lm, tmp_path, clock):
     assert found.top["logprob"][whole][0] == reply.tokens[0].logprob
 
 
-def test_a_refused_request_is_missing_and_never_filled_in(lm, tmp_path, clock):
+def test_a_refused_request_gives_a_missing_answer(lm, tmp_path, clock):
     settings = FillSettings(most_tokens=2, failures="leave_out", instruction="Fill the gap.")
     with ApiServer(lm) as server:
         client(server, tmp_path, clock).capabilities()
@@ -864,7 +863,7 @@ def test_a_refused_request_is_missing_and_never_filled_in(lm, tmp_path, clock):
             predict.predict(server_client, ASKED[:1], 1, settings)
 
 
-def test_what_an_api_does_not_have_is_refused(lm, tmp_path, clock):
+def test_unsupported_requests_of_an_api_are_refused(lm, tmp_path, clock):
     with ApiServer(lm) as server:
         asked = client(server, tmp_path, clock)
         with pytest.raises(ValueError, match="knows no length in tokens; use length free"):

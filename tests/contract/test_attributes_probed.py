@@ -1,4 +1,4 @@
-"""From a graph to METRICS with every kind of model: masks, spans, continuations, servers."""
+"""From a graph to METRICS with every kind of model: masked, span-filling, causal, API."""
 
 from contextlib import contextmanager
 
@@ -31,7 +31,7 @@ KINDS = ("masked", "seq2seq", "causal", "completions", "chat")
 
 
 def benchmark(module, name, **changed):
-    """One of the nine from the worked graph, as it is probed."""
+    """Return one of the nine benchmarks from the worked graph."""
     labels = {**LABELS, **changed.pop("labels", {})}
     made = module.build(graph(WORKED.values(), labels), settings(name, **changed))
     prompts, _ = word.word(made.items, TEMPLATES, [], AttributePrompts())
@@ -41,7 +41,7 @@ def benchmark(module, name, **changed):
 
 @contextmanager
 def answering(kind, folder):
-    """(model or client, kind as the tables know it)."""
+    """Return (model or client, kind in the tables)."""
     if kind not in ("completions", "chat"):
         name = {"masked": "bert", "seq2seq": "t5", "causal": "gpt2"}[kind]
         yield tiny(name, bos="forced" if kind == "causal" else "", double=False), kind
@@ -52,7 +52,7 @@ def answering(kind, folder):
 
 
 def filled(made, kind, folder):
-    """The study of one model's fillings of one benchmark, and the record of the job."""
+    """Return the study of one model's fills of one benchmark, and the record of the job."""
     with answering(kind, folder / "cache") as (model, known):
         found = fill_frame(model, made.items, made.candidates, made.prompts, FILL)
     fills, golds, record = found
@@ -83,7 +83,7 @@ def test_every_kind_of_model_is_measured(kind, tmp_path):
     kinds = {"exact", "token_mean" if kind == "masked" else "verbatim"}
     assert set(found["kind"]) == kinds
     assert set(found["pooling"]) == {"best", "mean", "base", "confident"}
-    # the mask slot in front can be asked of masks and sentinels and by an instruction alone
+    # a leading mask slot works only with masks, sentinels or an instruction
     prompts = 1 if kind in ("causal", "completions") else 2
     assert set(next(iter(study.answers.values()))[0]["template"]) == set(range(prompts))
     assert found["examples"].to_list() == [1] * found.height

@@ -1,4 +1,4 @@
-"""Multiple choice through a server on loopback: a tiny random model, then the packaged real one."""
+"""Multiple choice by a loopback server: a tiny random model, then the packaged real one."""
 
 import importlib.util
 import threading
@@ -30,7 +30,7 @@ def lm():
     return tiny_language_model()
 
 
-def by_way(found):
+def by_method(found):
     return {(c.item, c.scoring): c for c in found.chosen}
 
 
@@ -39,7 +39,7 @@ def test_options_scored_by_a_server_equal_those_scored_here(lm, tmp_path):
     whole = choose.choose(here, ASKED, ("text", "stem", "letter"))
     with ApiServer(lm) as server:
         served = choose.choose(client(server, tmp_path), ASKED, ("text", "stem"), workers=2)
-    local, far = by_way(whole), by_way(served)
+    local, far = by_method(whole), by_method(served)
     assert set(served.scores) == {key for key in whole.scores if key[1] != "letter"}
     for key in (("q1", "text"), ("q2", "text")):
         for own, other in zip(whole.scores[key], served.scores[key], strict=True):
@@ -56,7 +56,7 @@ def test_options_scored_by_a_server_equal_those_scored_here(lm, tmp_path):
         assert far[key].margin == pytest.approx(local[key].margin, abs=1e-4)
 
 
-def test_an_option_has_tokens_of_a_server_or_is_named(lm, tmp_path):
+def test_an_option_without_server_tokens_is_reported(lm, tmp_path):
     empty = ChoiceQuestion("q9", "Where is it?", ("Paris", ""), "It is in [MASK] .")
     with ApiServer(lm) as server:
         for scoring in ("text", "stem"):
@@ -64,9 +64,9 @@ def test_an_option_has_tokens_of_a_server_or_is_named(lm, tmp_path):
                 choose.choose(client(server, tmp_path), [ASKED[0], empty], (scoring,))
 
 
-def test_a_token_that_an_option_shares_with_a_bracket_counts_as_the_option_s():
+def test_a_token_shared_with_a_bracket_belongs_to_the_option():
     class Merging:
-        """A server with a token for a bracket and the letters behind it, as OpenAI's have."""
+        """A server with tokens of a bracket and the letters after it, like OpenAI's."""
 
         def prompt_tokens(self, text):
             cut = text.index("(")
@@ -80,7 +80,7 @@ def test_a_token_that_an_option_shares_with_a_bracket_counts_as_the_option_s():
 
 
 def offering(tops):
-    """A fault that puts alternatives into a server's answer; the tiny model offers no letter."""
+    """Return a fault that adds alternatives to an answer; the tiny model offers no letter."""
 
     def changed(answer):
         answer["choices"][0]["logprobs"]["top_logprobs"][0] = tops
@@ -121,7 +121,7 @@ def test_the_letter_is_the_likeliest_of_those_that_are_offered(lm, tmp_path):
     assert found[1].margin is None
 
 
-def test_answers_come_by_chat_and_their_text_is_kept(lm, tmp_path):
+def test_chat_answers_keep_their_text(lm, tmp_path):
     with ApiServer(lm, frozenset({"chat", "usage"})) as server:
         asked = client(server, tmp_path)
         found = choose.choose(asked, ASKED, choose.SCORINGS)
@@ -174,10 +174,10 @@ def test_the_packaged_real_model_answers_multiple_choice_through_a_server(tmp_pa
     assert usage.retries == 0
     assert usage.unreported == 0
     assert usage.prompt_tokens > 0
-    kept = by_way(found)
-    assert kept["a", "answer"].rule == "option"  # it names an option, whichever it takes for right
+    kept = by_method(found)
+    assert kept["a", "answer"].rule == "option"  # it names an option, right or wrong
     assert {c.rule for c in found.chosen if c.scoring == "text"} == {"scored"}
-    local = by_way(choose.choose(loaded, asked, ("answer", "text")))
+    local = by_method(choose.choose(loaded, asked, ("answer", "text")))
     for key, one in local.items():
         assert one.chosen == kept[key].chosen
         assert one.text == kept[key].text
@@ -185,5 +185,5 @@ def test_the_packaged_real_model_answers_multiple_choice_through_a_server(tmp_pa
             assert one.margin == pytest.approx(kept[key].margin, abs=5e-3)
     assert {c.scoring for c in again.chosen} >= {"answer", "letter", "text"}
     assert not np.isnan([c.margin for c in found.chosen if c.margin is not None]).any()
-    # a thread for the connection that each client keeps, not one a request
+    # one thread per client connection, not per request
     assert threading.active_count() - before <= 4

@@ -1,4 +1,4 @@
-"""The downloader against a real HTTP server that misbehaves over real sockets."""
+"""The downloader against a faulty HTTP server over real sockets."""
 
 import hashlib
 import http.server
@@ -22,11 +22,11 @@ AGENT = "kgprobe/test (https://example.org; test@example.org)"
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Serves BODY; `plan` holds one fault per request, then all goes well."""
+    """Server of BODY; `plan` holds one fault per request, later requests succeed."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        #: a fault in words, or the whole answer in bytes
+        #: a fault's name, or the whole answer in bytes
         self.plan: list[str | bytes] = []
         self.body, self.etag, self.ranges = BODY, '"one"', True
         self.requests: list[dict[str, str]] = []
@@ -99,7 +99,7 @@ def get(server: Server, path: Path, **options) -> list[float]:
     return waits
 
 
-def test_a_file_arrives_whole_with_our_agent(server, tmp_path):
+def test_a_file_is_downloaded_whole_with_the_project_s_agent(server, tmp_path):
     path = tmp_path / "f"
     assert get(server, path) == []
     assert path.read_bytes() == BODY
@@ -111,7 +111,7 @@ def test_a_file_arrives_whole_with_our_agent(server, tmp_path):
 
 
 @pytest.mark.parametrize("cut", [0, 1, 1 << 20, len(BODY) - 1])
-def test_a_cut_transfer_goes_on_where_it_stopped(server, tmp_path, cut):
+def test_a_broken_transfer_is_resumed(server, tmp_path, cut):
     server.plan = [f"cut {cut}"]
     get(server, tmp_path / "f")
     assert (tmp_path / "f").read_bytes() == BODY
@@ -119,7 +119,7 @@ def test_a_cut_transfer_goes_on_where_it_stopped(server, tmp_path, cut):
         assert server.requests[1]["Range"].startswith("bytes=")
 
 
-def test_a_changed_file_is_begun_again(server, tmp_path, monkeypatch):
+def test_a_changed_file_is_restarted(server, tmp_path, monkeypatch):
     server.plan = [f"cut {1 << 20}"]
     original = module.progress
 
@@ -154,19 +154,19 @@ SUMS = ["md5", "sha1", "sha256"]
 
 
 def answer(body: bytes, *headers: str, status: str = "200 OK") -> bytes:
-    """A whole answer without a length, unless a header gives one."""
+    """Send a complete answer without a length, unless a header gives one."""
     return "\r\n".join([f"HTTP/1.1 {status}", *headers, "", ""]).encode() + body
 
 
 def chunked(body: bytes, etag: str = '"one"', whole: bool = True) -> bytes:
-    """The same in chunks, as GitHub sends archives; not `whole` ones break off."""
+    """Send the same in chunks, as GitHub sends archives; without `whole` the body is cut."""
     end = b"0\r\n\r\n" if whole else b""
     chunks = b"%x\r\n%s\r\n" % (len(body), body) if body else b""
     return answer(chunks + end, "Transfer-Encoding: chunked", f"ETag: {etag}")
 
 
 def zipped() -> bytes:
-    """A sound archive that does not pack well."""
+    """Return a valid archive that does not compress well."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
         archive.writestr("top/data.bin", BODY)
@@ -174,12 +174,12 @@ def zipped() -> bytes:
 
 
 def left(folder: Path) -> list[str]:
-    """What lies in a folder, locks aside."""
+    """Return the contents of a folder except locks."""
     return sorted(p.name for p in folder.iterdir() if p.suffix != ".lock")
 
 
 def refused(server: Server, path: Path, *words: str, error=DownloadError, **options) -> str:
-    """The download fails at once, naming address, file and these words, and nothing is kept."""
+    """Assert that a download fails at once with address, file and this text, storing nothing."""
     before = len(server.requests)
     with pytest.raises(error) as caught:
         get(server, path, **options)
@@ -192,7 +192,7 @@ def refused(server: Server, path: Path, *words: str, error=DownloadError, **opti
 
 
 @pytest.mark.parametrize("name", SUMS)
-def test_published_sums_are_checked_and_a_wrong_file_is_removed_and_named(server, tmp_path, name):
+def test_checksums_are_checked_and_a_wrong_file_is_removed(server, tmp_path, name):
     right = hashlib.new(name, BODY).hexdigest()
     wrong = "0" * len(right)
     path, words = tmp_path / "f", (f"{name} is {right}, expected {wrong}", "has been removed")
@@ -208,7 +208,7 @@ PAGE = b"\n<!DOCTYPE html>\n<html><head><title>Human  Verification</title></head
 
 @pytest.mark.parametrize("name", ["TREx.zip", "dump.nt.bz2", "dump.json.gz", "d.nt.zst", "d.nt"])
 @pytest.mark.parametrize("how", ["length", "chunks", "until the end"])
-def test_a_web_page_is_no_file_and_is_not_kept(server, tmp_path, name, how):
+def test_a_web_page_is_refused_and_not_stored(server, tmp_path, name, how):
     html, kind = "Content-Type: text/html; charset=utf-8", "Content-Type text/html; charset=utf-8"
     whole = {
         "length": answer(PAGE, html, f"Content-Length: {len(PAGE)}"),
@@ -239,12 +239,12 @@ def test_a_web_page_is_no_file_and_is_not_kept(server, tmp_path, name, how):
         ),
     ],
 )
-def test_what_is_no_archive_is_named_and_not_kept(server, tmp_path, whole, words):
+def test_an_invalid_archive_is_reported_and_not_stored(server, tmp_path, whole, words):
     server.plan = [whole]
     refused(server, tmp_path / "a.zip", words, "a zip archive")
 
 
-def test_what_was_kept_by_mistake_or_came_from_elsewhere_is_asked_for_again(server, tmp_path):
+def test_wrong_or_foreign_stored_files_are_downloaded_again(server, tmp_path):
     server.body = zipped()
     path = tmp_path / "a.zip"
     for spoilt in (PAGE, b"", zipped()[:-30]):
@@ -261,7 +261,7 @@ def test_what_was_kept_by_mistake_or_came_from_elsewhere_is_asked_for_again(serv
     assert len(server.requests) == before + 1, "a sound file that was put there by hand is taken"
 
 
-def test_what_is_known_of_a_part_may_be_lost(server, tmp_path):
+def test_a_partial_download_with_broken_metadata_is_restarted(server, tmp_path):
     server.plan = [f"cut {1 << 20}", *["status 503"] * 5]
     with pytest.raises(DownloadError, match="run again"):
         get(server, tmp_path / "f")
@@ -278,7 +278,7 @@ def test_what_is_known_of_a_part_may_be_lost(server, tmp_path):
         ([answer(PAGE, status="202 Accepted")], "status 202"),
     ],
 )
-def test_what_stops_a_download_does_not_cost_what_arrived(server, tmp_path, then, words):
+def test_a_stopped_download_keeps_received_bytes(server, tmp_path, then, words):
     server.plan = [f"cut {1 << 20}", *then]
     with pytest.raises(DownloadError, match=words):
         get(server, tmp_path / "f")
@@ -291,8 +291,8 @@ def test_what_stops_a_download_does_not_cost_what_arrived(server, tmp_path, then
 
 @pytest.mark.parametrize("how", ["chunks", "until the end"])
 @pytest.mark.parametrize("etag", ['"one"', 'W/"one"'])
-def test_a_body_of_unknown_length_that_breaks_off_is_gone_on_with(server, tmp_path, how, etag):
-    """Chunks tell that their end is missing, an archive that its table of contents is."""
+def test_a_truncated_body_of_unknown_length_is_resumed(server, tmp_path, how, etag):
+    """A missing end shows in chunks by the last chunk, in an archive by its table of contents."""
     server.body = zipped()
     half = server.body[: 2 << 20]
     server.plan = [
@@ -301,12 +301,12 @@ def test_a_body_of_unknown_length_that_breaks_off_is_gone_on_with(server, tmp_pa
     path = tmp_path / "a.zip"
     assert len(get(server, path)) == 1
     assert path.read_bytes() == server.body
-    # a weak validator does not vouch for bytes
+    # a weak validator does not guarantee equal bytes
     assert ("Range" in server.requests[1]) == (not etag.startswith("W"))
 
 
-def test_a_part_of_another_file_is_begun_again(server, tmp_path):
-    """A server that knows ranges and not If-Range."""
+def test_a_partial_download_of_another_file_is_restarted(server, tmp_path):
+    """The server supports ranges but not If-Range."""
     rest = BODY[1 << 20 :]
     place = f"Content-Range: bytes {1 << 20}-{len(BODY) - 1}/{len(BODY)}"
     length = f"Content-Length: {len(rest)}"
@@ -331,7 +331,7 @@ def test_more_bytes_than_allowed_are_refused_announced_or_not(server, tmp_path):
 
 
 @pytest.mark.timing
-def test_a_download_has_an_end_however_its_bytes_drip(server, tmp_path):
+def test_a_slow_download_ends_at_the_timeout(server, tmp_path):
     class Slow(Handler):
         def do_GET(self) -> None:
             self.send_response(200)
@@ -344,15 +344,17 @@ def test_a_download_has_an_end_however_its_bytes_drip(server, tmp_path):
 
     server.RequestHandlerClass = Slow
     start = time.monotonic()
-    told = r"bytes arrived within 0\.6 s; expected the whole of .*f\. .*sources\.downloads\.hours"
-    with pytest.raises(DownloadError, match=told):
+    message = (
+        r"bytes arrived within 0\.6 s; expected the whole of .*f\. .*sources\.downloads\.hours"
+    )
+    with pytest.raises(DownloadError, match=message):
         get(server, tmp_path / "f", bounds=Bounds(seconds=0.6))
     assert time.monotonic() - start < 2
     assert (tmp_path / "f.part").exists()
 
 
 @pytest.mark.timing
-def test_a_connection_that_stalls_is_begun_again(server, tmp_path):
+def test_a_stalled_connection_is_restarted(server, tmp_path):
     class Stalling(Handler):
         def do_GET(self) -> None:
             if len(self.server.requests) == 0:
@@ -366,15 +368,15 @@ def test_a_connection_that_stalls_is_begun_again(server, tmp_path):
     assert (tmp_path / "f").read_bytes() == BODY
 
 
-def test_a_huge_wait_stops_and_says_when_to_come_again(server, tmp_path):
+def test_a_huge_wait_stops_and_states_when_to_retry(server, tmp_path):
     date = formatdate(time.time() + 90_000, usegmt=True)
     for said in ("7200", date, "9" * 400, "Fri, 31 Dec 9999 23:59:59 GMT"):
         server.plan = [f"status 503 {said}"]
-        told = refused(server, tmp_path / "f", "the server asks to wait", "Run again after 20")
-    assert "Run again after 2036" in told or int(told.split("after ")[1][:4]) > 2030
+        message = refused(server, tmp_path / "f", "the server asks to wait", "Run again after 20")
+    assert "Run again after 2036" in message or int(message.split("after ")[1][:4]) > 2030
 
 
-def test_redirects_are_followed_over_http_and_to_nothing_else(server, tmp_path):
+def test_redirects_are_followed_only_over_http(server, tmp_path):
     on = answer(b"", f"Location: {server.url}/2", "Content-Length: 0", status="302 Found")
     server.plan = [on]
     get(server, tmp_path / "f")
@@ -396,7 +398,7 @@ def test_two_processes_for_one_file_share_one_download(server, tmp_path):
     assert path.read_bytes() == BODY
 
 
-def test_a_disk_too_small_is_told_before_the_transfer(server, tmp_path, monkeypatch):
+def test_a_disk_too_small_is_reported_before_the_transfer(server, tmp_path, monkeypatch):
     class Usage:
         free = 1000
 
@@ -406,7 +408,7 @@ def test_a_disk_too_small_is_told_before_the_transfer(server, tmp_path, monkeypa
 
 
 @pytest.mark.parametrize("status", ["403 Forbidden", "429 Too Many Requests", "200 OK"])
-def test_a_host_that_refuses_the_agent_is_answered_with_the_setting(status, server, tmp_path):
+def test_a_refusal_of_the_agent_is_reported_with_the_setting(status, server, tmp_path):
     page = b"<html><body>Please set a user-agent: https://w.wiki/4wJS</body></html>"
     server.plan = [answer(page, status=status)] * 6
     with pytest.raises(

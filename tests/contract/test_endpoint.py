@@ -1,4 +1,4 @@
-"""RDF files asked in process: loaded once, the rows that a server of them has, errors by file."""
+"""RDF files queried in process: loaded once, with the rows of a server, errors by file."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -44,7 +44,7 @@ def triples(endpoint: Endpoint) -> int:
 
 @pytest.fixture
 def loads(monkeypatch) -> list[str]:
-    """Names of the files of each store that is loaded."""
+    """Record the file names of each store that is loaded."""
     done, load = [], module._load
 
     def noted(files, folder):
@@ -97,7 +97,7 @@ def test_files_answer_as_a_server_of_them_does(world_endpoint, world_files, tmp_
         assert {k: in_process.meta[k] for k in same} == {k: over_http.meta[k] for k in same}
 
 
-def test_a_query_that_is_none_is_rejected(things, tmp_path):
+def test_an_invalid_query_is_rejected(things, tmp_path):
     folder = tmp_path / "queries" / "made"
     folder.mkdir(parents=True)
     text = THINGS.read_text()
@@ -107,7 +107,7 @@ def test_a_query_that_is_none_is_rejected(things, tmp_path):
     assert not e.value.reaction
 
 
-def test_a_broken_file_is_named_with_the_line_and_leaves_no_store(tmp_path):
+def test_a_broken_file_is_reported_with_the_line_and_leaves_no_store(tmp_path):
     bad = tmp_path / "bad.nt"
     bad.write_text(TRIPLES + "<http://a> <http://b> no object .\n")
     stores = tmp_path / "stores"

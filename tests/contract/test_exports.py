@@ -1,4 +1,4 @@
-"""Exports: what other tools read is what the frames say, for released and constructed sets."""
+"""Exports: other tools read the content of the frames, for released and constructed sets."""
 
 import json
 from dataclasses import replace
@@ -31,7 +31,7 @@ RELATIONS = [
 
 @pytest.fixture(scope="module")
 def constructed() -> BearFrames:
-    """A small set with awkward labels: non-ASCII, quotes, digits alone, a line break's escape."""
+    """Build a small set with awkward labels: non-ASCII, quotes, digits, an escaped line break."""
     sets = built().big
     names = {"s1x": 'Ångström "A" / \\n', "s2x": "1984", "s3x": "😀 東京", "s100x": "null"}
     return BearFrames(
@@ -40,7 +40,7 @@ def constructed() -> BearFrames:
 
 
 def assert_equal_content(loaded: Dataset, sets: BearFrames) -> None:
-    """lm-pub-quiz has the relations, templates, options, instances and indices of `sets`."""
+    """Assert that lm-pub-quiz has relations, templates, options, instances, indices of `sets`."""
     assert set(loaded.relation_codes) == set(sets.items["relation"])
     for relation in loaded:
         name = relation.relation_code
@@ -78,7 +78,7 @@ def test_lm_pub_quiz_loads_a_constructed_set_with_equal_content(constructed, tmp
     assert kinds == {"P1": "multiple instances per answer", "P2": "single instance per answer"}
 
 
-def test_sets_beside_each_other_share_the_file_on_relations(constructed, tmp_path):
+def test_sets_in_one_folder_share_the_relations_file(constructed, tmp_path):
     relations = build.relations_of(constructed, RELATIONS)
     for name, part in (("one", relations[:1]), ("two", relations[1:])):
         formats.write("lm-pub-quiz", name, constructed, [], tmp_path / name, part)
@@ -108,7 +108,7 @@ def test_a_subject_that_holds_any_of_its_right_answers_is_counted(constructed):
 
 
 @pytest.mark.parametrize("form", formats.NAMES)
-def test_questions_none_of_which_is_asked_are_refused(form, constructed, tmp_path):
+def test_an_export_without_questions_is_refused(form, constructed, tmp_path):
     trained = constructed.items.with_columns(role=pl.lit("train"))
     none = pl.DataFrame(schema=dict(schema.CHOICES.columns))
     for questions in (replace(constructed, items=trained), none):
@@ -118,18 +118,18 @@ def test_questions_none_of_which_is_asked_are_refused(form, constructed, tmp_pat
     assert not (tmp_path / "made").exists()
 
 
-def test_a_set_survives_export_and_load_unchanged(constructed, tmp_path):
+def test_export_and_load_round_trips(constructed, tmp_path):
     lm_pub_quiz.export(constructed, tmp_path / "made")
     benchmark = constructed.candidates["set"][0].split("/")[0]
-    # the format has no place for how well a subject is known
-    told = [json.loads(meta) for meta in constructed.items["meta"]]
-    assert all(set(meta) == {"aliases", "sitelinks"} for meta in told)
-    bare = pl.Series("meta", [json.dumps({"aliases": meta["aliases"]}) for meta in told])
+    # the format has no field for sitelinks
+    metas = [json.loads(meta) for meta in constructed.items["meta"]]
+    assert all(set(meta) == {"aliases", "sitelinks"} for meta in metas)
+    bare = pl.Series("meta", [json.dumps({"aliases": meta["aliases"]}) for meta in metas])
     expected = replace(constructed, items=constructed.items.with_columns(bare))
     assert_equal_sets(bear_released.load(tmp_path / "made", benchmark=benchmark), expected)
 
 
-def test_the_folder_holds_ascii_tables_and_nothing_else(constructed, tmp_path):
+def test_the_folder_holds_only_ascii_tables(constructed, tmp_path):
     folder = tmp_path / "made"
     lm_pub_quiz.export(constructed, folder)
     names = {path.name for path in folder.iterdir()}
@@ -157,7 +157,7 @@ def test_an_older_export_is_replaced_and_foreign_files_are_not(constructed, tmp_
     "names",
     [["train.jsonl"], ["my_task.yaml", "utils.py"], ["README.md"], ["config.yaml", "SOURCES.md"]],
 )
-def test_a_folder_of_ones_own_files_is_never_replaced(constructed, tmp_path, form, names):
+def test_a_folder_of_user_files_is_never_replaced(constructed, tmp_path, form, names):
     folder = tmp_path / "tasks"
     folder.mkdir()
     for name in names:
@@ -191,8 +191,8 @@ def test_an_export_of_any_name_is_replaced_by_the_next(constructed, tmp_path, fo
         formats.write(form, "my set, v1.2", named, [SOURCES["world"]], tmp_path / "made")
 
 
-def test_questions_of_their_own_have_rows_with_their_options(constructed, tmp_path):
-    """One question has a set of options of its own and two right ones."""
+def test_questions_with_separate_options_have_rows_with_these(constructed, tmp_path):
+    """One question has a separate set of options, two of them right."""
     first = constructed.items.sort("item").row(0, named=True)
     own = {**first, "candidates": "apart", "answers": [0, 2]}
     others = constructed.items.filter(pl.col("item") != first["item"])
@@ -238,7 +238,7 @@ def test_lettered_questions_are_exported_with_their_options(tmp_path):
         formats.write("lm-pub-quiz", "x", CHOICES, [SOURCES["world"]], tmp_path / "quiz")
 
 
-def test_what_is_not_there_or_has_no_template_is_an_error(constructed, tmp_path):
+def test_missing_sets_or_templates_are_an_error(constructed, tmp_path):
     with pytest.raises(ExportError, match=r"no choices\.parquet; expected a benchmark"):
         formats.read(tmp_path, "choices", lambda: constructed)
     bare = replace(constructed, prompts=constructed.prompts.clear())
@@ -246,7 +246,7 @@ def test_what_is_not_there_or_has_no_template_is_an_error(constructed, tmp_path)
         formats.write("huggingface", "x", bare, [SOURCES["world"]], tmp_path / "made")
 
 
-def test_what_a_format_cannot_say_is_an_error(constructed, tmp_path):
+def test_content_that_a_format_cannot_express_is_an_error(constructed, tmp_path):
     slot = constructed.prompts.filter((pl.col("relation") != "P2") | (pl.col("index") != 1))
     with pytest.raises(ExportError, match=r"P2: templates \[0, 2\]"):
         lm_pub_quiz.export(
@@ -288,17 +288,17 @@ def test_hugging_face_loads_the_configuration_of_the_card(constructed, tmp_path)
     assert "| Wikidata | CC0-1.0 |" in (folder / "README.md").read_text()
 
 
-def test_every_column_that_is_handed_on_has_a_sentence():
+def test_every_exported_column_has_a_description():
     contracts = {c.name: c for c in (schema.ITEMS, schema.CANDIDATES, schema.PROMPTS,
                                      schema.CHOICES)}  # fmt: skip
     for name, contract in contracts.items():
         assert list(MEANING[name]) == list(contract.columns)
-    told = [text for columns in MEANING.values() for text in columns.values()]
-    assert all(text[0].isupper() and text.endswith(".") for text in told)
+    meanings = [text for columns in MEANING.values() for text in columns.values()]
+    assert all(text[0].isupper() and text.endswith(".") for text in meanings)
 
 
 @pytest.mark.parametrize("form", formats.NAMES[1:])
-def test_every_export_names_its_sources_and_has_the_same_bytes_twice(constructed, tmp_path, form):
+def test_every_export_lists_its_sources_and_is_deterministic(constructed, tmp_path, form):
     sources = [SOURCES["lama"], SOURCES["trex"]]
     for name in ("a", "b"):
         formats.write(form, "big", constructed, sources, tmp_path / name)
@@ -306,9 +306,9 @@ def test_every_export_names_its_sources_and_has_the_same_bytes_twice(constructed
     assert len(files) >= 3
     for file in files:
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
-    told = (tmp_path / "a/SOURCES.md").read_text()
-    assert "LAMA: CC-BY-NC-4.0" in told
-    assert "T-REx: CC-BY-SA-4.0" in told
+    sources_page = (tmp_path / "a/SOURCES.md").read_text()
+    assert "LAMA: CC-BY-NC-4.0" in sources_page
+    assert "T-REx: CC-BY-SA-4.0" in sources_page
 
 
 def written(folder, sets, **told):
@@ -317,7 +317,7 @@ def written(folder, sets, **told):
     return folder
 
 
-def test_the_sources_of_questions_are_those_of_what_made_them(constructed, tmp_path):
+def test_questions_have_the_sources_of_their_inputs(constructed, tmp_path):
     made = {"rule": "construct_bear", "wildcards": {"origin": "wikidata"}}
     assert origins.of(written(tmp_path / "a", constructed, **made)) == [SOURCES["wikidata"]]
     released = {"rule": "load_bear", "wildcards": {}}
@@ -364,14 +364,14 @@ def header(text: str) -> dict:
     return yaml.safe_load(text.split("---\n")[1])
 
 
-def test_the_card_says_what_the_sets_are(constructed):
+def test_the_card_describes_the_sets(constructed):
     released = card.write("BEAR", constructed, [SOURCES["bear"]])
     assert header(released)["license"] == ["cc-by-sa-4.0"]
     made = card.write("x", constructed, [SOURCES["wikidata"]])
-    told = header(made)
-    assert told["license"] == ["cc0-1.0"]
-    assert told["pretty_name"] == "x"
-    assert told["size_categories"] == ["n<1K"]
+    fields = header(made)
+    assert fields["license"] == ["cc0-1.0"]
+    assert fields["pretty_name"] == "x"
+    assert fields["size_categories"] == ["n<1K"]
     own = replace(SOURCES["world"], license="Museum: terms of use #2")
     assert header(card.write("x", constructed, [own]))["license"] == [own.license.lower()]
     path = f"BEAR/{huggingface.FILE}"
@@ -382,7 +382,7 @@ def test_the_card_says_what_the_sets_are(constructed):
     assert "**It is not the paper's set**" not in released
 
 
-def test_the_card_says_the_language_of_the_labels_where_it_is_known(constructed, tmp_path):
+def test_the_card_states_the_label_language_if_known(constructed, tmp_path):
     def languages(name, **record):
         sources = origins.of(written(tmp_path / name, constructed, **record))
         return header(card.write(name, constructed, sources)).get("language")
@@ -400,7 +400,7 @@ def test_the_card_says_the_language_of_the_labels_where_it_is_known(constructed,
     assert "language" not in header(choices_card)
 
 
-def test_a_card_says_balanced_of_what_is_and_of_nothing_else(constructed):
+def test_a_card_calls_only_balanced_sets_balanced(constructed):
     origin = [SOURCES["wikidata"]]
     said = card.write("x", constructed, origin)
     assert card.has_balanced_options(constructed)
@@ -410,15 +410,15 @@ def test_a_card_says_balanced_of_what_is_and_of_nothing_else(constructed):
     skewed = replace(
         constructed, items=constructed.items.filter(pl.col("item") != first["item"][0])
     )
-    # options of each item's own
+    # separate options of each item
     items = constructed.items.with_columns(candidates="item")
     own = replace(constructed, items=items, candidates=constructed.items.select(
         "item", named="candidates").join(constructed.candidates, left_on="named", right_on="set")
         .select(set="item", index="index", id="id", label="label"))  # fmt: skip
     for sets in (skewed, own):
-        told = card.write("x", sets, origin)
-        assert card.UNBALANCED in told
-        assert "is balanced" not in told
+        card_text = card.write("x", sets, origin)
+        assert card.UNBALANCED in card_text
+        assert "is balanced" not in card_text
 
 
 def test_the_card_prints_size_balance_and_chance():
@@ -428,7 +428,7 @@ def test_the_card_prints_size_balance_and_chance():
 
 
 @pytest.mark.parametrize("name", ["2020", "no", "a: b", "x #y", "{z}", "2020-01-01"])
-def test_a_name_that_yaml_reads_otherwise_stands_in_quotes(constructed, tmp_path, name):
+def test_a_name_that_is_no_yaml_string_is_quoted(constructed, tmp_path, name):
     for form in formats.NAMES[1:]:
         formats.write(form, name, constructed, [], tmp_path / form)
     (config,) = header((tmp_path / "huggingface/README.md").read_text("utf-8"))["configs"]
@@ -445,21 +445,23 @@ def test_a_name_that_yaml_reads_otherwise_stands_in_quotes(constructed, tmp_path
 def test_the_harness_has_a_task_for_each_template_under_a_group(constructed, tmp_path):
     formats.write("lm-eval", "big", constructed, [SOURCES["wikidata"]], tmp_path / "made")
     text = (tmp_path / "made/kgprobe_big_template_1.yaml").read_text()
-    told = yaml.safe_load(text.replace("!function ", ""))
-    assert told["output_type"] == "multiple_choice"
-    assert told["doc_to_text"] == ""
-    assert told["target_delimiter"] == ""
-    assert told["dataset_kwargs"] == {"configuration": "big", "template": 1}
+    task_fields = yaml.safe_load(text.replace("!function ", ""))
+    assert task_fields["output_type"] == "multiple_choice"
+    assert task_fields["doc_to_text"] == ""
+    assert task_fields["target_delimiter"] == ""
+    assert task_fields["dataset_kwargs"] == {"configuration": "big", "template": 1}
     columns = pq.read_schema(tmp_path / "made/big" / huggingface.FILE).names
-    assert told["doc_to_choice"] in columns
-    assert told["doc_to_target"] in columns
+    assert task_fields["doc_to_choice"] in columns
+    assert task_fields["doc_to_target"] in columns
     group = yaml.safe_load((tmp_path / "made/kgprobe_big.yaml").read_text())
     assert group["task"] == [f"kgprobe_big_template_{i}" for i in range(3)]
 
 
 @pytest.mark.real
 @pytest.mark.parametrize(("name", "own", "anyone"), [("BEAR", 4, 17), ("BEAR-big", 47, 321)])
-def test_the_released_sets_survive_and_load_in_lm_pub_quiz(real_data, tmp_path, name, own, anyone):
+def test_the_released_sets_round_trip_and_load_in_lm_pub_quiz(
+    real_data, tmp_path, name, own, anyone
+):
     sets = bear_released.load(real_data / "bear" / name)
     relations = bear_released.relations(real_data / "bear" / name, sets)
     lm_pub_quiz.export(sets, tmp_path / name, relations)
@@ -472,7 +474,7 @@ def test_the_released_sets_survive_and_load_in_lm_pub_quiz(real_data, tmp_path, 
 
 
 @pytest.mark.real
-def test_released_rows_are_as_many_as_published(real_data, tmp_path):
+def test_released_row_counts_are_the_published_ones(real_data, tmp_path):
     sets = bear_released.load(real_data / "bear/BEAR")
     huggingface.write_rows(sets, tmp_path / "rows.parquet")
     file = pq.ParquetFile(tmp_path / "rows.parquet")

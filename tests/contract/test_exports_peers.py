@@ -1,4 +1,4 @@
-"""Exports opened by the programs that they are for: the same questions, the same accuracies."""
+"""Exports opened by their target programs give the same questions and accuracies."""
 
 import json
 import os
@@ -24,7 +24,7 @@ LIMIT = 60
 
 
 def peer(name: str, *arguments: object, cwd: Path) -> dict:
-    """What a peer says of an export, asked from another folder."""
+    """Return the output of a peer for an export, run from another folder."""
     if not PEERS.exists():
         pytest.fail("the peers are not installed; run make peers")
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
@@ -47,7 +47,7 @@ def export(*arguments: object) -> str:
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory):
-    """A folder with a sample of world_lite, and a tiny causal model with what it answers."""
+    """Return a folder with a sample of world_lite, and a tiny causal model with its answers."""
     folder = tmp_path_factory.mktemp("peers")
     own = benchmark("world_lite").sampled(LIMIT)
     place = folder / "sample"
@@ -59,12 +59,12 @@ def asked(tmp_path_factory):
 
 
 def accuracies(found) -> pl.DataFrame:
-    """Mean hit and number of items by template."""
+    """Return mean hit and number of items by template."""
     answers = found.answers
     return answers.group_by("template").agg(pl.col("hit").mean(), pl.len().alias("n"))
 
 
-def test_the_harness_finds_the_same_accuracies_from_another_folder(asked, tmp_path):
+def test_the_harness_gives_the_same_accuracies_from_another_folder(asked, tmp_path):
     folder, own, found = asked
     export(folder / "sample", "--as", "lm-eval", "--to", folder / "tasks")
     names = "kgprobe_sample,kgprobe_sample_mean"
@@ -78,7 +78,7 @@ def test_the_harness_finds_the_same_accuracies_from_another_folder(asked, tmp_pa
         assert task["stderr"] == pytest.approx(spread, abs=1e-4)
     assert scores["kgprobe_sample"]["acc"] == pytest.approx(sum(ours.values()) / 3, abs=1e-4)
     assert 0 < sum(ours.values()) < 3
-    # templates ask the same questions: the spread that counts is that between questions
+    # templates ask the same questions: the relevant spread is between questions
     by_question = found.answers.group_by("item").agg(pl.col("hit").mean())["hit"]
     mean = scores["kgprobe_sample_mean"]
     assert mean["acc"] == pytest.approx(by_question.mean(), abs=1e-4)
@@ -88,13 +88,13 @@ def test_the_harness_finds_the_same_accuracies_from_another_folder(asked, tmp_pa
 
 @pytest.fixture(scope="module")
 def varied(asked):
-    """Questions with options of their own and sometimes two right ones; what is said."""
+    """Return questions with separate options, sometimes with two right ones, and the answers."""
     folder, own, _ = asked
     labels = dict(own.candidates.group_by("set").agg(pl.col("label").sort_by("index")).rows())
     items, sets = [], []
     for row in own.items.sort("item").head(24).rows(named=True):
         options = labels[row["candidates"]]
-        # the right one last, behind as many others as its place tells
+        # the gold last, after the options that precede it
         others = [text for i, text in enumerate(options) if i not in row["answers"]]
         held = [*others[: 2 + row["row"] % 3], options[row["answers"][0]]]
         right = [len(held) - 1, *([0] if row["row"] % 2 else [])]
@@ -113,7 +113,7 @@ def varied(asked):
     return folder, made, library.probe(loaded, made)
 
 
-def test_questions_with_options_of_their_own_give_the_same_accuracies(varied, tmp_path):
+def test_questions_with_separate_options_give_the_same_accuracies(varied, tmp_path):
     folder, own, found = varied
     assert own.candidates.group_by("set").len()["len"].n_unique() > 1
     assert own.items["answers"].list.len().n_unique() == 2
@@ -132,7 +132,7 @@ QUESTIONS = [
     ("TP-0", "TP", "", "What is the type of Dante?", ["lake", "writer", "ship"], 1),
     ("TP-1", "TP", "", "What is the type of Rome?", ["city", "royal house", "ship"], 0),
     ("TP-2", "TP", "", "What is the type of the Nile?", ["poet", "comic", "river"], 2),
-    # right with a BOS in front, as TP-0 is without
+    # right with BOS, as TP-0 is without
     ("SCO-0", "SCO", "", "What is the type of Dante?", ["lake", "writer", "ship"], 2),
     ("rdfs9-0", "rdfs9", "out", "X is a poet. Therefore, What is the type of X?",
      ["writer", "sea", "ship"], 0),
@@ -144,7 +144,7 @@ QUESTIONS = [
 
 @pytest.fixture(scope="module")
 def lettered(asked):
-    """The folder of a benchmark with multiple-choice questions, and the questions."""
+    """Return the folder of a benchmark with multiple-choice questions, and the questions."""
     folder, own, _ = asked
     own.write(folder / "onto")
     rows = [{"item": item, "task": task, "premise": premise, "source": item, "question": text,
@@ -173,7 +173,7 @@ def test_multiple_choice_has_the_same_accuracies_in_the_harness(lettered, tmp_pa
     assert right.filter("hit")["item"].to_list() == ["TP-0" if bos == "none" else "SCO-0"]
 
 
-def test_lm_pub_quiz_finds_the_same_accuracies(asked, tmp_path):
+def test_lm_pub_quiz_gives_the_same_accuracies(asked, tmp_path):
     folder, _, found = asked
     arguments = ("--as", "lm-pub-quiz", "--to", folder / "quiz", "--license", "CC0-1.0")
     export(folder / "sample", *arguments)
@@ -184,8 +184,8 @@ def test_lm_pub_quiz_finds_the_same_accuracies(asked, tmp_path):
         assert scores[relation]["accuracy"] == pytest.approx(accuracy, abs=1e-4), relation
 
 
-def test_kgprobe_installs_beside_the_harness(tmp_path):
-    """Its wheel goes into the peers' environment, none of whose requirements it breaks."""
+def test_kgprobe_installs_next_to_the_harness(tmp_path):
+    """Its wheel installs into the peers' environment without breaking any requirement."""
     wheel = [PEERS, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-deps", "--quiet"]
     subprocess.run([*wheel, "-w", tmp_path, ROOT], check=True, capture_output=True, timeout=300)
     (made,) = tmp_path.glob("kgprobe-*.whl")
@@ -203,5 +203,5 @@ def test_kgprobe_installs_beside_the_harness(tmp_path):
         [*install, report, "--quiet", made, "lm-eval"], check=True, capture_output=True, timeout=300
     )
     planned = [row["metadata"]["name"] for row in json.loads(report.read_text())["install"]]
-    # nothing that is there has to change, but what Python itself brings in an older version
+    # no installed package may change, except those bundled with Python
     assert set(planned) - {"setuptools"} == {"kgprobe"}

@@ -1,4 +1,4 @@
-"""Pulls through a server that misbehaves: nothing is lost, doubled or cut in silence."""
+"""Pulls from a faulty server: no row is silently lost, duplicated or truncated."""
 
 import gzip
 import hashlib
@@ -41,7 +41,7 @@ FIRST_PAGE = 2  # the number of its request; the count is the first
 
 
 def run(server: FaultServer, clock: FakeClock, data: Path, policy: Policy = POLICY) -> Snapshot:
-    """One pull of the things through the server."""
+    """Pull the things once through the server."""
     endpoint = Endpoint("local", server.url, policy)
     waiting = Clock(clock.now, clock.sleep)
     return pull(THINGS, endpoint, data / "made" / "now", contact=CONTACT, clock=waiting, seed=0)
@@ -49,7 +49,7 @@ def run(server: FaultServer, clock: FakeClock, data: Path, policy: Policy = POLI
 
 @pytest.fixture(scope="module")
 def clean(things_table: Table, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The canonical hash of a pull without faults."""
+    """Return the canonical hash of a pull without faults."""
     clock = FakeClock()
     with FaultServer(things_table, clock.now) as server:
         snapshot = run(server, clock, tmp_path_factory.mktemp("clean"))
@@ -62,7 +62,7 @@ def folder(data: Path) -> Path:
 
 
 def pages_kept(data: Path) -> list[int]:
-    """Rows of the finished pages, which are all whole."""
+    """Return the rows of the finished pages, which are all complete."""
     rows = []
     for file in sorted(folder(data).glob("page-*.json.gz")):
         found = orjson.loads(gzip.decompress(file.read_bytes()))["results"]["bindings"]
@@ -71,7 +71,7 @@ def pages_kept(data: Path) -> list[int]:
 
 
 def assert_whole(data: Path, snapshot: Snapshot, clean: str) -> None:
-    """The snapshot holds every row once, and nothing but its own files."""
+    """Assert that the snapshot holds every row once, and only its own files."""
     meta = snapshot.meta
     assert meta["rows_sha256"] == clean
     assert sum(page["rows"] for page in meta["pages"]) == ROWS == snapshot.frame().height
@@ -84,7 +84,7 @@ def assert_whole(data: Path, snapshot: Snapshot, clean: str) -> None:
 
 
 def assert_manners(server: FaultServer, policy: Policy = POLICY) -> None:
-    """One connection, starts apart, no request while a service asked to wait, few errors."""
+    """Assert one connection, spaced starts, no request during requested waits, and few errors."""
     for before, after in zip(server.seen, server.seen[1:], strict=False):
         assert after.at - before.at >= policy.interval - 1e-6
         if before.fault.startswith("rate") or before.fault == "status 503 wait":
@@ -100,7 +100,7 @@ def assert_manners(server: FaultServer, policy: Policy = POLICY) -> None:
 
 
 def assert_no_page_twice(server: FaultServer) -> None:
-    """What came whole was not asked for again."""
+    """Assert that complete pages were not requested again."""
     good = Counter(
         seen.part for seen in server.seen if not seen.is_count and seen.fault in ("", *HARMLESS)
     )
@@ -108,7 +108,7 @@ def assert_no_page_twice(server: FaultServer) -> None:
 
 
 @pytest.mark.parametrize(("start", "stop"), [(0, PARTS), (0, 368), (4000, 4097), (77, 78)])
-def test_the_table_s_parts_are_the_endpoint_s(start, stop, many_things, things_table):
+def test_the_table_s_pages_equal_the_endpoint_s(start, stop, many_things, things_table):
     text = read_query(THINGS).page(start, min(stop, PARTS))
     head, rows, counts = split(fetch(many_things.url, text))
     ours = things_table.rows(Seen(1, 0.0, text, "", "", 1).part)
@@ -122,7 +122,7 @@ def test_the_table_s_parts_are_the_endpoint_s(start, stop, many_things, things_t
     [(fault, 5) for fault in (*PASSING, *SLOW)]
     + [(fault, at) for fault in ("status 503", "cut short", "cap") for at in (1, FIRST_PAGE, 12)],
 )
-def test_a_passing_fault_changes_nothing(fault, at, faulty, clock, tmp_path, clean):
+def test_a_transient_fault_does_not_change_the_result(fault, at, faulty, clock, tmp_path, clean):
     faulty.expect(Faults({at: fault}))
     snapshot = run(faulty, clock, tmp_path)
     assert_whole(tmp_path, snapshot, clean)
@@ -154,15 +154,15 @@ CAUSES = {
 
 
 @pytest.mark.parametrize("fault", CAUSES)
-def test_a_fatal_fault_is_told_at_once_and_a_later_run_completes(
+def test_a_fatal_fault_is_reported_at_once_and_a_later_run_completes(
     fault, faulty, clock, tmp_path, clean
 ):
     assert set(CAUSES) == {*FATAL, *LIES}
     faulty.expect(Faults({5: fault}))
     with pytest.raises(CAUSES[fault]) as caught:
         run(faulty, clock, tmp_path)
-    told = str(caught.value)
-    assert all(part in told for part in (faulty.url, "things.rq", "page 4", "of 4,096"))
+    message = str(caught.value)
+    assert all(part in message for part in (faulty.url, "things.rq", "page 4", "of 4,096"))
     assert len(faulty.seen) == 5, "nothing that cannot pass is asked again"
     kept = pages_kept(tmp_path)
     assert len(kept) == 3
@@ -206,16 +206,16 @@ def test_a_fatal_fault_is_told_at_once_and_a_later_run_completes(
         ("xml", errors.ServerTrouble),
     ],
 )
-def test_a_fault_that_stays_is_named_and_the_pages_are_kept(
+def test_a_persistent_fault_is_reported_and_pages_are_kept(
     fault, cause, faulty, clock, tmp_path, clean
 ):
-    # what is slow takes its time in each attempt
+    # a slow answer is slow in each attempt
     policy = replace(POLICY, attempts=2 if fault in SLOW else POLICY.attempts)
     faulty.expect(Faults(dict.fromkeys(range(4, 4 + policy.attempts), fault)))
     with pytest.raises(cause) as caught:
         run(faulty, clock, tmp_path, policy)
-    told = str(caught.value)
-    assert all(part in told for part in (faulty.url, "things.rq", "page 3", "came:", "next:"))
+    message = str(caught.value)
+    assert all(part in message for part in (faulty.url, "things.rq", "page 3", "came:", "next:"))
     assert len(pages_kept(tmp_path)) == 2
     assert len(faulty.seen) == 3 + policy.attempts
     assert_manners(faulty)
@@ -226,7 +226,7 @@ def test_a_fault_that_stays_is_named_and_the_pages_are_kept(
     assert_no_page_twice(faulty)
 
 
-def test_without_a_count_the_pages_count_themselves(faulty, clock, tmp_path, clean):
+def test_a_pull_completes_without_a_count(faulty, clock, tmp_path, clean):
     faulty.expect(Faults(dict.fromkeys(range(1, 4), "partial")))
     snapshot = run(faulty, clock, tmp_path)
     assert_whole(tmp_path, snapshot, clean)
@@ -234,7 +234,7 @@ def test_without_a_count_the_pages_count_themselves(faulty, clock, tmp_path, cle
     assert "PartialAnswer" in snapshot.meta["count_before_reason"]
 
 
-def test_a_count_that_is_told_to_wait_twice_waits(faulty, clock, tmp_path, clean):
+def test_a_count_with_two_requested_waits_waits(faulty, clock, tmp_path, clean):
     faulty.expect(Faults(dict.fromkeys((1, 2, 3), "rate seconds")))
     snapshot = run(faulty, clock, tmp_path)
     assert_whole(tmp_path, snapshot, clean)
@@ -242,7 +242,7 @@ def test_a_count_that_is_told_to_wait_twice_waits(faulty, clock, tmp_path, clean
 
 
 def test_rows_that_appear_after_the_count_are_pulled(faulty, clock, tmp_path, clean):
-    """A graph that is edited: pages prove themselves, and the count only sizes them."""
+    """The graph is edited: pages prove themselves complete, and the count only sets their size."""
     faulty.expect(Faults())
     faulty.hidden = 2
     snapshot = run(faulty, clock, tmp_path)
@@ -250,7 +250,7 @@ def test_rows_that_appear_after_the_count_are_pulled(faulty, clock, tmp_path, cl
     assert snapshot.meta["count_before"] == ROWS - 2
 
 
-def test_a_page_halves_and_doubles_back(faulty, clock, tmp_path, clean):
+def test_a_page_is_halved_and_later_doubled(faulty, clock, tmp_path, clean):
     faulty.expect(Faults({3: "cap", 4: "cap", 5: "cap"}))
     snapshot = run(faulty, clock, tmp_path)
     assert_whole(tmp_path, snapshot, clean)
@@ -262,9 +262,7 @@ def test_a_page_halves_and_doubles_back(faulty, clock, tmp_path, clean):
     assert snapshot.meta["waits"]["times"].get("PartialAnswer") is None, "a cap needs no back-off"
 
 
-def test_a_long_retry_after_stops_the_pull_and_says_when_to_come_back(
-    faulty, clock, tmp_path, clean
-):
+def test_a_long_retry_after_stops_the_pull_and_states_when_to_retry(faulty, clock, tmp_path, clean):
     faulty.expect(Faults({4: "rate 7200"}))
     with pytest.raises(errors.RateLimited, match="run again at 2027-01-15"):
         run(faulty, clock, tmp_path)
@@ -275,7 +273,7 @@ def test_a_long_retry_after_stops_the_pull_and_says_when_to_come_back(
     assert faulty.seen[4].at - faulty.seen[3].at >= 3600
 
 
-def test_the_error_budget_pauses_everybody_and_ends(faulty, clock, tmp_path, clean):
+def test_the_error_budget_pauses_all_pulls_and_ends(faulty, clock, tmp_path, clean):
     patient = replace(POLICY, interval=0.1, read=1, deadline=2, attempts=200)
     faulty.expect(Faults(dict.fromkeys(range(4, 400), "cap")))
     with pytest.raises(errors.BudgetExhausted, match="20 failed answers"):
@@ -288,16 +286,21 @@ def test_the_error_budget_pauses_everybody_and_ends(faulty, clock, tmp_path, cle
 
 
 def until_complete(server: FaultServer, clock: FakeClock, data: Path) -> tuple[Snapshot, list[str]]:
-    """Run again after every error, which says all; gives the snapshot and the causes."""
+    """Rerun after every error, check its message; return the snapshot and the causes."""
     causes: list[str] = []
     while len(causes) < 40:
         try:
             return run(server, clock, data), causes
         except errors.SourceError as error:
             causes.append(type(error).__name__)
-            told = str(error)
-        said = (server.url, "things.rq", "page " if "page " in told else "count query", "came: ")
-        assert all(part in told for part in said), told
+            message = str(error)
+        said = (
+            server.url,
+            "things.rq",
+            "page " if "page " in message else "count query",
+            "came: ",
+        )
+        assert all(part in message for part in said), message
         assert not (folder(data) / "meta.json").exists()
         pages_kept(data)
         clock.sleep(61)
@@ -312,11 +315,11 @@ NIGHTLY = pytest.mark.nightly(gate="contract/test_faults.py::test_random_schedul
     [(0, 8), (8, 16), *(pytest.param(n, n + 23, marks=NIGHTLY) for n in range(16, 200, 23))],
 )
 def test_random_schedules(first, last, faulty, clock, tmp_path, clean):
-    """Of each seed: in the end the clean rows, and on the way errors that say all."""
+    """Every seed ends with the clean rows, and intermediate errors have complete messages."""
     kinds = [*PASSING * 4, *FATAL, *LIES, *SLOW, *HARMLESS]
     for seed in range(first, last):
-        share = random.Random(seed).uniform(0.05, 0.6)
-        faulty.expect(Faults(seed=seed, share=share, kinds=kinds))
+        fraction = random.Random(seed).uniform(0.05, 0.6)
+        faulty.expect(Faults(seed=seed, share=fraction, kinds=kinds))
         data = tmp_path / str(seed)
         snapshot, _ = until_complete(faulty, clock, data)
         assert_whole(data, snapshot, clean)

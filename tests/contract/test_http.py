@@ -1,4 +1,4 @@
-"""The one HTTP stack against sockets that misbehave below what a server of HTTP would do."""
+"""The HTTP client against raw sockets with faults below the HTTP level."""
 
 import contextlib
 import gzip
@@ -35,7 +35,7 @@ def saying(
     context: ssl.SSLContext | None = None,
     heard: list[bytes] | None = None,
 ) -> Iterator[str]:
-    """The address of a server that sends `pieces` with pauses between them, then closes."""
+    """Yield the address of a server that sends `pieces` with pauses between them, then closes."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
@@ -51,7 +51,7 @@ def saying(
                         for piece in pieces:
                             connection.sendall(piece)
                             time.sleep(pause)
-                        # what is left unread would make the end a reset
+                        # unread data would turn the close into a reset
                         connection.shutdown(socket.SHUT_WR)
                         while connection.recv(1 << 16):
                             pass
@@ -61,25 +61,25 @@ def saying(
 
 
 def got(url: str, timeouts: Timeouts = QUICK, method: str = "GET") -> bytes:
-    """The whole body of an answer."""
+    """Return the whole body of an answer."""
     with Session() as session, session.open_response(method, url, timeouts, data=b"q") as answer:
         return whole_body(answer, 10)
 
 
 @pytest.mark.timing
 @pytest.mark.parametrize("part", ["headers", "body"])
-def test_the_deadline_is_of_the_whole_answer_however_its_bytes_drip(part):
+def test_the_deadline_applies_to_the_whole_slow_answer(part):
     slow = b"X-Slow: " + b"x" * 200 if part == "headers" else b"\r\n1234"
     pieces = [HEAD, *(slow[i : i + 1] for i in range(len(slow)))]
     start = time.monotonic()
-    told = pytest.raises(NoAnswerError, match=r"no whole answer within 0\.4 s")
-    with saying(pieces, pause=0.1) as url, told as caught:
+    raises = pytest.raises(NoAnswerError, match=r"no whole answer within 0\.4 s")
+    with saying(pieces, pause=0.1) as url, raises as caught:
         got(url)
     assert isinstance(caught.value.reason, TimeoutError)
     assert time.monotonic() - start < 5
 
 
-def test_what_breaks_is_told_by_its_innermost_error():
+def test_failures_are_reported_with_the_innermost_error():
     with saying([HEAD + b"\r\n1234"]) as url:
         assert got(url) == b"1234"
     with saying([HEAD + b"\r\n12"]) as url, pytest.raises(NoAnswerError, match="IncompleteRead"):
@@ -89,7 +89,7 @@ def test_what_breaks_is_told_by_its_innermost_error():
     assert isinstance(caught.value.reason, ConnectionRefusedError)
 
 
-def test_an_error_of_the_reader_is_not_one_of_the_line():
+def test_an_error_of_the_reader_is_no_connection_error():
     disk = pytest.raises(OSError, match="disk is full")
     with (
         saying([HEAD + b"\r\n1234"]) as url,
@@ -100,15 +100,15 @@ def test_an_error_of_the_reader_is_not_one_of_the_line():
         raise OSError("disk is full")
 
 
-def test_redirects_without_end_are_told():
+def test_endless_redirects_are_reported():
     again = b"HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-    told = pytest.raises(NoAnswerError, match="TooManyRedirects")
-    with saying([again], times=20) as url, told:
+    raises = pytest.raises(NoAnswerError, match="TooManyRedirects")
+    with saying([again], times=20) as url, raises:
         got(url, Timeouts(1, 1), "POST")
 
 
-def test_only_what_passes_is_tried_again_and_the_last_error_is_told():
-    tried, naps, told = [], [], []
+def test_only_transient_errors_are_retried_and_the_last_is_reported():
+    tried, naps, reported = [], [], []
 
     def once() -> str:
         tried.append(len(tried))
@@ -119,12 +119,12 @@ def test_only_what_passes_is_tried_again_and_the_last_error_is_told():
     def asked(attempts: int) -> str:
         return retried(
             once, attempts, wait=lambda n, e: 10.0 * n + e.wait, sleep=naps.append,
-            before=lambda *said: told.append((said[0], str(said[1]), said[2])),
+            before=lambda *said: reported.append((said[0], str(said[1]), said[2])),
         )  # fmt: skip
 
     assert asked(3) == "there"
     assert naps == [1.0, 12.0]
-    assert told == [(0, "try 1", 1.0), (1, "try 2", 12.0)]
+    assert reported == [(0, "try 1", 1.0), (1, "try 2", 12.0)]
     tried.clear()
     with pytest.raises(PassingError, match="try 2"):
         asked(2)
@@ -134,13 +134,13 @@ def test_only_what_passes_is_tried_again_and_the_last_error_is_told():
 
 
 def sent_on(target: str) -> bytes:
-    """An answer that sends on to another address."""
+    """Return a redirect to another address."""
     return f"HTTP/1.1 307 On\r\nLocation: {target}\r\nContent-Length: 0\r\n\r\n".encode()
 
 
 @contextlib.contextmanager
 def secure(pieces: list[bytes], folder: Path) -> Iterator[tuple[str, str]]:
-    """(address, bundle of authorities) of `saying` behind TLS."""
+    """Yield (address, CA bundle) of `saying` behind TLS."""
     authority = trustme.CA()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
@@ -151,7 +151,7 @@ def secure(pieces: list[bytes], folder: Path) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_encryption_is_never_left_by_a_redirect(tmp_path, method):
+def test_no_redirect_leads_from_https_to_http(tmp_path, method):
     """requests alone follows a GET from https to http."""
     with (
         saying([HEAD + b"\r\nopen"]) as plain,
@@ -183,8 +183,8 @@ def body_of(pieces: list[bytes], most: int) -> bytes:
 
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("chunked", [False, True])
-def test_no_body_has_more_bytes_than_its_bound(packed, chunked):
-    """With a length and without, packed and not; the rest is not even read."""
+def test_a_body_over_its_size_limit_is_refused(packed, chunked):
+    """With and without a length, compressed and not; the rest is not even read."""
     plain = bytes(range(256)) * 1000
     body = gzip.compress(plain) if packed else plain
     head = b"HTTP/1.1 200 OK\r\n" + (b"Content-Encoding: gzip\r\n" if packed else b"")
@@ -198,19 +198,19 @@ def test_no_body_has_more_bytes_than_its_bound(packed, chunked):
         body_of([head + body], len(plain) - 1)
 
 
-def test_a_packing_that_was_not_asked_for_is_named():
+def test_an_unrequested_compression_is_reported():
     head = b"HTTP/1.1 200 OK\r\nContent-Encoding: zstd\r\nContent-Length: 4\r\n\r\n"
     with pytest.raises(NoAnswerError, match="compressed as zstd, requested was gzip"):
         body_of([head + b"\x28\xb5\x2f\xfd"], 100)
 
 
-def test_a_body_without_end_is_left():
+def test_an_endless_body_is_aborted():
     head = b"HTTP/1.1 200 OK\r\n\r\n"
     with pytest.raises(NoAnswerError, match="the body has more than 100,000 bytes"):
         body_of([head, *[b"x" * 90_000] * 3], 100_000)
 
 
-def test_a_key_stays_with_the_host_that_it_is_for():
+def test_a_key_is_sent_only_to_its_host():
     heard: list[bytes] = []
     with (
         saying([HEAD + b"\r\nhere"], heard=heard) as other,
@@ -237,7 +237,7 @@ def test_a_key_stays_with_the_host_that_it_is_for():
         ("Sun, 09 Sep 2001 01:48:10 GMT", 90),
     ],
 )  # fmt: skip
-def test_waits_are_read_as_far_as_they_make_sense(said, seconds):
+def test_only_valid_waits_are_parsed(said, seconds):
     assert retry_after(said, 503, 1e9) == seconds
     assert retry_after(said, 429, 1e9) == (60 if seconds is None else seconds)
 

@@ -1,4 +1,4 @@
-"""Every query file: standard, valid as it stands, and whole on the embedded world."""
+"""Every query file is standard, valid and complete on the embedded knowledge graph."""
 
 import re
 from pathlib import Path
@@ -22,20 +22,20 @@ from tests.contract.oxigraph import local_endpoint
 
 QUERIES = sorted((RESOURCES / "queries").glob("*/*.rq"))
 IDS = [f"{path.parent.name}/{path.stem}" for path in QUERIES]
-#: Parameters with which a query has rows on the embedded world
+#: Parameters with which a query has rows on the embedded graph
 PARAMETERS = {"instances": {"class": "Awkward"}, "aliases": {"entity": "Q999999999"}}
 #: Extensions of single engines
 FORBIDDEN = re.compile(r"\b(SERVICE|hint:|bd:|gas:|mwapi|bif:|define\b|OFFSET|WITH)", re.I)
 
 
 def run(path: Path, endpoint: Endpoint, folder: Path, page_size: int = 0) -> pl.DataFrame:
-    """The rows of a query with the parameters that the world needs."""
+    """Return the rows of a query with the parameters for the embedded knowledge graph."""
     parameters = PARAMETERS.get(path.stem)
     return pull(path, endpoint, folder / "s" / "n", parameters, page_size=page_size).frame()
 
 
 @pytest.mark.parametrize("path", QUERIES, ids=IDS)
-def test_a_query_is_valid_as_it_stands_and_so_is_what_is_derived(path):
+def test_a_query_and_its_derived_queries_are_valid(path):
     store = pyoxigraph.Store()
     text = path.read_text(encoding="utf-8")
     query = read_query(path, PARAMETERS.get(path.stem))
@@ -74,7 +74,7 @@ def test_a_query_has_rows_on_the_world_and_page_size_does_not_change_them(
     path, world_endpoint, tmp_path
 ):
     query = read_query(path, PARAMETERS.get(path.stem))
-    # without the line by which pages differ, a query asks for everything
+    # without the line that selects a page, a query asks for everything
     plain = "" if query.in_batches else query.rows(0, PARTS)
     if path.stem == "aliases":
         plain = path.read_text().replace("wd:Q142", "wd:Q999999999")
@@ -100,8 +100,8 @@ def test_a_query_has_rows_on_the_world_and_page_size_does_not_change_them(
 @pytest.mark.parametrize(
     "path", [p for p in QUERIES if "GROUP BY" in p.read_text()], ids=lambda p: p.stem
 )
-def test_a_part_is_chosen_before_anything_is_counted(path):
-    """A filter behind the counting makes pages smaller and none cheaper."""
+def test_a_subset_is_selected_before_counting(path):
+    """A filter after the counting makes pages smaller but not cheaper."""
     body = path.read_text().split("COUNT(", 1)[1]
     chosen, last = body.index("MD5(STR("), body.index("GROUP BY")
     assert chosen < last
@@ -109,7 +109,7 @@ def test_a_part_is_chosen_before_anything_is_counted(path):
     assert patterns, "what is looked up for each row stands behind the filter"
 
 
-def test_counts_of_parts_add_up_to_those_of_the_whole(world_endpoint, tmp_path):
+def test_counts_of_subsets_add_up_to_the_total(world_endpoint, tmp_path):
     path = RESOURCES / "queries/wikidata/left_out.rq"
     text = """SELECT (COUNT(DISTINCT ?n) AS ?rows) { ?s <http://www.wikidata.org/prop/P36> ?n .
         ?n <http://wikiba.se/ontology#rank> ?rank }"""
@@ -121,7 +121,7 @@ def test_counts_of_parts_add_up_to_those_of_the_whole(world_endpoint, tmp_path):
     assert len(found.meta["pages"]) > 10
 
 
-def test_awkward_labels_and_names_come_back_as_they_are(world_endpoint, tmp_path):
+def test_awkward_labels_and_names_are_returned_unchanged(world_endpoint, tmp_path):
     path = RESOURCES / "queries/dbpedia/instances.rq"
     rows = run(path, world_endpoint, tmp_path, page_size=3)
     labels = rows.filter(pl.col("instance").str.ends_with("/Several_labels"))["label"]
@@ -134,7 +134,7 @@ def test_awkward_labels_and_names_come_back_as_they_are(world_endpoint, tmp_path
 
 
 def test_facts_after_best_rank_are_the_truthy_facts(world_endpoint, tmp_path):
-    """On the world, for every relation that has a preferred or deprecated statement, and some."""
+    """Covers all embedded relations with preferred or deprecated statements, and others."""
     ranked = "SELECT DISTINCT ?r { ?s ?c ?n . ?n <http://wikiba.se/ontology#rank> ?k . ?r "
     ranked += "<http://wikiba.se/ontology#claim> ?c "
     ranked += "FILTER(?k != <http://wikiba.se/ontology#NormalRank>) }"
@@ -169,7 +169,7 @@ def test_facts_after_best_rank_are_the_truthy_facts(world_endpoint, tmp_path):
         ),
     ],
 )
-def test_the_closure_of_a_hierarchy_is_the_engine_s(
+def test_the_closure_of_a_hierarchy_equals_the_engine_s(
     name, child, edge, anchor, world_endpoint, tmp_path
 ):
     rows = run(RESOURCES / f"queries/{name}.rq", world_endpoint, tmp_path)
@@ -183,7 +183,7 @@ def test_the_closure_of_a_hierarchy_is_the_engine_s(
     assert len(theirs) > rows.height
 
 
-def test_a_list_of_ids_is_asked_for_in_batches(world_endpoint, tmp_path):
+def test_a_list_of_ids_is_queried_in_batches(world_endpoint, tmp_path):
     path = RESOURCES / "queries/wikidata/aliases.rq"
     ids = [f"Q{number}" for number in range(1, 1200)] + ["Q999999999", "Q35722"]
     query = read_query(path, {"entity": ids})
@@ -228,7 +228,7 @@ def test_parameters_name_the_snapshot_and_are_checked(tmp_path):
             read_query(instances, bad)
 
 
-def test_labels_come_in_the_best_language_that_there_is(world_endpoint, tmp_path):
+def test_labels_are_in_the_best_available_language(world_endpoint, tmp_path):
     """Wikidata deletes labels in `en` that equal the one in `mul`."""
     path = RESOURCES / "queries/dbpedia/instances.rq"
     label = "<http://www.w3.org/2000/01/rdf-schema#label>"

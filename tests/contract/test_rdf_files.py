@@ -1,4 +1,4 @@
-"""RDF files of every packing are served, and what is none is refused in the plan."""
+"""RDF files of every compression are served, and other files are refused in the plan."""
 
 import bz2
 import gzip
@@ -40,17 +40,17 @@ def write(path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_local_source_is_loaded_whatever_its_packing(name, tmp_path):
+def test_a_local_source_is_loaded_with_any_compression(name, tmp_path):
     assert len(open_store([write(tmp_path / name)], tmp_path / "stores")) == 3
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_own_graph_is_read_whatever_its_packing(name, tmp_path):
+def test_a_user_graph_is_read_with_any_compression(name, tmp_path):
     section = OwnGraph("rdf", (str(write(tmp_path / name)),), leave_out=("missing_label",))
     assert read("g", section, ("en",)).facts.height == 1
 
 
-def test_a_packed_file_that_is_cut_is_named(tmp_path):
+def test_a_truncated_compressed_file_is_reported(tmp_path):
     path = write(tmp_path / "x.nt.bz2")
     path.write_bytes(path.read_bytes()[:-10])
     with pytest.raises(EndpointError, match=r"could not load .*x\.nt\.bz2: "):
@@ -58,7 +58,7 @@ def test_a_packed_file_that_is_cut_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["x.nt.xz", "x.zip", "x.csv", "x.bz2", "x.nt.bz2.zst"])
-def test_what_is_no_rdf_by_its_name_is_refused_in_the_plan(name, tmp_path):
+def test_a_file_without_rdf_extension_is_refused_in_the_plan(name, tmp_path):
     (tmp_path / name).write_bytes(b"?")
     settings, files = Settings(), (str(tmp_path / name),)
     wikidata = replace(settings.sources.wikidata, access="local", files=files)

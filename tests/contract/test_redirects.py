@@ -1,4 +1,4 @@
-"""Entities that were merged: the old id stands for the new one, and is counted."""
+"""Merged entities: the old id is replaced by the new one and counted."""
 
 import gzip
 from dataclasses import replace
@@ -66,7 +66,7 @@ def test_a_query_service_s_redirects_are_followed(query, served, tmp_path):
     assert coverage.filter(relation="P36")["rows"].item() == 5
 
 
-def test_classes_of_constraints_are_the_ones_that_they_were_merged_into(tmp_path):
+def test_constraint_classes_are_replaced_by_their_merge_targets(tmp_path):
     node, wikibase = f"{WD}statement/P36-1", "http://wikiba.se/ontology#"
     lines = [
         f"<{WD}P36> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <{wikibase}Property> .",
@@ -99,7 +99,7 @@ def test_a_truthy_dump_s_redirects_are_followed(predicate, tmp_path):
     assert "redirects" not in found.coverage["reason"].item()
 
 
-def test_long_chains_of_merges_have_an_end_and_circles_have_none(tmp_path):
+def test_long_merge_chains_are_resolved_and_cycles_are_not(tmp_path):
     same = "http://www.w3.org/2002/07/owl#sameAs"
     chain = [(n, n + 1) for n in range(100, 140)]
     circle = [(7, 8), (8, 9), (9, 7), (6, 7)]
@@ -112,7 +112,7 @@ def test_long_chains_of_merges_have_an_end_and_circles_have_none(tmp_path):
     assert found.coverage["redirected"].to_list() == [1]
 
 
-def test_a_json_dump_has_no_redirects_and_says_so(tmp_path):
+def test_a_json_dump_reports_that_it_has_no_redirects(tmp_path):
     path = tmp_path / "dump.json"
     path.write_text('[\n{"type":"item","id":"Q1","labels":{},"claims":{}}\n]\n')
     found = dumps.read([path], "json", ["P36"], tmp_path / "parts")
@@ -125,8 +125,9 @@ def test_a_json_dump_has_no_redirects_and_says_so(tmp_path):
     assert "redirects" not in beside.coverage["reason"].item()
 
 
-def test_a_service_that_holds_a_part_of_a_graph_is_named(served, tmp_path):
-    """Wikidata's service has no scholarly articles since 2025: of P50 it has some subjects."""
+def test_a_service_with_only_part_of_a_graph_is_reported(served, tmp_path):
+    """Wikidata's service lacks scholarly articles since 2025, so only some subjects of P50
+    exist."""
     wdqs = read_endpoints(RESOURCES / "endpoints.tsv")["wdqs"]
     split = Endpoint("local", served.url, replace(wdqs.policy, interval=0.0))
     one = Relations(split, tmp_path / "w" / "s", QUERIES / "facts.rq")

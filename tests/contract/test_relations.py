@@ -1,4 +1,4 @@
-"""Relations as Wikidata has them: labels in `mul` alone, unknown values, too many rows."""
+"""Relations as in Wikidata: labels only in `mul`, unknown values, too many rows."""
 
 import gzip
 from pathlib import Path
@@ -20,7 +20,7 @@ QUERIES = RESOURCES / "queries" / "wikidata"
 WD, PROP = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/"
 LABEL = "<http://www.w3.org/2000/01/rdf-schema#label>"
 WIKIBASE = "http://wikiba.se/ontology#"
-#: id -> labels by language, sitelinks; Q42 is as Wikidata has him since 2025
+#: id -> labels by language, sitelinks; Q42 as in Wikidata since 2025
 ITEMS = {
     "Q42": ({"mul": "Douglas Adams", "zh": "道格拉斯·亞當斯"}, 118),
     "Q145": ({"en": "United Kingdom", "mul": "UK"}, 300),
@@ -60,7 +60,7 @@ def rdf() -> str:
 
 
 def dump(path: Path) -> Path:
-    """The same as a dump of entities."""
+    """Return the same as a dump of entities."""
     lines = []
     for item, (labels, links) in ITEMS.items():
         claims = []
@@ -68,8 +68,8 @@ def dump(path: Path) -> Path:
             snak = {"snaktype": "somevalue", "property": "P27"}
             if value:
                 content = {"entity-type": "item", "numeric-id": int(value[1:]), "id": value}
-                told = {"value": content, "type": "wikibase-entityid"}
-                snak = {"snaktype": "value", "property": "P27", "datavalue": told}
+                datavalue = {"value": content, "type": "wikibase-entityid"}
+                snak = {"snaktype": "value", "property": "P27", "datavalue": datavalue}
             if subject == item:
                 claims.append({"mainsnak": snak, "type": "statement", "rank": rank.lower()})
         entity = {
@@ -93,7 +93,7 @@ def bounded(endpoint: Endpoint, most: int) -> Endpoint:
     return Endpoint("local", endpoint.url, Policy(most_rows=most))
 
 
-def test_labels_in_the_best_language_and_what_is_left_out_is_counted(nationalities, tmp_path):
+def test_labels_are_in_the_best_language_and_omissions_are_counted(nationalities, tmp_path):
     found, coverage = relations(nationalities, tmp_path / "wikidata" / "s").pull(["P27"])
     named = dict(found.select("subject", "subject_label").iter_rows())
     assert named == {"Q42": "Douglas Adams", "Q1": "universe", "Q2": None, "Q3": "life"}
@@ -107,7 +107,7 @@ def test_labels_in_the_best_language_and_what_is_left_out_is_counted(nationaliti
 
 
 def test_a_dump_and_a_pull_give_the_same_statements_and_the_same_benchmark(nationalities, tmp_path):
-    """An unknown value beside an item is no second value, and one of better rank no better one."""
+    """An unknown value next to an item is no second value, nor does it win with a better rank."""
     pulled, _ = relations(nationalities, tmp_path / "wikidata" / "s").pull(["P27"])
     path = dump(tmp_path / "dump.json.gz")
     read = dumps.read([path], "json", ["P27"], tmp_path / "parts", ("en", "mul")).statements
@@ -129,7 +129,7 @@ def test_a_dump_and_a_pull_give_the_same_statements_and_the_same_benchmark(natio
     assert kept == [["Q1", "Q42"]] * 2
 
 
-def test_a_large_relation_is_asked_for_its_known_subjects(nationalities, tmp_path):
+def test_a_large_relation_is_queried_for_its_known_subjects(nationalities, tmp_path):
     way_out = relations(bounded(nationalities, 3), tmp_path / "w" / "s", least=100)
     found, coverage = way_out.pull(["P27"])
     (row,) = coverage.iter_rows(named=True)
@@ -155,14 +155,14 @@ def test_a_large_relation_comes_from_a_dump_or_is_left_out(nationalities, tmp_pa
     assert found.is_empty()
 
 
-def test_what_the_source_does_not_have_is_left_out_by_name(nationalities, tmp_path):
+def test_relations_missing_in_the_source_are_left_out_and_listed(nationalities, tmp_path):
     some = relations(nationalities, tmp_path / "w" / "s", known=frozenset({"P27"}))
     found, coverage = some.pull(["P27", "P999"])
     assert coverage.filter(relation="P999")["reason"][0].startswith("no property of the source")
     assert found.height == 6
 
 
-def test_a_relation_that_fails_is_told_when_the_others_are_here(nationalities, tmp_path):
+def test_a_failed_relation_is_reported_after_the_others_are_pulled(nationalities, tmp_path):
     """The second of three relations meets an engine that refuses its query."""
     asked = []
 
@@ -184,9 +184,7 @@ def test_a_relation_that_fails_is_told_when_the_others_are_here(nationalities, t
     assert (tmp_path / "w" / "s" / "facts@P36" / "meta.json").exists()
 
 
-def test_a_query_that_is_rejected_for_the_first_relation_is_not_asked_of_the_others(
-    nationalities, tmp_path
-):
+def test_a_query_rejected_for_one_relation_is_not_sent_for_others(nationalities, tmp_path):
     folder = tmp_path / "queries/wikidata"
     folder.mkdir(parents=True)
     text = (QUERIES / "facts.rq").read_text()
@@ -200,8 +198,8 @@ def test_a_query_that_is_rejected_for_the_first_relation_is_not_asked_of_the_oth
 
 
 @pytest.mark.parametrize(("rows", "way"), [(9_000_000, "left out"), (40, None), (None, None)])
-def test_a_bad_day_of_the_service_is_no_large_relation(rows, way, nationalities, tmp_path):
-    """A listing that never ends is a matter of size where the relation is large, else trouble."""
+def test_service_trouble_is_not_taken_for_a_large_relation(rows, way, nationalities, tmp_path):
+    """An endless listing means size if the relation is large, else trouble of the service."""
 
     class Slow(Relations):
         def _pull(self, relation, least):

@@ -1,4 +1,4 @@
-"""The joins on a Spark cluster give the files that DuckDB gives."""
+"""Joins on a Spark cluster give the same files as DuckDB."""
 
 import importlib
 import sys
@@ -77,7 +77,7 @@ def small(name: str):
 
 
 def files(name: str, engine: Engine, paths, folder) -> dict[str, bytes]:
-    """The files of a benchmark, as the rule writes them."""
+    """Return the files of a benchmark, as the rule writes them."""
     folder.mkdir(parents=True)
     with engine.temporary():
         made = graph.read(engine, *(paths[table] for table in graph.TABLES[:3]))
@@ -104,40 +104,40 @@ def test_the_benchmark_has_the_same_bytes(name, graphs, on_spark, tmp_path):
     assert [file for file in ours if ours[file] != theirs[file]] == []
 
 
-def test_keys_are_the_samples_on_every_engine(on_spark):
-    """Vectors of the function by which samples are drawn, at both ends of its numbers."""
+def test_sampling_keys_are_equal_on_every_engine(on_spark):
+    """Test vectors of the sampling function, at both ends of its range."""
     rows = pl.DataFrame({"a": [0, 1, 31, (1 << 32) - 1], "b": [0, 65535, 7, 1 << 40]})
     expected = integer_keys([rows["a"].to_numpy(), rows["b"].to_numpy()], 7, "sample").tolist()
     with DuckDB() as duckdb:
         for engine in (duckdb, on_spark):
             table = engine.table(rows)
             found = engine.frame(table.mutate(key=keys(table, 7, ["a", "b"], "sample")))
-            told = [key + (1 << 63) for key in found.sort("a")["key"]]
-            assert told == [key for _, key in sorted(zip(rows["a"], expected, strict=True))]
+            sampled = [key + (1 << 63) for key in found.sort("a")["key"]]
+            assert sampled == [key for _, key in sorted(zip(rows["a"], expected, strict=True))]
 
 
-def test_a_worker_that_dies_is_done_without(cluster, on_spark, facts, graphs, tmp_path):
+def test_a_job_survives_a_dead_worker(cluster, on_spark, facts, graphs, tmp_path):
     cluster.workers[0].kill()
     again = encoded(on_spark, facts, tmp_path / "again")
     with open(again["edges"], "rb") as ours, open(graphs[0]["edges"], "rb") as theirs:
         assert ours.read() == theirs.read()
 
 
-def test_no_master_is_said_at_once(tmp_path):
+def test_a_missing_master_is_reported_at_once(tmp_path):
     spark.require()
     with pytest.raises(EngineError, match="no Spark master answers at spark"):
         Spark("spark://127.0.0.1:9", 1000, tmp_path)
     assert not list(tmp_path.iterdir())
 
 
-def test_without_pyspark_the_error_says_how_to_get_it(monkeypatch, tmp_path):
+def test_the_error_without_pyspark_says_how_to_install_it(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "pyspark.sql", None)
     with pytest.raises(EngineError, match=r"pip install 'kgprobe\[spark\]'"):
         Spark("local[1]", 1000, tmp_path)
 
 
 def of_own_ids(engine: Engine, facts, folder) -> dict[str, bytes]:
-    """The files of a graph of own ids and of a sample of it, drawn by their text."""
+    """Return the files of a graph with user-defined ids and of a sample of it by id text."""
     folder.mkdir()
     paths = {name: str(folder / name) for name in graph.TABLES}
     with engine.temporary():
@@ -150,7 +150,7 @@ def of_own_ids(engine: Engine, facts, folder) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
-def test_graphs_of_own_ids_have_the_same_bytes(on_spark, tmp_path):
+def test_graphs_with_user_defined_ids_have_the_same_bytes(on_spark, tmp_path):
     rows = [("zoo", f"http://x/{n}", f"S{n}", f"r{n % 3}", f"\u00f6/{n % 7}", "O")
             for n in range(60)]  # fmt: skip
     facts = tmp_path / "facts.parquet"

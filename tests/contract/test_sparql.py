@@ -1,4 +1,4 @@
-"""The client: what it sends, what it keeps, and how politely it waits."""
+"""The SPARQL client: requests, stored snapshots, and polite waits."""
 
 import gzip
 import http.server
@@ -35,12 +35,12 @@ CONTACT = "test@example.org"
 URLS = tomllib.loads((RESOURCES.parent / "pyproject.toml").read_text())["project"]["urls"]
 PLACE = Place("local", "q")
 LOCAL = Policy(page_size=1000)
-REQUESTS = 13  #: of a pull without faults
+REQUESTS = 13  #: number of requests of a pull without faults
 ANSWER = b'{"head":{"vars":["s"]},"results":{"bindings":[]}}'
 
 
 class Recorder(http.server.ThreadingHTTPServer):
-    """Keeps the requests, and answers with what `answer` says: status, headers, body."""
+    """Server that records requests and replies with `answer`: status, headers, body."""
 
     daemon_threads = True
 
@@ -88,7 +88,7 @@ def recorder() -> Iterator[Recorder]:
 
 
 def things(url: str, folder: Path, policy: Policy = LOCAL, **more: Any) -> Snapshot:
-    """A pull of the 10,000 things: a count and twelve pages of about 900."""
+    """Pull the 10,000 things: a count and twelve pages of about 900."""
     return pull(THINGS, Endpoint("local", url, policy), folder, contact=CONTACT, **more)
 
 
@@ -142,7 +142,7 @@ def test_a_redirect_keeps_the_query(recorder, status):
     assert headers["User-Agent"] == "agent/1"
 
 
-def test_an_endpoint_that_is_not_there_is_told(tmp_path):
+def test_a_missing_endpoint_is_reported(tmp_path):
     gone = Endpoint("local", "http://127.0.0.1:9/query", Policy(attempts=2, connect=1))
     clock = FakeClock()
     with pytest.raises(errors.ServerTrouble, match="is the server up") as caught:
@@ -151,7 +151,7 @@ def test_an_endpoint_that_is_not_there_is_told(tmp_path):
     assert len(str(caught.value).splitlines()) < 10
 
 
-def test_a_public_service_is_not_asked_without_a_contact(faulty, tmp_path, monkeypatch):
+def test_a_public_service_is_not_queried_without_a_contact(faulty, tmp_path, monkeypatch):
     monkeypatch.delenv("KGPROBE_CONTACT", raising=False)
     live = Endpoint("wdqs", faulty.url)
     with pytest.raises(ContactError, match="KGPROBE_CONTACT"):
@@ -168,14 +168,14 @@ def test_the_presets_keep_the_published_limits():
     wdqs, dbpedia = found["wdqs"].policy, found["dbpedia"].policy
     assert (wdqs.connections, wdqs.interval, wdqs.read, wdqs.deadline) == (1, 1.0, 75.0, 150.0)
     assert (wdqs.page_size, wdqs.batch, wdqs.attempts) == (5000, 1000, 6)
-    # DBpedia's Virtuoso gives 10,000 rows at most, whatever they are
+    # DBpedia's Virtuoso returns 10,000 rows at most
     assert max(dbpedia.page_size, dbpedia.listing) < 10_000
     assert (dbpedia.connections, dbpedia.interval, dbpedia.server_timeout_ms) == (2, 0.2, 60000)
     assert all(e.policy.page_size <= 5000 for e in found.values())
     assert all(e.policy.read > 60 and e.url.startswith("https://") for e in found.values())
 
 
-def test_a_bad_row_of_endpoints_is_named(tmp_path):
+def test_a_bad_row_of_endpoints_is_reported(tmp_path):
     table = tmp_path / "endpoints.tsv"
     table.write_text("id\turl\tattempts\nx\thttp://x\tmany\n")
     with pytest.raises(
@@ -190,7 +190,7 @@ def test_a_bad_row_of_endpoints_is_named(tmp_path):
         read_endpoints(table)
 
 
-def test_a_snapshot_is_what_was_sent_and_came(faulty, tmp_path):
+def test_a_snapshot_stores_request_and_answer(faulty, tmp_path):
     faulty.expect(Faults())
     first = things(faulty.url, tmp_path / "a" / "made" / "2026-11")
     meta = first.meta
@@ -238,14 +238,14 @@ def test_comments_and_line_ends_are_not_another_query(faulty, tmp_path):
 
 
 def interrupted(server: FaultServer, folder: Path) -> Path:
-    """A pull that ended after three pages."""
+    """Return a pull that ended after three pages."""
     server.expect(Faults({5: "status 403"}))
     with pytest.raises(errors.EndpointRefused):
         things(server.url, folder)
     return folder / "things"
 
 
-def test_a_damaged_page_is_asked_for_again(faulty, tmp_path):
+def test_a_damaged_page_is_requested_again(faulty, tmp_path):
     folder = interrupted(faulty, tmp_path / "made" / "s")
     page = folder / "page-00002.json.gz"
     page.write_bytes(page.read_bytes()[:-20])
@@ -265,8 +265,8 @@ def test_a_half_written_journal_line_does_not_count(faulty, tmp_path):
     assert snapshot.meta["started"]
 
 
-def test_a_journal_of_an_earlier_version_is_taken_up(faulty, tmp_path):
-    """Its pages have a field that pages do not have any more."""
+def test_a_journal_of_an_earlier_version_is_resumed(faulty, tmp_path):
+    """Its pages have a field that no longer exists."""
     folder = interrupted(faulty, tmp_path / "made" / "s")
     journal = folder / "journal.jsonl"
     lines = [json.loads(line) for line in journal.read_text().splitlines()]
@@ -283,8 +283,8 @@ def test_a_journal_of_an_earlier_version_is_taken_up(faulty, tmp_path):
     assert not {*asked[: len(pages)]} & {*again}
 
 
-def test_a_full_disk_is_told_and_the_pages_stay(faulty, tmp_path):
-    """A limit on file sizes stands for the disk: pages grow beyond it when the size doubles."""
+def test_a_full_disk_is_reported_and_pages_are_kept(faulty, tmp_path):
+    """A file size limit simulates the disk: pages exceed it when their size doubles."""
     faulty.expect(Faults({2: "cap", 3: "cap", 4: "cap"}))
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (3_000, limit[1]))
@@ -320,14 +320,14 @@ pull(sys.argv[1], Endpoint("local", sys.argv[2], policy), sys.argv[3], contact="
 
 
 def client(server: FaultServer, folder: Path, connections: int = 4, interval: float = 0.0):
-    """A pull in a process of its own."""
+    """Start a pull in a separate process."""
     words = [str(THINGS), server.url, str(folder), str(connections), str(interval)]
     return subprocess.Popen([sys.executable, "-c", CLIENT, *words], stderr=subprocess.PIPE)
 
 
 @pytest.mark.timing
-def test_a_killed_client_goes_on_where_it_was(faulty, tmp_path):
-    """SIGKILL between pages and in the middle of them; at most one page a kill is asked twice."""
+def test_a_killed_client_resumes(faulty, tmp_path):
+    """SIGKILL between pages and within them; at most one page per kill is requested twice."""
     faulty.expect(Faults(dict.fromkeys(range(1, 60), "late")))
     faulty.slow = 0.12
     folder = tmp_path / "made" / "s"
@@ -356,7 +356,7 @@ def test_a_killed_client_goes_on_where_it_was(faulty, tmp_path):
 
 @pytest.mark.timing
 def test_processes_share_connections_and_starts(things_table, tmp_path):
-    """Real time: three clients of one data folder, one connection, 50 ms between starts."""
+    """Real-time test: three clients of one data folder, one connection, 50 ms between starts."""
     with FaultServer(things_table, time.time) as server:
         processes = [client(server, tmp_path / "made" / f"s{n}", 1, 0.05) for n in range(3)]
         for process in processes:
@@ -391,7 +391,7 @@ def limiter(folder: Path, clock: FakeClock, **policy: float) -> RateLimiter:
     return RateLimiter(endpoint, folder, Clock(clock.now, clock.sleep))
 
 
-def test_while_one_waits_for_a_retry_after_all_wait(tmp_path, clock):
+def test_all_clients_wait_for_a_retry_after(tmp_path, clock):
     one, other = limiter(tmp_path, clock), limiter(tmp_path, clock)
     one.hold(7)
     start = clock.now()
@@ -400,7 +400,7 @@ def test_while_one_waits_for_a_retry_after_all_wait(tmp_path, clock):
     assert other.waits == Waits({"hold": 7.0}, {"hold": 1})
 
 
-def test_a_clock_that_was_set_back_does_not_hold_for_ever(tmp_path, clock):
+def test_a_clock_set_back_does_not_block_forever(tmp_path, clock):
     limiter(tmp_path, clock).hold(3000)
     clock.time -= 1_000_000
     start = clock.now()
@@ -408,7 +408,7 @@ def test_a_clock_that_was_set_back_does_not_hold_for_ever(tmp_path, clock):
         assert clock.now() - start <= 3600
 
 
-def test_the_budget_is_of_all_processes_and_every_pause_empties_the_window(tmp_path, clock):
+def test_processes_share_the_budget_and_a_pause_empties_the_window(tmp_path, clock):
     one, other = limiter(tmp_path, clock), limiter(tmp_path, clock)
     for number in range(19):
         (one if number % 2 else other).failed()
@@ -421,7 +421,7 @@ def test_the_budget_is_of_all_processes_and_every_pause_empties_the_window(tmp_p
     assert one.pauses == 1
 
 
-def test_a_broken_state_file_is_begun_anew(tmp_path, clock):
+def test_a_broken_state_file_is_reset(tmp_path, clock):
     (tmp_path / "wdqs.json").write_text("{half")
     with limiter(tmp_path, clock).request(PLACE):
         pass
@@ -435,7 +435,7 @@ def test_back_off_is_full_jitter_below_its_bounds():
     assert backoff(3, random.Random(1)) == backoff(3, random.Random(1))
 
 
-def test_local_snapshots_are_named_after_what_the_files_hold(tmp_path):
+def test_local_snapshots_are_named_by_file_content(tmp_path):
     file = tmp_path / "a.nt"
     file.write_text("x")
     name = snapshot_name("embedded", "embedded", [str(file)])
@@ -446,7 +446,7 @@ def test_local_snapshots_are_named_after_what_the_files_hold(tmp_path):
     assert snapshot_name("live", "2026-11", []) == "2026-11"
 
 
-def test_a_changed_query_asks_local_files_anew(tmp_path, monkeypatch):
+def test_a_changed_query_is_run_again_on_local_files(tmp_path, monkeypatch):
     query = tmp_path / "resources/queries/made/things.rq"
     query.parent.mkdir(parents=True)
     file = tmp_path / "a.nt"
@@ -462,7 +462,7 @@ def test_a_changed_query_asks_local_files_anew(tmp_path, monkeypatch):
     assert len({folder for folder, _ in rows}) == 2
 
 
-def test_importing_the_client_is_fast_and_brings_nothing_heavy():
+def test_importing_the_client_is_fast_and_light():
     code = (
         "import sys, kgprobe.sources.sparql.pull, kgprobe.sources.sparql.endpoint; "
         "print({'torch', 'transformers', 'rdflib', 'snakemake', 'pandas'} & set(sys.modules))"

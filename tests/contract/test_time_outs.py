@@ -1,4 +1,4 @@
-"""A service that stops what is too slow: smaller pages, the declared ways out, no count."""
+"""A service that aborts slow queries: smaller pages, declared fallbacks, no count."""
 
 import hashlib
 import re
@@ -37,7 +37,7 @@ DBO, THINGS = "http://dbpedia.org/ontology/", "http://dbpedia.org/resource/Thing
 
 
 class Service(Recorder):
-    """An engine behind a service, which answers some queries with its own words."""
+    """An engine behind a service that answers some queries with its own message."""
 
     def __init__(self, url: str) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class Service(Recorder):
 
 @pytest.fixture
 def clock(monkeypatch) -> FakeClock:
-    """No pull really waits."""
+    """Replace the clock, so that no pull really waits."""
     fake = FakeClock()
     monkeypatch.setattr(limits, "Clock", lambda: Clock(fake.now, fake.sleep))
     return fake
@@ -79,12 +79,12 @@ def is_facts(text: str) -> bool:
 
 
 def values(text: str) -> int:
-    """How many subjects a page of facts asks for."""
+    """Return the number of subjects in a page query of facts."""
     return len(re.findall(r"<[^>]+>", re.findall(r"VALUES \?subject \{([^}]*)\}", text)[0]))
 
 
 @pytest.mark.parametrize("reply", TIME_OUTS)
-def test_pages_shrink_until_they_come_in_time(reply, service, clock, tmp_path):
+def test_pages_shrink_until_they_are_in_time(reply, service, clock, tmp_path):
     service.says = lambda text: reply if is_facts(text) and values(text) > 1 else None
     found = pull(QUERIES / "facts.rq", service.endpoint(), tmp_path / "w/s", {"property": "P27"})
     assert found.meta["rows"] == 6
@@ -95,14 +95,14 @@ def test_pages_shrink_until_they_come_in_time(reply, service, clock, tmp_path):
 
 
 @pytest.mark.parametrize("reply", [*TIME_OUTS, (400, "no aggregates", "text/plain")])
-def test_a_count_that_cannot_be_had_is_no_count(reply, service, clock, tmp_path):
+def test_an_unavailable_count_is_recorded_as_none(reply, service, clock, tmp_path):
     service.says = lambda text: reply if is_count(text) else None
     found, coverage = relations(service.endpoint(), tmp_path / "w" / "s").pull(["P27"])
     assert (found.height, coverage["way"].to_list()) == (6, ["pulled"])
     assert sum(map(is_count, service.seen)) <= 4, "two each, of the listing and of what is left out"
 
 
-def test_a_count_that_is_limited_and_then_stopped_is_no_count(service, clock, tmp_path):
+def test_a_limited_and_then_aborted_count_is_recorded_as_none(service, clock, tmp_path):
     replies = iter([(429, "Too many", "text/plain")] * 2 + [QLEVER] * 2)
     service.says = lambda text: next(replies, None) if is_count(text) else None
     found = pull(QUERIES / "properties.rq", service.endpoint(), tmp_path / "w/s")
@@ -111,10 +111,10 @@ def test_a_count_that_is_limited_and_then_stopped_is_no_count(service, clock, tm
 
 
 @pytest.mark.parametrize("reply", TIME_OUTS)
-def test_a_relation_that_is_never_in_time_takes_the_declared_way_out(
+def test_a_relation_that_always_times_out_uses_the_declared_fallback(
     reply, service, clock, tmp_path
 ):
-    """Neither its count nor its listing; with many sitelinks; out of a dump; not at all."""
+    """Count and listing fail; fallbacks: many sitelinks, a dump, or leaving it out."""
 
     def whole(text):
         return None if "?known >= " in text or "VALUES" in text else reply
@@ -137,7 +137,7 @@ def test_a_relation_that_is_never_in_time_takes_the_declared_way_out(
 
 
 @pytest.mark.parametrize("status", [413, 414])
-def test_a_text_that_is_too_long_is_asked_with_fewer_values(status, service, clock, tmp_path):
+def test_a_query_that_is_too_long_is_sent_with_fewer_values(status, service, clock, tmp_path):
     reply, most = (status, "Request Entity Too Large", "text/html"), 1
     service.says = lambda text: reply if is_facts(text) and values(text) > most else None
     given = QUERIES / "facts.rq", service.endpoint()
@@ -151,7 +151,7 @@ def test_a_text_that_is_too_long_is_asked_with_fewer_values(status, service, clo
     assert [values(text) for text in service.seen if is_facts(text)] == [4, 2, 1]
 
 
-def test_what_was_too_slow_twice_is_not_asked_a_third_time(service, clock, tmp_path):
+def test_a_query_that_timed_out_twice_is_not_sent_again(service, clock, tmp_path):
     """A page of one value cannot be made smaller."""
     service.says = lambda text: BLAZEGRAPH if is_facts(text) else None
     with pytest.raises(errors.TimedOut) as caught:
@@ -173,7 +173,7 @@ def test_statistics_never_fail_facts_that_are_complete(reply, service, clock, tm
 
 
 @pytest.mark.parametrize("status", [403, 429, 200])
-def test_a_refusal_is_told_after_one_request(status, service, clock, tmp_path):
+def test_a_refusal_is_reported_after_one_request(status, service, clock, tmp_path):
     words = (status, "Please set a user-agent: https://w.wiki/4wJS", "text/plain")
     service.says = lambda text: words
     with pytest.raises(errors.EndpointRefused, match="KGPROBE_CONTACT"):
@@ -209,21 +209,21 @@ def test_a_wait_of_more_than_an_hour_is_reported_before_the_pages(status, servic
     assert clock.now() == FakeClock().now()
 
 
-def test_a_redirect_that_is_not_followed_is_named(service, clock, tmp_path):
+def test_a_redirect_that_is_not_followed_is_reported(service, clock, tmp_path):
     service.answer = lambda path, body: (301, {"Location": "ftp://example.org/sparql"}, b"")
     with pytest.raises(errors.EndpointRefused, match="redirected from http to ftp://example"):
         pull(QUERIES / "properties.rq", service.endpoint(), tmp_path / "w/s")
 
 
 def lowest(n: int, keys: int) -> list[str]:
-    """The instances, of `n`, whose hashes begin with less than `keys`."""
+    """Return the instances, of `n`, whose hash prefixes are below `keys`."""
     names = [f"{THINGS}{i}" for i in range(n)]
     return sorted(n for n in names if int(hashlib.md5(n.encode()).hexdigest()[:3], 16) < keys)
 
 
 @pytest.fixture(scope="module")
 def things(tmp_path_factory) -> Iterator[str]:
-    """The URL of an engine with a class of 400 instances, one of half of them, one of 7."""
+    """Yield the URL of an engine with a class of 400 instances, one of half of them, one of 7."""
     rdf, path = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type", tmp_path_factory.mktemp("things")
     lines = [f"<{THINGS}{i}> <{rdf}> <{DBO}Large> ." for i in range(400)]
     for name, n in (("Middle", 200), ("Small", 7)):
@@ -236,8 +236,8 @@ def things(tmp_path_factory) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("reply", [None, *TIME_OUTS])
-def test_instances_come_where_no_class_can_be_counted(reply, things, clock, tmp_path):
-    """The lowest hashes of a large class, small ones whole, and none of a class without any."""
+def test_instances_are_pulled_if_no_class_can_be_counted(reply, things, clock, tmp_path):
+    """Take the lowest hashes of a large class, all of small ones, and none of an empty class."""
     names, query = [f"{DBO}{name}" for name in ("Large", "None", "Small")], DBPEDIA / "instances.rq"
     with Service(things) as server:
         server.says = lambda text: reply if is_count(text) else None
@@ -255,7 +255,7 @@ def test_instances_come_where_no_class_can_be_counted(reply, things, clock, tmp_
 
 
 def lists_an_eighth(text: str) -> Reply | None:
-    """The words of an engine that can neither count a class nor list more than an eighth of it."""
+    """Return the error of an engine that can neither count a class nor list over an eighth."""
     keys = re.findall(r"\^\(([0-9a-f|]+)\)", text)
     size = sum(16 ** (3 - len(key)) for key in keys[0].split("|")) if keys else PARTS
     return QLEVER if is_count(text) or size > PARTS // 8 else None
@@ -265,8 +265,8 @@ def stops_after_one(left: Iterator[None], text: str) -> Reply | None:
     return lists_an_eighth(text) or next(left, BROKEN)
 
 
-def test_a_class_is_asked_for_in_pages_until_they_are_enough(things, clock, tmp_path):
-    """A pull that was stopped in between takes the same part."""
+def test_a_class_is_pulled_in_pages_until_they_suffice(things, clock, tmp_path):
+    """A pull that was interrupted selects the same subset."""
     names, query, made = [f"{DBO}Large"], DBPEDIA / "instances.rq", []
     for stopped in (False, True):
         with Service(things) as server:
@@ -288,10 +288,8 @@ def test_a_class_is_asked_for_in_pages_until_they_are_enough(things, clock, tmp_
     assert sorted(found["instance"]) == lowest(400, keys)
 
 
-def test_a_class_that_is_counted_when_the_pull_goes_on_has_the_part_of_its_count(
-    things, clock, tmp_path
-):
-    """The page of the day on which it could not be counted reaches further and is not enough."""
+def test_a_class_counted_on_resume_has_the_subset_of_its_count(things, clock, tmp_path):
+    """The page from the uncounted pull covers more hashes and is not sufficient."""
     names, query, most = [f"{DBO}Large"], DBPEDIA / "instances.rq", 48
     with Service(things) as server:
         given = names, server.endpoint(), tmp_path / "d/s", query, most
@@ -307,8 +305,8 @@ def test_a_class_that_is_counted_when_the_pull_goes_on_has_the_part_of_its_count
     assert sorted(found["instance"]) == lowest(400, keys)
 
 
-def test_parts_are_nested_where_one_class_cannot_be_counted(things, clock, tmp_path):
-    """What is in the part of a class is in that of each class below it, which `finest` needs."""
+def test_subsets_are_nested_if_one_class_cannot_be_counted(things, clock, tmp_path):
+    """A class's subset restricted to a subclass is in the subclass's, as `finest` needs."""
     names, query = [f"{DBO}{name}" for name in ("Large", "Middle", "Small")], "instances.rq"
     with Service(things) as server:
         server.says = lambda text: QLEVER if is_count(text) and "/Large>" in text else None

@@ -1,8 +1,8 @@
-"""The client against a server that is not ours: `transformers serve` with the packaged real model.
+"""The client against a third-party server: `transformers serve` with the packaged real model.
 
-What the server needs (fastapi, uvicorn, openai, pydantic) is pinned with the test packages: without
-them the test fails. The packaged model is an extra of its own, without which there is nothing to
-serve.
+The server's requirements (fastapi, uvicorn, openai, pydantic) are pinned with the test packages:
+without them the test fails. The packaged model is a separate extra, without which there is nothing
+to serve.
 """
 
 import copy
@@ -45,7 +45,7 @@ def loaded():
 
 @pytest.fixture(scope="module")
 def folder(loaded, tmp_path_factory):
-    """The de-quantized weights as a folder that the server loads: the same model."""
+    """Return the de-quantized weights as a folder that the server loads: the same model."""
     place = tmp_path_factory.mktemp("smollm2")
     config = copy.deepcopy(loaded.model.config)
     if hasattr(config, "quantization_config"):
@@ -76,23 +76,23 @@ def url(folder):
 
 
 def capabilities(client):
-    """The server's, once it is up."""
-    told = ""
+    """Return the server's capabilities, once it is up."""
+    message = ""
     for _ in range(90):
         try:
             return client.capabilities()
         except ApiError as error:
-            if "ConnectionRefusedError" not in (told := str(error)):
+            if "ConnectionRefusedError" not in (message := str(error)):
                 raise
             time.sleep(2)
-    raise AssertionError(f"the server did not start: {told}")
+    raise AssertionError(f"the server did not start: {message}")
 
 
 def test_the_packages_of_the_server_are_installed():
     assert is_serve_available(), "run `make setup`: fastapi, uvicorn, openai, pydantic are missing"
 
 
-def test_the_server_answers_as_the_model_does_here(url, folder, loaded, tmp_path):
+def test_the_server_agrees_with_the_local_model(url, folder, loaded, tmp_path):
     client = Client(ApiEndpoint(url, str(folder), attempts=1), tmp_path)
     offers = capabilities(client)
     assert offers.chat

@@ -1,4 +1,4 @@
-"""DBpedia's engine: the same rows as Oxigraph, and the traps that both engines set.
+"""DBpedia's engine: the same rows as Oxigraph, and pitfalls of both engines.
 
 Skipped, loudly, where virtuoso-opensource-7-bin is not installed.
 """
@@ -31,7 +31,7 @@ PLACE = Place("local", "trap")
 
 
 def ask(endpoint: Endpoint, text: str, **more: str) -> Answer:
-    """The raw answer to a query, whatever its status."""
+    """Return the raw answer to a query, whatever its status."""
     data = urllib.parse.urlencode({"query": PREFIXES + text, **more}).encode()
     accept = {"Accept": "application/sparql-results+json"}
     request = urllib.request.Request(endpoint.url, data=data, headers=accept)
@@ -112,7 +112,7 @@ def test_trap_sorting_beyond_an_offset(world_endpoint, world_virtuoso):
     assert b"SR353" in refused.body
 
 
-def test_trap_a_timeout_gives_a_part(world_virtuoso):
+def test_trap_a_timeout_gives_a_partial_answer(world_virtuoso):
     text = "{ ?a ?p ?b . ?c ?q ?b . ?c ?r ?d . FILTER(STRLEN(STR(?a)) > STRLEN(STR(?d))) }"
     part = ask(
         world_virtuoso, f"SELECT DISTINCT ?a ?d {text} ORDER BY ?a ?d LIMIT 5000", timeout="1000"
@@ -154,7 +154,7 @@ def test_trap_a_syntax_error(world_endpoint, world_virtuoso):
     assert b"SP030" in refused.body
 
 
-def test_a_query_that_virtuoso_refuses_is_not_asked_again(world_virtuoso, tmp_path):
+def test_a_query_that_virtuoso_refuses_is_not_sent_again(world_virtuoso, tmp_path):
     folder = tmp_path / "queries" / "s"
     folder.mkdir(parents=True)
     file = folder / "path.rq"

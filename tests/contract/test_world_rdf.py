@@ -1,4 +1,4 @@
-"""The rendered world parses as RDF and has the shapes that the queries of both endpoints use."""
+"""The rendered embedded graph is valid RDF in the shapes that the queries of both endpoints use."""
 
 from pathlib import Path
 
@@ -66,7 +66,7 @@ def test_rendering_is_deterministic_and_sorted(world: World) -> None:
     "text",
     ['a "quoted" word', "back\\slash", "two\nlines", "tab\there", "bell\x07", "\U00010348 é", ""],
 )
-def test_literals_come_back_as_they_were(text: str) -> None:
+def test_literals_round_trip(text: str) -> None:
     line = f"{iri('http://example.org/s')} {iri('http://example.org/p')} {literal(text, 'en')} .\n"
     (quad,) = list(ox.parse(line.encode(), ox.RdfFormat.N_TRIPLES))
     assert isinstance(quad.object, ox.Literal)
@@ -103,7 +103,7 @@ def test_truthy_statements_are_those_of_best_rank(wikidata: ox.Store) -> None:
     assert len(truthy) > 3000
 
 
-def test_special_values_and_ranks_are_there(wikidata: ox.Store) -> None:
+def test_special_values_and_ranks_exist(wikidata: ox.Store) -> None:
     for rank in ("PreferredRank", "NormalRank", "DeprecatedRank"):
         assert _ask(wikidata, f"?s ?p ?n . ?n wikibase:rank wikibase:{rank}"), rank
     both = "?n wikibase:rank wikibase:PreferredRank . ?m wikibase:rank wikibase:NormalRank"
@@ -118,7 +118,7 @@ def test_special_values_and_ranks_are_there(wikidata: ox.Store) -> None:
     assert 0 < len(nodes) == len(nothing) - len(nodes), "each statement node, and its item"
 
 
-def test_labels_hold_what_is_hard_to_write(wikidata: ox.Store) -> None:
+def test_labels_include_hard_to_escape_ones(wikidata: ox.Store) -> None:
     unlabeled = _rows(
         wikidata, "SELECT ?s { ?s wdt:P31 ?c FILTER NOT EXISTS { ?s rdfs:label ?l } }"
     )
@@ -180,7 +180,7 @@ def test_dbpedia_has_the_traps_of_the_real_ontology(dbpedia: ox.Store, world: Wo
     assert any(label[0] != label[0].lower() for label in labels)
 
 
-def test_alignment_is_found_in_either_direction_alone_and_in_both(
+def test_alignment_exists_in_each_direction_alone_and_in_both(
     wikidata: ox.Store, dbpedia: ox.Store
 ) -> None:
     query = "SELECT ?p ?d { ?p wdt:P1628 ?d FILTER(STRSTARTS(STR(?d), STR(dbo:))) }"

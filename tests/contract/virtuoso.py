@@ -1,6 +1,6 @@
 """A Virtuoso server for compatibility tests: DBpedia's engine with DBpedia's limits.
 
-The Debian package virtuoso-opensource-7-bin brings `virtuoso-t` and `isql-vt`.
+The Debian package virtuoso-opensource-7-bin contains `virtuoso-t` and `isql-vt`.
 """
 
 import contextlib
@@ -60,7 +60,7 @@ DefaultGraph = {graph}
 
 
 def available() -> bool:
-    """Whether server and client are installed."""
+    """Return whether server and client are installed."""
     return bool(shutil.which("virtuoso-t") and shutil.which("isql-vt"))
 
 
@@ -72,7 +72,7 @@ def require() -> None:
 
 @contextlib.contextmanager
 def serving(folder: Path, files: Sequence[Path]) -> Iterator[str]:
-    """The query URL of a Virtuoso that holds the RDF `files`, while the body runs."""
+    """Yield the query URL of a Virtuoso that holds the RDF `files`, while the body runs."""
     data = folder / "data"
     data.mkdir(parents=True)
     for number, file in enumerate(files):

@@ -1,7 +1,7 @@
-"""One run of all four papers, from sources to the report, made once for every test of this folder.
+"""One run of all four papers, from sources to the report, shared by all tests of this folder.
 
-It begins with the first test, in a worker of its own (tests/conftest.py). Nothing may change the
-folder: a test that runs something takes a `copy`.
+It starts with the first test, in a separate worker (tests/conftest.py). Tests must not change the
+folder: a test that runs something uses a `copy`.
 """
 
 import shutil
@@ -13,7 +13,7 @@ from tests.unit.tiny_models import save, tiny
 from tests.workflow.project import ROOT, Project
 
 HEADER = "paper\tbenchmark\tprompt\tmethod\tmodel\n"
-#: rows of experiments -> how the title of the paper's page begins
+#: rows of experiments -> beginning of the title of the paper's page
 ROWS = {
     "bear world_lite templates sentence own-causal,control-masked": "BEAR",
     "ontoprobe onto_world_lite templates cloze control-masked": "Ontological knowledge",
@@ -23,7 +23,7 @@ ROWS = {
     "attributes symmetry templates sentence own-causal": "Knowledge-graph attributes",
     "autoprompt auto_world majority,manual,searched predict control-masked": "Searched prompts",
 }
-#: a random model that takes a second to make; the control model answers what needs whole words
+#: a random model made in a second; the control model answers questions that need whole words
 OWN = "own-causal\tcausal\tfolder:models/gpt2\t\tfloat32\tforced\n"
 CONFIGS = ("config/embedded.yaml", "config/mini.yaml")
 RUN = "results/embedded"
@@ -32,7 +32,7 @@ MOST_JOBS = 24
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The first test waits for the run, which has a limit of its own below this one."""
+    """Raise the first test's timeout, since it waits for the run, which has a lower limit."""
     for item in items:
         if "tests/mini" in item.path.as_posix():
             item.add_marker(pytest.mark.timeout(600))
@@ -42,14 +42,14 @@ class Mini(Project):
     """The project of the run."""
 
     def run(self, *arguments: str, cores: int = 1, timeout: int = 540, configs=CONFIGS):
-        """Snakemake, up to the report where no other target is given."""
+        """Run Snakemake, by default up to the report."""
         targets = () if "--" in arguments else ("--", *TARGETS)
         return super().run(*arguments, *targets, cores=cores, timeout=timeout, configs=configs)
 
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory):
-    """The finished run; afterwards its results are what they were."""
+    """Yield the finished run, and check afterwards that its results are unchanged."""
     made = Mini(tmp_path_factory.mktemp("mini"))
     save(tiny("gpt2", double=False), made.folder / "models/gpt2")
     # in the project's own folder: pages tell the command, and with it the files' paths
@@ -70,7 +70,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory):
 
 @pytest.fixture
 def copy(finished: Mini, tmp_path: Path) -> Mini:
-    """The finished run in a folder of its own, to be changed."""
+    """Return a copy of the finished run that may be changed."""
     shutil.copytree(finished.folder, tmp_path / "copy", symlinks=True)
     again = Mini.again(tmp_path / "copy")
     again.first = finished.first

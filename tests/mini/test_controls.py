@@ -1,4 +1,4 @@
-"""The shipped control models know what they are said to know, of the facts of today's run."""
+"""The shipped control models recall their documented training facts of the current run."""
 
 import json
 import random
@@ -12,12 +12,12 @@ from tools.controls.recall import RecallTest
 
 @pytest.fixture(scope="module")
 def made(finished) -> controls.Training:
-    """What the shipped tables make of the run's facts and prompts."""
+    """Apply the shipped tables to the run's facts and prompts."""
     return controls.training(finished.folder / RUN, *controls.shipped(), ["symmetry"])
 
 
 def test_facts_and_templates_are_those_of_the_training(made):
-    """Where this fails: `make controls`."""
+    """If this fails, run `make controls`."""
     known = json.loads((controls.SHIPPED / "trained_on.json").read_text())
     assert made.record["facts"] == known["facts"]
     assert len(made.templates) > 50

@@ -1,4 +1,4 @@
-"""JUDGED of the run: the numbers of RESULTS are means of it, and the pages show what it says."""
+"""JUDGED of the run: its means are the numbers of RESULTS, and the pages show its marks."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,14 +15,14 @@ PROBE = ["benchmark", "model", "prompt", "method"]
 
 
 def frames(run: Path, paper: str) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """RESULTS of a paper's probes, without slices, and JUDGED of the same."""
+    """Return RESULTS of a paper's probes, without slices, and JUDGED of the same."""
     judged = schema.read(run / f"judged/{paper}.parquet", schema.JUDGED)
     rows = schema.read(run / f"tables/{paper}.parquet", schema.RESULTS).filter(slice="")
     return rows.join(judged, on=PROBE, how="semi"), judged
 
 
 def only(*names: str, **values: str) -> pl.Expr:
-    """Rows that name these further choices and no others."""
+    """Return rows with exactly these further choices."""
     empty = [pl.col(name) == "" for name in SETTING if name not in (*names, *values)]
     return pl.all_horizontal(*empty, *(pl.col(name) == value for name, value in values.items()))
 
@@ -30,8 +30,8 @@ def only(*names: str, **values: str) -> pl.Expr:
 def compare(
     rows: pl.DataFrame, judged: pl.DataFrame, *under: str, macro: bool = False
 ) -> Iterator[tuple[float, float]]:
-    """(a number, its mean of hits): of `group` the relation's, of a probe all of its items, each
-    with the mean of its answers; `macro`: the mean over relations."""
+    """Yield (number, its mean of hits): for `group` of the relation, else of all the probe's items,
+    each with the mean of its answers; `macro`: the mean over relations."""
     for row in rows.rows(named=True):
         own = judged.filter(*(pl.col(name) == row[name] for name in [*PROBE, *under]))
         own = own.filter(relation=row["group"]) if row["group"] else own
@@ -42,7 +42,7 @@ def compare(
 
 
 def check(run: Path) -> dict[str, int]:
-    """How many numbers of each paper are means of JUDGED. Fails where one is not."""
+    """Assert that numbers are means of JUDGED, and return their count for each paper."""
     counts = {}
     for paper in ("bear", "ontoprobe", "attributes", "autoprompt"):
         rows, judged = frames(run, paper)

@@ -1,4 +1,4 @@
-"""The workflow as a user runs it: from nothing to the report, again, edited, by two at once."""
+"""The workflow as a user runs it: from scratch to the report, again, edited, twice at once."""
 
 import fcntl
 import json
@@ -19,7 +19,7 @@ TABLES = {"tabulate", "report"}
 
 
 def jobs(said: str) -> dict[str, int]:
-    """Rule -> jobs, from Snakemake's table of them; empty where nothing is to be done."""
+    """Map each rule to its jobs, from Snakemake's table; empty if there is nothing to do."""
     table = said.partition("Job stats:")[2].partition("\n\n")[0]
     rows = re.findall(r"^(\w\S*) +(\d+)$", table, re.MULTILINE)
     return {rule: int(count) for rule, count in rows if rule not in ("job", "all", "total")}
@@ -55,7 +55,7 @@ def test_the_headline_names_every_paper(finished):
         assert name in text
 
 
-def test_what_a_run_leaves_behind(finished):
+def test_a_run_writes_records_and_logs_and_no_partial_files(finished):
     scores = f"{RUN}/scores/world_lite/templates/sentence/own-causal.parquet"
     record = json.loads((finished.folder / "logs/embedded/probes/own-causal.json").read_text())
     assert record["rule"] == "probes_own-causal"
@@ -66,7 +66,7 @@ def test_what_a_run_leaves_behind(finished):
     assert "sentence/s" in (finished.folder / "logs/embedded/probes/own-causal.log").read_text()
 
 
-def test_a_second_run_has_nothing_to_do(finished):
+def test_a_second_run_has_no_jobs(finished):
     result = finished.run("-n")
     assert result.returncode == 0
     assert "Nothing to be done" in result.stdout
@@ -85,7 +85,7 @@ def test_a_second_run_has_nothing_to_do(finished):
         ),
     ],
 )
-def test_an_edit_of_the_package_reruns_what_it_can_change(
+def test_an_edit_of_the_package_reruns_affected_jobs(
     finished, tmp_path, monkeypatch, expected, edits
 ):
     package = tmp_path / "kgprobe"
@@ -100,8 +100,8 @@ def test_an_edit_of_the_package_reruns_what_it_can_change(
     assert set(jobs(result.stdout)) == expected
 
 
-def test_a_model_more_is_asked_alone_and_the_tables_are_made_anew(copy):
-    """The row "a model" of docs/structure.md: a row, and a name in a cell."""
+def test_an_added_model_is_probed_alone_and_tables_are_rebuilt(copy):
+    """Tests the row "a model" of docs/structure.md: a row, and a name in a cell."""
     models = copy.folder / "config/models.tsv"
     row = f"mine\tcausal\thub:me/mine\t{'0123456789' * 4}\tfloat32\tforced\t\t\tmy own\n"
     models.write_text(models.read_text() + row)
@@ -114,9 +114,7 @@ def test_a_model_more_is_asked_alone_and_the_tables_are_made_anew(copy):
     assert not {"probes_own-causal", "probes_control-masked"} & set(jobs(result.stdout))
 
 
-def test_tables_are_the_same_bytes_whatever_the_cores_clock_language_and_hash_seed(
-    copy, monkeypatch
-):
+def test_tables_have_the_same_bytes_in_any_environment(copy, monkeypatch):
     elsewhere = {"PYTHONHASHSEED": "77", "TZ": "Pacific/Kiritimati", "LC_ALL": "C",
                  "POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "2"}  # fmt: skip
     for variable, value in elsewhere.items():

@@ -1,13 +1,13 @@
-"""`make mutate`: does a test notice every small change of what decides a number?
+"""`make mutate`: check that tests detect every small change of code that affects a number.
 
     python -m tests.mutation [metrics] [attributes] [--only TEXT] [--jobs N] [--list]
-    python -m tests.mutation --draw 40 --seed 1     of the whole package: see drawn.py
+    python -m tests.mutation --draw 40 --seed 1     for the whole package: see drawn.py
 
-Tests are collected once; every mutant is a forked process in which the changed module's code takes
-the place of the loaded one's, and which runs the tests that reach the changed line until one
-fails. Outcomes are kept in results/mutation, so that a run goes on where it was stopped; another
-source or test file starts it anew, with the test that failed last time first. tests/mutants.tsv
-lists the survivors with reasons: an unlisted one, or one that is noticed now, fails the run.
+Tests are collected once; every mutant is a forked process in which the changed module's code
+replaces the loaded code, and which runs the tests that reach the changed line until one fails.
+Outcomes are stored in results/mutation, so that a stopped run resumes; a changed source or test
+file restarts it, with the test that failed last time first. tests/mutants.tsv lists the survivors
+with reasons: an unlisted survivor, or a listed mutant that is now detected, fails the run.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from tests.mutation.trial import Trials
 
 ROOT = Path(__file__).parents[2]
 SOURCE, KEPT = ROOT / "src" / "kgprobe", ROOT / "results" / "mutation"
-#: group -> (modules, test files that may notice)
+#: group -> (modules, test files that may detect mutants)
 GROUPS = {
     "metrics": (
         ["metrics/attributes", "metrics/bootstrap", "metrics/cloze", "metrics/intervals",
@@ -53,7 +53,7 @@ GROUPS = {
 
 
 def fingerprint(tests: list[str]) -> str:
-    """Changes with every file of the package, of the tests of a group and of what helps them."""
+    """Return a hash of all files of the package, of the tests of a group and of their helpers."""
     folder = ROOT / "tests" / "unit"
     helpers = {path for path in folder.glob("*.py") if not path.name.startswith("test_")}
     files = {*SOURCE.rglob("*.py"), *helpers, *(folder / f"{name}.py" for name in tests)}
@@ -64,7 +64,7 @@ def fingerprint(tests: list[str]) -> str:
 
 
 def tried(group: str, only: str, jobs: int, budget: float) -> tuple[list[Mutant], dict[str, str]]:
-    """The mutants of a group, and key -> the test that noticed ("" for none)."""
+    """Return the mutants of a group, and the detecting test by key ("" for none)."""
     modules, tests = GROUPS[group]
     every = []
     for name in modules:
@@ -78,7 +78,7 @@ def tried(group: str, only: str, jobs: int, budget: float) -> tuple[list[Mutant]
     hypothesis.settings.load_profile("mutation")
     for name in modules:
         importlib.import_module("kgprobe." + name.replace("/", "."))
-    # a part of the mutants has its own folder: what tests reach was traced for that part alone
+    # a subset of mutants has a separate folder: reached lines were traced for that subset only
     kept = KEPT / (f"{group} only {only.replace('/', '.')}" if only else group)
     trials = Trials(every, kept, fingerprint(tests), jobs, budget)
     files = [str(ROOT / "tests" / "unit" / f"{name}.py") for name in tests]
@@ -91,7 +91,7 @@ def tried(group: str, only: str, jobs: int, budget: float) -> tuple[list[Mutant]
 
 
 def main() -> int:
-    """Tries the groups and compares the survivors with the list."""
+    """Test the groups and compare the survivors with the list."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutation")
     parser.add_argument("groups", nargs="*", choices=[[], *GROUPS], default=[])
     parser.add_argument("--only", default="", help="mutants whose line in the list holds this text")
@@ -101,18 +101,18 @@ def main() -> int:
     parser.add_argument("--draw", type=int, help="so many mutants of the whole package")
     parser.add_argument("--seed", type=int, default=1, help="of the draw")
     parser.add_argument("--tests", nargs="+", default=[], help="with --draw: these tests only")
-    told = parser.parse_args()
-    if told.draw:
-        told.jobs = told.jobs or 2
-        return drawn.run(told)
-    told.jobs = told.jobs or os.cpu_count() or 1
-    if len(told.groups) != 1:
+    parsed = parser.parse_args()
+    if parsed.draw:
+        parsed.jobs = parsed.jobs or 2
+        return drawn.run(parsed)
+    parsed.jobs = parsed.jobs or os.cpu_count() or 1
+    if len(parsed.groups) != 1:
         # pytest can be used once in a process
-        options = sys.argv[1 + len(told.groups) :]
+        options = sys.argv[1 + len(parsed.groups) :]
         start = [sys.executable, "-m", "tests.mutation"]
-        return max(subprocess.call([*start, g, *options]) for g in told.groups or GROUPS)
-    every, outcome = tried(told.groups[0], told.only, told.jobs, told.budget)
-    return survivors.report(ROOT / "tests" / "mutants.tsv", every, outcome, told.list)
+        return max(subprocess.call([*start, g, *options]) for g in parsed.groups or GROUPS)
+    every, outcome = tried(parsed.groups[0], parsed.only, parsed.jobs, parsed.budget)
+    return survivors.report(ROOT / "tests" / "mutants.tsv", every, outcome, parsed.list)
 
 
 if __name__ == "__main__":

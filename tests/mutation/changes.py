@@ -1,10 +1,10 @@
-"""Small changes of a module's syntax tree, each of which a test should notice.
+"""Small changes of a module's syntax tree, each of which a test should detect.
 
-Operators (comparison, arithmetic, bits, boolean), a dropped `not`, numbers one up and one down,
-booleans turned round, smallest and largest, first and last, the kinds of a join. Left alone: type
-annotations, decorators, zip's check of lengths, the size that `reshape` finds by itself (any
-negative one is the same), the text of messages (f-strings, what is raised or logged), and how much
-is worked on at a time (`PORTIONS`), which bounds memory, not results.
+Mutated are operators (comparison, arithmetic, bits, boolean), a dropped `not`, numbers plus and
+minus one, negated booleans, smallest and largest, first and last, the kinds of a join. Not mutated
+are type annotations, decorators, zip's check of lengths, the size inferred by `reshape` (any
+negative number is equivalent), the text of messages (f-strings, raised or logged texts), and batch
+sizes (`PORTIONS`), which bound memory and do not affect results.
 """
 
 import ast
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-#: operator -> what takes its place
+#: operator -> replacement
 OPERATORS: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
     ast.Lt: (ast.LtE, ast.GtE), ast.LtE: (ast.Lt, ast.Gt),
     ast.Gt: (ast.GtE, ast.LtE), ast.GtE: (ast.Gt, ast.Lt),
@@ -45,13 +45,13 @@ WORDS = {
     "side": {"left": "right", "right": "left"},
     "keep": {"first": "last", "last": "first"},
 }
-#: names of how much is worked on at a time; that it changes nothing is asked by tests of small ones
+#: names of batch sizes; tests with small batches check that these do not change results
 PORTIONS = {"PART", "ROWS", "chunk"}
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change: where (function, text of the line; no line number, which moves), and what."""
+    """One change: location (function and line text, since line numbers move) and content."""
 
     file: str
     function: str
@@ -59,19 +59,19 @@ class Mutant:
     change: str
     #: lines of which one runs whenever the change matters
     lines: range
-    #: makes the change in the tree and gives back what undoes it
+    #: makes the change in the tree and returns a function that undoes it
     make: Callable[[], Callable[[], None]]
-    #: what is written anew, in the tree
+    #: the changed node of the tree
     node: ast.expr | ast.stmt
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What tells it from the others, on whatever line it stands."""
+        """Return a key that identifies the mutant independently of its line number."""
         return self.file, self.function, self.line, self.change
 
     @contextmanager
     def made(self) -> Iterator[None]:
-        """The tree with the change in it."""
+        """Yield the tree with the change in it."""
         undo = self.make()
         try:
             yield
@@ -80,18 +80,18 @@ class Mutant:
 
 
 def mutants(path: Path, name: str) -> tuple[ast.Module, list[Mutant]]:
-    """The tree of a module and its mutants, which all work on that tree."""
+    """Return the tree of a module and its mutants, which all work on that tree."""
     text = path.read_text()
     tree = ast.parse(text)
     found: list[Mutant] = []
     seen: Counter[tuple[str, str, str, str]] = Counter()
     source = text.splitlines()
     for node, function, lines in _places(tree, "", range(1, len(source) + 1)):
-        for told, holder, key, new in _changes(node):
+        for change, holder, key, new in _changes(node):
             line = source[node.lineno - 1].strip()
-            where = (name, function, line, told)
+            where = (name, function, line, change)
             seen[where] += 1
-            numbered = told if seen[where] == 1 else f"{told}, no. {seen[where]}"
+            numbered = change if seen[where] == 1 else f"{change}, no. {seen[where]}"
             found.append(Mutant(*where[:3], numbered, lines, _setter(holder, key, new), node))
     return tree, found
 
@@ -110,7 +110,7 @@ def _setter(holder: Any, key: str | int, new: Any) -> Callable[[], Callable[[], 
 def _places(
     node: ast.AST, function: str, lines: range
 ) -> Iterator[tuple[ast.expr | ast.stmt, str, range]]:
-    """Every node to change, with the name of its function and the lines of its statement."""
+    """Yield every node to change, with the name of its function and the lines of its statement."""
     if _silent(node):
         return
     if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
@@ -139,7 +139,7 @@ def _places(
 
 
 def _silent(node: ast.AST) -> bool:
-    """Whether a node makes text for people only, or says how much is worked on at a time."""
+    """Return whether a node only makes text for people, or sets a batch size."""
     call = node.func if isinstance(node, ast.Call) else None
     logs = isinstance(call, ast.Attribute) and getattr(call.value, "id", "") == "log"
     portion = isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in PORTIONS
@@ -147,7 +147,7 @@ def _silent(node: ast.AST) -> bool:
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[str, Any, str | int, Any]]:
-    """(description, holder, key, new value) of every change of a node itself."""
+    """Yield (description, holder, key, new value) of every change of a node itself."""
     if isinstance(node, ast.Compare):
         for i, op in enumerate(node.ops):
             yield from _operators(op, node.ops, i)

@@ -1,19 +1,19 @@
-"""Mutants of the whole package, drawn by seed, each tried with the gate's tests that reach it.
+"""Mutants of the whole package, sampled by seed, each run with the gate's tests that reach it.
 
     python -m tests.mutation --draw 40 --seed 1 [--jobs N] [--only TEXT] [--tests PATH ...]
 
-Every mutant of src/kgprobe has the same chance. In a copy of the project each drawn statement
-appends its mutant's number and the current test to a file, also in processes that tests start; the
-gate runs there once. A statement outside of functions counts as reached by whatever runs a function
-of its module and by the test files that import it. Then one pytest for each mutant tries the tests
-that reach it, cheap files first, then the others of those files, which may read what a fixture
-made; the tests of tests/mini share one run, so that all of them reach what one does. (What one
-file's tests leave in a cache for another's is not seen.) The first failure counts as noticed, and
-so does being late. Tests that fail without a change are named and left out.
+Every mutant of src/kgprobe has the same probability. In a copy of the project each sampled
+statement appends its mutant's number and the current test to a file, also in processes that tests
+start; the gate runs there once. A statement outside of functions counts as reached by tests that
+run a function of its module and by the test files that import it. Then one pytest for each mutant
+runs the tests that reach it, cheap files first, then the others of those files, which may use a
+fixture's results; the tests of tests/mini share one run, so that all of them reach what one does.
+(Effects of one file's tests through a cache on another's are not detected.) The first failure or a
+timeout counts as detected. Tests that fail without a change are reported and left out.
 
-Outcomes lie in results/mutation/drawn-SEED.jsonl and hold for the same files and options. The run
-fails if more than one mutant in ten survives without a reason in tests/mutants.tsv. pytest reads
-this file as a plug-in, too, which picks the tests and writes how they end.
+Outcomes are in results/mutation/drawn-SEED.jsonl and valid for the same files and options. The run
+fails if more than one mutant in ten survives without a reason in tests/mutants.tsv. pytest also
+loads this file as a plug-in, which selects the tests and writes their outcomes.
 """
 
 import ast
@@ -42,7 +42,7 @@ from tests.mutation.changes import Mutant, mutants
 ROOT = Path(__file__).parents[2]
 PACKAGE, FOLDER, MINI = "src/kgprobe", "KGPROBE_DRAWN", "tests/mini"
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-#: what every process of the instrumented copy runs first
+#: code that every process of the instrumented copy runs first
 SITE = """
 import os, sys
 seen = set()
@@ -58,7 +58,7 @@ sys.reached = reached
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The tests of the list, in its order; without a list, all."""
+    """Select the tests of the list, in its order; without a list, all."""
     kept = Path(os.environ[FOLDER]) / "tests.json"
     if kept.is_file():
         by_name = {item.nodeid: item for item in items}
@@ -74,13 +74,13 @@ def pytest_runtest_logreport(report: Any) -> None:
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
-    """A file that cannot be imported fails."""
+    """Record a file that cannot be imported as failed."""
     if report.failed:
         pytest_runtest_logreport(report)
 
 
 def changed(text: str, mutant: Mutant) -> str:
-    """The text of a module with a mutant's change, the rest as it is written."""
+    """Return the text of a module with a mutant's change, the rest unchanged."""
     node, lines = mutant.node, text.encode().split(b"\n")
     first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
     with mutant.made():
@@ -91,7 +91,7 @@ def changed(text: str, mutant: Mutant) -> str:
 
 
 def holders(text: str, mutant: Mutant) -> tuple[list[Any], list[Any]]:
-    """The statements that hold a mutant: those outside of its function, and from there on."""
+    """Return the statements that hold a mutant: those outside its function, then those inside."""
     every = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.stmt)]
     line = mutant.lines.start
     found = [node for node in every if node.lineno <= line <= (node.end_lineno or 0)]
@@ -100,7 +100,7 @@ def holders(text: str, mutant: Mutant) -> tuple[list[Any], list[Any]]:
 
 
 def spots(text: str, mutant: Mutant) -> Iterator[tuple[int, int]]:
-    """(line, indent) of where to tell that a mutant's statement is reached."""
+    """Return (line, indent) of where to record that a mutant's statement is reached."""
     (outer, inner), lines = holders(text, mutant), text.split("\n")
     functions = inner[:1] or [n for n in ast.walk(ast.parse(text)) if isinstance(n, FUNCTIONS)]
     for node in reversed(inner[1:]) if inner else outer[:1]:
@@ -113,18 +113,18 @@ def spots(text: str, mutant: Mutant) -> Iterator[tuple[int, int]]:
     for function in functions:
         first = function.body[0]
         if first.lineno > function.lineno:
-            # behind its docstring
+            # after its docstring
             after = first.end_lineno + 1 if ast.get_docstring(function) is not None else 0
             decorators = [one.lineno for one in getattr(first, "decorator_list", [])]
             yield after or min([first.lineno, *decorators]), first.col_offset
 
 
 def marked(text: str, numbered: Mapping[int, Mutant]) -> str:
-    """The text of a module that tells which mutants' statements are reached."""
+    """Return the text of a module that records which mutants' statements are reached."""
     calls = defaultdict(list)
     for number, mutant in numbered.items():
         for spot in spots(text, mutant):
-            # where SITE is not on the path, a call of nothing
+            # a no-op call if SITE is not on the path
             calls[spot].append(f"getattr(__import__('sys'), 'reached', int)({number})")
     lines = text.split("\n")
     for (line, indent), own in sorted(calls.items(), reverse=True):
@@ -133,27 +133,27 @@ def marked(text: str, numbered: Mapping[int, Mutant]) -> str:
 
 
 class Copy:
-    """A copy of the working tree (what git knows, and what is new and not ignored), for pytest."""
+    """A copy of the working tree (tracked files, and new ones that are not ignored), for pytest."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.beside = folder, folder.with_name(f"{folder.name}.out")
         command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
         for name in filter(None, names.split("\0")):
-            # a link to a folder is a file to git
+            # git treats a link to a folder as a file
             if (ROOT / name).is_file() or (ROOT / name).is_symlink():
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
 
     def write(self, file: str, text: str) -> None:
-        """Another text of a module; its compiled files know only its size and second."""
+        """Write a module's text and delete compiled files, which know only size and second."""
         path = self.folder / PACKAGE / file
         path.write_text(text)
         for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
             compiled.unlink()
 
     def begin(self, *options: str, tests: list[str] | None = None) -> None:
-        """Start pytest, with these tests."""
+        """Start pytest with these tests."""
         shutil.rmtree(self.beside, ignore_errors=True)
         self.beside.mkdir()
         if tests is not None:
@@ -168,7 +168,7 @@ class Copy:
         known = {k: v for k, v in known.items() if k not in ("POLARS_MAX_THREADS", "TQDM_DISABLE")}
         command = [sys.executable, "-m", "pytest", "-q", "-m", "not nightly and not timing",
                    "-p", "no:cacheprovider", "-p", "no:randomly", "-p", "tests.mutation.drawn",
-                   # a machine at work is slower; a mutant has a limit of its own
+                   # a busy machine is slower; a mutant has a separate time limit
                    "--timeout", "300", "--basetemp", str(self.beside / "tmp"), *options,
                    *sorted({test.partition("::")[0] for test in tests or []})]  # fmt: skip
         with (self.beside / "output").open("wb") as out:
@@ -183,12 +183,12 @@ class Copy:
         self.process.wait()
 
     def reports(self) -> list[tuple[str, str, float]]:
-        """(test, outcome, seconds) of every phase of the tests that ran last."""
+        """Return (test, outcome, seconds) of every phase of the tests that ran last."""
         kept = self.beside / "reports.jsonl"
         return list(map(json.loads, kept.read_text().splitlines())) if kept.is_file() else []
 
     def passing(self, *options: str, tests: list[str] | None = None) -> tuple[Counter, list[str]]:
-        """Seconds of the tests that pass, and those that fail."""
+        """Return the seconds of passing tests, and the failing tests."""
         self.begin(*options, tests=tests)
         try:
             code = self.process.wait()
@@ -207,7 +207,7 @@ class Copy:
 
 
 def reaching(copy: Copy, drawn: list[Mutant], told: Namespace) -> dict[str, Any]:
-    """Tests that pass with their seconds, and for each mutant (in order) those that reach it."""
+    """Return passing tests with seconds, and for each mutant (in order) those that reach it."""
     log, package = copy.folder.with_name("reached"), copy.folder / PACKAGE
     log.touch()
     texts = {mutant.file: (package / mutant.file).read_text() for mutant in drawn}
@@ -223,7 +223,7 @@ def reaching(copy: Copy, drawn: list[Mutant], told: Namespace) -> dict[str, Any]
     for file, text in texts.items():
         copy.write(file, text)
     if failed:
-        # some read the source, which is as it was again
+        # some tests read the source, which is restored
         more, failed = copy.passing(tests=failed)
         seconds |= more
     reached: dict[int, set[str]] = {i: set() for i in range(len(drawn))}
@@ -242,7 +242,7 @@ def reaching(copy: Copy, drawn: list[Mutant], told: Namespace) -> dict[str, Any]
 
 
 def importers(folder: Path, file: str) -> set[str]:
-    """The test files that import a module."""
+    """Return the test files that import a module."""
     module = "kgprobe." + file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
     found = set()
     for path in (folder / "tests").rglob("test_*.py"):
@@ -256,7 +256,7 @@ def importers(folder: Path, file: str) -> set[str]:
 
 
 def order(reached: list[str], seconds: Mapping[str, float]) -> list[str]:
-    """The tests to try: those that reach, cheap files first; the rest of their files; mini last."""
+    """Order tests: those that reach it, cheap files first; the rest of their files; mini last."""
     costs: Counter[str] = Counter()
     for test in reached:
         costs[test.partition("::")[0]] += seconds[test]
@@ -271,7 +271,7 @@ def order(reached: list[str], seconds: Mapping[str, float]) -> list[str]:
 def noticed(
     waiting: list[Mutant], tests: Mapping[Mutant, list[str]], seconds: Mapping, copies: list[Copy]
 ) -> Iterator[tuple[Mutant, str]]:
-    """(mutant, the test that noticed it or "") as they end, one at a time in each copy."""
+    """Yield (mutant, detecting test or "") as they end, one at a time in each copy."""
     running: dict[Copy, tuple[Mutant, str, float]] = {}
     try:
         while waiting or running:
@@ -302,8 +302,8 @@ def noticed(
 
 
 def run(told: Namespace) -> int:
-    """Draws, tries, prints the table."""
-    # what tests started ends with the run
+    """Sample mutants, run the tests and print the table."""
+    # processes of tests end with the run
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     every: list[Mutant] = []
     for path in sorted((ROOT / PACKAGE).rglob("*.py")):
@@ -346,15 +346,15 @@ def report(
     tests: Mapping[Mutant, list[str]],
     done: Mapping[str, str],
 ) -> int:
-    """Prints the table and the counts; 1 when more than one in ten survives without a reason."""
+    """Print table and counts; return 1 if more than one in ten survives without a reason."""
     alive = [mutant.key for mutant in tests if not done["\t".join(mutant.key)]]
     for mutant, own in tests.items():
-        told = listed.get(mutant.key) or f"reached by {len(own)} tests"
+        reason = listed.get(mutant.key) or f"reached by {len(own)} tests"
         if own and all(test.startswith(MINI) for test in own):
-            told = "only tests/mini reaches it: tried with all of its tests"
+            reason = "only tests/mini reaches it: tried with all of its tests"
         by = done["\t".join(mutant.key)]
         where = f"{PACKAGE}/{mutant.file}:{mutant.node.lineno}"
-        print(where, mutant.function, mutant.change, by or "SURVIVES", told, sep="\t")
+        print(where, mutant.function, mutant.change, by or "SURVIVES", reason, sep="\t")
     new = [key for key in alive if key not in listed]
     if new:
         print("\nsurvive and are not in tests/mutants.tsv:", *map("\t".join, new), sep="\n")

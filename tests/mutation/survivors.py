@@ -1,4 +1,4 @@
-"""The list of survivors, and a run held against it."""
+"""The list of survivors, and its comparison with a run."""
 
 import csv
 from collections import Counter
@@ -10,7 +10,7 @@ COLUMNS = ["file", "function", "line", "change", "reason"]
 
 
 def read(path: Path) -> dict[tuple[str, ...], str]:
-    """Key of a mutant -> why it may survive."""
+    """Return the reason why a mutant may survive, by its key."""
     if not path.is_file():
         return {}
     with path.open(encoding="utf-8", newline="") as lines:
@@ -23,13 +23,13 @@ def read(path: Path) -> dict[tuple[str, ...], str]:
 
 
 def report(path: Path, every: list[Mutant], outcome: dict[str, str], bare: bool) -> int:
-    """Prints counts and what differs from the list; 0 when nothing does."""
+    """Print counts and differences from the list; return 0 if there are none."""
     listed = read(path)
     tried = {mutant.key for mutant in every}
     alive = {mutant.key for mutant in every if not outcome["\t".join(mutant.key)]}
     new = [mutant.key for mutant in every if mutant.key in alive - listed.keys()]
     files = {key[0] for key in tried}
-    # with --only, of a file some mutants are not tried
+    # with --only, some mutants of a file are not run
     gone = [key for key in listed if key in tried - alive]
     unknown = [key for key in listed if key[0] in files and key not in tried]
     for title, keys in (

@@ -1,4 +1,4 @@
-"""Mutants tried one by one, each in a forked process, by tests that are collected once."""
+"""Runs of mutants one by one, each in a forked process, with tests that are collected once."""
 
 import ast
 import functools
@@ -24,7 +24,7 @@ Trial = tuple[Mutant, str, ast.Module]
 
 
 def install(name: str, tree: ast.Module) -> None:
-    """The code of a changed tree takes the place of the loaded module's, wherever it is used."""
+    """Replace the loaded module's code by that of a changed tree, wherever it is used."""
     module = sys.modules[name]
     fresh = types.ModuleType(name)
     fresh.__dict__.update(__file__=module.__file__, __package__=module.__package__)
@@ -43,7 +43,7 @@ def install(name: str, tree: ast.Module) -> None:
 
 
 def _replace(old: Any, new: Any) -> bool:
-    """Puts the code of a function, method or property in place; False for anything else."""
+    """Replace the code of a function, method or property; return False for anything else."""
     old, new = (_plain(one) for one in (old, new))
     if not (isinstance(old, types.FunctionType) and isinstance(new, types.FunctionType)):
         return False
@@ -61,7 +61,7 @@ def _plain(one: Any) -> Any:
 
 
 class Trials:
-    """A pytest plugin that runs the tests once to see what they reach, then every mutant."""
+    """A pytest plugin that runs the tests once to record reached lines, then every mutant."""
 
     def __init__(
         self, trials: Sequence[Trial], folder: Path, fingerprint: str, jobs: int, budget: float
@@ -72,7 +72,7 @@ class Trials:
         self.kills: Counter[tuple[str, str]] = Counter()
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Instead of the tests."""
+        """Run the mutants instead of the tests."""
         if session.testsfailed or _workers():
             raise pytest.UsageError(f"no fork beside threads at work: {_workers()}")
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -82,13 +82,13 @@ class Trials:
         return True
 
     def _reached(self, items: dict[str, pytest.Item]) -> dict[str, Any]:
-        """Test -> seconds and {file: lines}; from a traced run, kept for the same sources."""
+        """Return seconds and {file: lines} by test of a traced run, cached by sources."""
         kept = self.folder / "reached.json"
         if kept.is_file() and (found := json.loads(kept.read_text()))["for"] == self.fingerprint:
             return found["tests"]
         print(f"tracing {len(items)} tests ...", flush=True)
-        told: dict[str, Any] = {}
-        # each in a process of its own: what one test keeps for the next would hide what it reaches
+        reached_by: dict[str, Any] = {}
+        # each in a separate process, because caches shared between tests would hide reached lines
         for item in tqdm(items.values(), disable=False, mininterval=5):
             part = self.folder / "part.json"
             part.unlink(missing_ok=True)
@@ -97,9 +97,9 @@ class Trials:
                 _leave(lambda item=item, part=part: _trace(item, self._files(), part))
             if os.waitpid(child, 0)[1]:
                 raise pytest.UsageError(f"{item.nodeid} fails without any change; see make test")
-            told[item.nodeid] = json.loads(part.read_text())
-        kept.write_text(json.dumps({"for": self.fingerprint, "tests": told}))
-        return told
+            reached_by[item.nodeid] = json.loads(part.read_text())
+        kept.write_text(json.dumps({"for": self.fingerprint, "tests": reached_by}))
+        return reached_by
 
     def _files(self) -> set[str]:
         return {str(sys.modules[name].__file__) for _, name, _ in self.trials}
@@ -135,10 +135,10 @@ class Trials:
         return {"\t".join(t[0].key): done["\t".join(t[0].key)] for t in self.trials}
 
     def _by(self, child: int, status: int) -> str:
-        """The test that noticed, or how the process ended; "" when it came through all tests."""
-        told = self.folder / f"by-{child}"
-        by = told.read_text() if told.is_file() else ""
-        told.unlink(missing_ok=True)
+        """Return the detecting test, or how the process ended; "" if all tests passed."""
+        outcome = self.folder / f"by-{child}"
+        by = outcome.read_text() if outcome.is_file() else ""
+        outcome.unlink(missing_ok=True)
         return by or (f"ended with {status}" if status else "")
 
     def _fork(
@@ -149,7 +149,7 @@ class Trials:
         child = os.fork()
         if child:
             return child
-        told = self.folder / f"by-{os.getpid()}"
+        outcome = self.folder / f"by-{os.getpid()}"
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         os.dup2(1, 2)
 
@@ -158,10 +158,10 @@ class Trials:
                 with mutant.made():
                     install(name, tree)
             except Exception as error:
-                told.write_text(f"{type(error).__name__} on import")
+                outcome.write_text(f"{type(error).__name__} on import")
                 return
             for test in _failing([(items[test], reached[test]["seconds"]) for test in order]):
-                told.write_text(test)
+                outcome.write_text(test)
                 return
 
         _leave(work)
@@ -170,13 +170,13 @@ class Trials:
     def _order(
         self, mutant: Mutant, file: str, reached: dict[str, Any], hints: dict[str, str]
     ) -> list[str]:
-        """The tests that reach it: the one that noticed before, quick ones, those good at it."""
+        """Return tests that reach it: the last detecting one, then quick and effective ones."""
         whole = mutant.function == ""
         wanted = set(mutant.lines)
         tests = [
             test
-            for test, told in reached.items()
-            if (lines := told["lines"].get(file)) and (whole or wanted & set(lines))
+            for test, trace in reached.items()
+            if (lines := trace["lines"].get(file)) and (whole or wanted & set(lines))
         ]
         hint = hints.get("\t".join(mutant.key))
 
@@ -190,14 +190,14 @@ class Trials:
 
 
 def _workers() -> list[str]:
-    """Threads that a fork would lose; those of memory that polars starts when imported are none."""
+    """Count threads that a fork would lose, without the memory threads of polars."""
     tasks = Path("/proc/self/task")
     names = [(task / "comm").read_text().strip() for task in tasks.iterdir() if tasks.is_dir()]
     return [n for n in names[1:] if n not in ("jemalloc_bg_thd", "polars-ooc-clea")]
 
 
 def _failing(tests: Sequence[tuple[pytest.Item, float]]) -> Iterator[str]:
-    """The tests that fail, one by one; one that takes much longer than before ends the process."""
+    """Yield failing tests one by one; one that takes much longer than before ends the process."""
     items = [item for item, _ in tests]
     # no item at all: the line is never reached
     for (item, seconds), after in zip(tests, [*items, None][1:], strict=True):
@@ -209,7 +209,7 @@ def _failing(tests: Sequence[tuple[pytest.Item, float]]) -> Iterator[str]:
 
 
 def _trace(item: pytest.Item, files: set[str], kept: Path) -> None:
-    """Writes the seconds and the reached lines of a test; raises when it fails."""
+    """Write the seconds and the reached lines of a test; raise if it fails."""
     lines: dict[str, set[int]] = {}
 
     def local(frame: types.FrameType, event: str, _: Any) -> Any:
@@ -231,7 +231,7 @@ def _trace(item: pytest.Item, files: set[str], kept: Path) -> None:
 
 
 def _leave(work: Any) -> None:
-    """Does the work of a forked process and ends it, whatever happens."""
+    """Do the work of a forked process and end it in any case."""
     code = 1
     try:
         work()

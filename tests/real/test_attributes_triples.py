@@ -61,12 +61,12 @@ def graph(rows, real_data):
 
 @pytest.fixture(scope="module")
 def numbers(rows):
-    """The triples as a set of tuples of numbers, without self-loops."""
+    """Return the triples as a set of tuples of numbers, without self-loops."""
     columns = [rows[c].str.slice(1).cast(pl.Int64) for c in ("s", "p", "o")]
     return brute.clean(zip(*columns, strict=True))
 
 
-def test_the_graph_is_what_the_data_say(graph, numbers):
+def test_the_graph_equals_the_data(graph, numbers):
     counts = graph.counts
     assert (counts["statements"], counts["duplicates"]) == (630_866, 0)
     assert (counts["entities"], counts["labeled"]) == (162_218, 59_288)

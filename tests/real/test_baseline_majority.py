@@ -31,7 +31,7 @@ def lama(real_data):
 def test_24_of_100_right_on_religion_is_marked_as_below_the_majority(lama):
     own = lama.filter(pl.col("group") == "P140")
     labels = own["label"].unique().sort().to_list()
-    # an answerer that is right on every fourth fact
+    # a model that is right on every fourth fact
     found = majority(own, labels, ["test"]).with_columns(
         pl.when(pl.int_range(pl.len()) % 4 == 0).then(1).otherwise(2).cast(pl.Int32).alias(name)
         for name in ("best", "worst", "filtered_best", "filtered_worst")
@@ -55,8 +55,8 @@ def test_24_of_100_right_on_religion_is_marked_as_below_the_majority(lama):
     assert variation == pytest.approx(100 * apart / 2)
 
 
-def shares(frame):
-    """group -> expected P@1 in percent."""
+def expected_rates(frame):
+    """Return the expected P@1 in percent by group."""
     own = frame.partition_by("group", as_dict=True)
     return {
         group: 100 * hit_at(1, f["best"].to_numpy(), f["worst"].to_numpy()).mean()
@@ -65,12 +65,12 @@ def shares(frame):
 
 
 def each(lama, answer):
-    """The baseline relation by relation, its labels as options."""
+    """Return the baseline of each relation, with its labels as options."""
     frames = [
         answer(own, own["label"].unique().sort().to_list(), ["test"])
         for own in lama.partition_by("group")
     ]
-    return shares(pl.concat(frames))
+    return expected_rates(pl.concat(frames))
 
 
 def test_macro_averages_and_single_relations_are_those_of_the_specification(lama):

@@ -1,4 +1,4 @@
-"""How much the engine feeds for the whole released BEAR: from the plan alone, without a clock."""
+"""Token positions that the engine feeds for the whole released BEAR, computed from the plan."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from kgprobe.templates import fill
 
 pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="the real data in full")]
 
-#: What prefixes shared by subject or by answer reach, and lm-pub-quiz feeds
+#: Positions with prefixes shared by subject or by answer, and those fed by lm-pub-quiz
 ALLOWED, PEER = 2_600_000, 10_960_000
 SENTENCES = 628_497
 

@@ -1,7 +1,7 @@
 """The released BEAR-big against the statements of other data sets.
 
-The excerpt of Wikidata has BEAR merged into it (source `bear`), so that whatever is built from the
-whole excerpt agrees with BEAR by construction. What it says of BEAR rests on its other sources.
+BEAR is merged into the excerpt of Wikidata (source `bear`), so that anything built from the whole
+excerpt agrees with BEAR by construction. Only its other sources are evidence about BEAR.
 """
 
 from pathlib import Path
@@ -33,7 +33,7 @@ def released(real_data):
 
 
 def states(triples: pl.DataFrame, released) -> dict[str, int]:
-    """Released instances by state. Labels are taken from the ids: this is about statements."""
+    """Return released instances by state. Ids serve as labels, because only statements matter."""
     both = triples.select("s", "p", "o").unique().filter(pl.col("o").str.starts_with("Q"))
     unknown = pl.lit(None, dtype=pl.Int64)
     columns = {
@@ -46,7 +46,7 @@ def states(triples: pl.DataFrame, released) -> dict[str, int]:
     return dict(against_released.states(released, fresh)["state"].value_counts().rows())
 
 
-def test_the_whole_excerpt_holds_bear_and_so_nothing_is_gone(triples, released):
+def test_the_whole_excerpt_contains_every_bear_statement(triples, released):
     found = states(triples, released)
     assert "statement_gone" not in found
     assert "answer_changed" not in found

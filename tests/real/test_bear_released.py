@@ -1,4 +1,4 @@
-"""The released BEAR and BEAR-big: the counts of docs/papers/bear.md, and what broken copies say."""
+"""The released BEAR and BEAR-big: counts of docs/papers/bear.md, and errors of broken copies."""
 
 import json
 import shutil
@@ -69,7 +69,7 @@ def test_size_rule_and_ties_of_rounding(small, big):
     assert many.filter(pl.col("relation") == "P53").select("k", "n").row(0) == (48, 576)
 
 
-def test_bear_is_the_rows_of_bear_big_that_the_index_names(real_data, small, big):
+def test_bear_has_the_indexed_rows_of_bear_big(real_data, small, big):
     chosen = json.loads((real_data / "bear/bear_lite_indices.json").read_text())
     assert len(chosen) == 60
     for relation, rows in chosen.items():
@@ -109,7 +109,7 @@ def test_relations_have_cardinality_and_domains(real_data, small):
     assert frame["domains"].list.len().max() == 3
 
 
-def test_a_slice_is_drawn_by_seed_and_has_the_named_templates(real_data, small):
+def test_a_slice_is_sampled_by_seed_with_the_given_templates(real_data, small):
     sets = released.load(real_data / "bear/BEAR", instances=10, templates=[0])
     assert sets.items.height == 600
     assert sets.prompts["index"].unique().to_list() == [0]
@@ -138,7 +138,7 @@ def copied(real_data, tmp_path):
     return folder
 
 
-def test_broken_copies_name_file_and_line(copied):
+def test_broken_copies_are_reported_with_file_and_line(copied):
     path = copied / "P36.jsonl"
     text = path.read_text()
     lines = text.splitlines()

@@ -1,4 +1,4 @@
-"""The released multiple-choice files: our prompts are theirs, word for word."""
+"""The released multiple-choice files: our prompts equal theirs, word for word."""
 
 import json
 import re
@@ -25,7 +25,7 @@ def lines(path: Path) -> list[dict]:
 
 
 def norm(text: str) -> str:
-    """The released prompts have spaces for four signs; ours keep a subject as it is."""
+    """Normalize a text: released prompts replace four characters by spaces, ours keep subjects."""
     return " ".join(re.sub(r"[-()/]", " ", text).split())
 
 
@@ -34,7 +34,7 @@ def subject_of(row: dict) -> str:
 
 
 def split(text: str) -> tuple[str, list[str]]:
-    """(question, options) of a released prompt."""
+    """Return (question, options) of a released prompt."""
     question, rest = text.split(" (a) ", 1)
     return question, re.split(r", \([b-t]\) ", rest)
 
@@ -65,7 +65,7 @@ def test_memorizing_prompts_are_the_released_ones(folder, task):
         assert read(theirs["gold"], options) == (gold, "option")
 
 
-def test_released_golds_are_the_finest_and_negatives_may_hold_others(folder):
+def test_released_golds_are_the_finest_and_negatives_may_be_golds(folder):
     others, slips = {}, []
     for task in ("TP", "SCO", "SPO"):
         asked = lines(folder / f"memorizing/{TASKS[task]}.jsonl")[FIRST:]
@@ -96,7 +96,7 @@ def test_reasoning_prompts_are_the_released_ones(folder, rule, task):
         pattern = "" if isinstance(row["uuu"], str) else next(iter(row["uuu"].values()))
         first, second = choices.premises(rule, subject, gold, {"p2": pattern}, "released")
         if rule == "rdfs7":
-            # a slip of theirs that is not made again: the pattern of the superproperty in P1
+            # an error of the release that is not reproduced: the superproperty's pattern in P1
             first = question.split(".. ")[0] + ".."
             assert first.startswith(f"{subject} implies X")
         assert question == f"{first} {second} Therefore, {choices.RULES[rule]}"

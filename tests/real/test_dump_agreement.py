@@ -1,4 +1,4 @@
-"""The real excerpt as dumps and over SPARQL: the same tables, and the same bytes of benchmarks."""
+"""The real excerpt from dumps and over SPARQL gives equal tables and identical benchmark bytes."""
 
 import gzip
 import re
@@ -47,7 +47,7 @@ Tables = Mapping[str, pl.DataFrame]
 
 @dataclass
 class Way:
-    """What came in one way."""
+    """The tables of one access method."""
 
     statements: pl.DataFrame
     coverage: pl.DataFrame
@@ -55,7 +55,7 @@ class Way:
 
 
 def asked() -> list[str]:
-    """The relations of BEAR."""
+    """Return the relations of BEAR."""
     rows = read_table(RESOURCES / "templates/bear_relations.tsv")
     named = {row["relation"] for row in rows} | {row["ancestor"] for row in rows if row["ancestor"]}
     return sorted(named, key=lambda name: int(name[1:]))
@@ -66,7 +66,7 @@ def local(iri: str) -> str:
 
 
 def as_json(rdf: Path, target: Path) -> Path:
-    """A JSON dump of what the query service has: entities with labels, sitelinks and statements."""
+    """Write the query service's data as a JSON dump: labels, sitelinks and statements."""
     said: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     with open(rdf, encoding="utf-8", newline="\n") as lines:
         for line in lines:
@@ -131,7 +131,7 @@ def _statement(node: str, relation: str, everything: Any) -> dict[str, Any]:
 
 
 def _time(said: Mapping[str, list[str]]) -> dict[str, Any]:
-    """A date as JSON has it: what its precision does not know is 00."""
+    """Return a date as in JSON: parts beyond its precision are 00."""
     time = said[f"<{wikidata.WIKIBASE}timeValue>"][0].split('"')[1]
     precision = int(said[f"<{wikidata.WIKIBASE}timePrecision>"][0].split('"')[1])
     shown = time[: {9: 4, 10: 7, 11: 10}[precision]] + "-00-00"[(precision - 9) * 3 :]
@@ -147,12 +147,12 @@ def _snak(term: str, relation: str) -> dict[str, Any]:
         name = local(term)
         value = {"entity-type": "item" if name.startswith("Q") else "property", "id": name}
         kind, datatype = "wikibase-entityid", "wikibase-item"
-    told = {"value": value, "type": kind}
-    return {"snaktype": "value", "property": relation, "datavalue": told, "datatype": datatype}
+    datavalue = {"value": value, "type": kind}
+    return {"snaktype": "value", "property": relation, "datavalue": datavalue, "datatype": datatype}
 
 
 def pulled(rdf: Path, query: str, folder: Path) -> Way:
-    """Over SPARQL, as the rules pull."""
+    """Pull over SPARQL, as the rules do."""
     with local_endpoint([rdf]) as endpoint:
         tables = {
             name: pull(QUERIES / f"wikidata/{name}.rq", endpoint, folder).frame()
@@ -168,7 +168,7 @@ def pulled(rdf: Path, query: str, folder: Path) -> Way:
 
 
 def read(dump: Path, form: str, folder: Path) -> Way:
-    """Out of a dump, as the rules read."""
+    """Read a dump, as the rules do."""
     found = facts.read([dump], form, asked(), folder / "parts", threads=2)
     assert not found.unread.height
     lines = folder / "described.nt"
@@ -183,7 +183,7 @@ def read(dump: Path, form: str, folder: Path) -> Way:
 
 @pytest.fixture(scope="module", params=["json", "truthy"])
 def ways(request, real_data: Path, tmp_path_factory) -> tuple[Way, Way]:
-    """(over SPARQL, out of a dump): with nodes and ranks as JSON, or the excerpt itself."""
+    """Return (over SPARQL, from a dump): with nodes and ranks as JSON, or the excerpt itself."""
     excerpt = real_data / "wikidata/wikidata_excerpt.nt.gz"
     folder = tmp_path_factory.mktemp(request.param)
     if request.param == "truthy":
@@ -203,8 +203,8 @@ def test_statements_and_tables_of_properties_are_equal(ways):
         assert dump.tables[name].equals(table), name
 
 
-def test_coverage_says_the_same(ways):
-    """Rows are statements, though an entity with two labels gives two rows of an answer."""
+def test_coverage_is_equal(ways):
+    """Rows are statements, although an entity with two labels gives two rows of an answer."""
     sparql, dump = (way.coverage for way in ways)
     statements = dict(ways[1].statements.group_by("relation").len().rows())
     assert statements
@@ -252,7 +252,7 @@ def test_bear_has_the_same_bytes(ways, tmp_path):
 
 @pytest.fixture(scope="module")
 def dbpedia(real_data: Path, tmp_path_factory) -> tuple[Tables, Tables]:
-    """DBpedia's tables with types and labels over SPARQL, and with those read from their file."""
+    """Return DBpedia's tables with types and labels over SPARQL, and with those from their file."""
     ontology = real_data / "dbpedia/dbo-snapshots_2026-07-22.ttl"
     instances = real_data / "dbpedia/dbpedia_instances.nt.gz"
     tmp_path = tmp_path_factory.mktemp("dbpedia")
@@ -282,7 +282,7 @@ def dbpedia(real_data: Path, tmp_path_factory) -> tuple[Tables, Tables]:
 
 
 def test_the_ontology_has_the_same_bytes(ways, dbpedia):
-    """DBpedia's ontology is asked the same queries; types and labels are read from their file."""
+    """DBpedia's ontology gets the same queries; types and labels are read from their file."""
     built = [
         ontology.build(tables, way.tables, way.statements)
         for tables, way in zip(dbpedia, ways, strict=True)

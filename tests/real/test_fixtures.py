@@ -1,7 +1,7 @@
-"""What tests make in the likeness of real files, held against the real files.
+"""Synthetic test files compared with the real files that they imitate.
 
-A made record has every field that all real ones have and none that no real one has, and each field
-holds what it holds there. Of Wikidata's JSON dump no real line is at hand; SPARQL answers come from
+A synthetic record has every field that all real ones have and none that no real one has, with the
+same kinds of values. No real line of Wikidata's JSON dump is available; SPARQL answers come from
 real engines (tests/contract/test_queries.py, test_virtuoso.py).
 """
 
@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="the real data in full
 
 
 def kinds(value):
-    """What a JSON value holds, as a set of words; of lists and objects with open keys, inside."""
+    """Return the kinds of a JSON value as words; for lists and open-key objects, of members."""
     if isinstance(value, list):
         return {f"list of {kind}" for one in value for kind in kinds(one)} or {"list"}
     if isinstance(value, dict):
@@ -41,7 +41,7 @@ def kinds(value):
 
 
 def like(made, real):
-    """Whether records are like the real ones; says how they are not."""
+    """Return the differences in structure between records and the real ones."""
     assert made
     assert real
     always = set.intersection(*(set(record) for record in real))
@@ -57,7 +57,7 @@ def like(made, real):
 
 
 def records(path):
-    """JSON lines, or one array."""
+    """Read JSON lines, or one array."""
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rt", encoding="utf-8") as stream:
         text = stream.read()
@@ -66,7 +66,7 @@ def records(path):
     return [json.loads(line) for line in text.splitlines() if line.strip()]
 
 
-def test_what_is_not_alike_is_told():
+def test_differences_are_reported():
     real = [{"a": 1, "b": None}, {"a": 2, "b": ["x"], "c": {"open": "y"}}]
     like([{"a": 3, "b": []}, {"a": 3, "b": None, "c": {"key": "z"}}], real)
     for odd in ({"a": 1}, {"a": 1, "b": None, "d": 1}, {"a": "1", "b": None}, {"a": 1, "b": [1]}):
@@ -86,7 +86,7 @@ def test_a_release_of_ontoprobe(real_data, tmp_path):
 
 
 def test_a_folder_of_bear(real_data, tmp_path):
-    """The folder that other tests read back, made of the real set and compared with it."""
+    """The folder that other tests use, built from the real set and compared with it."""
     real = real_data / "bear/BEAR"
     sets = load(real, instances=3)
     lm_pub_quiz.export(sets, tmp_path / "BEAR")
@@ -134,7 +134,7 @@ def test_lama_facts_and_sentences(real_data, tmp_path):
 
 @pytest.mark.parametrize("who", ["tests", "world"])
 def test_trex_documents(real_data, world, who):
-    """Those that tests make by hand, and those of the embedded world."""
+    """Covers hand-made documents of tests, and those of the embedded knowledge graph."""
     real = records(real_data / "trex/sample-output.json")
     made = [test_trex.document(), test_trex.implied()]
     if who == "world":
@@ -145,7 +145,7 @@ def test_trex_documents(real_data, world, who):
     for part in ("subject", "predicate", "object"):
         theirs = [t[part] for d in real for t in d["triples"]]
         like([t[part] for d in made for t in d["triples"]], theirs)
-        # a mention without a place, and what is told of it then
+        # a mention without a position, and its fields
         for field in ("surfaceform", "annotator"):
             absent = {bool(one[field]) for one in theirs if one["boundaries"] is None}
             ours = [t[part] for d in made for t in d["triples"]]
@@ -154,12 +154,12 @@ def test_trex_documents(real_data, world, who):
     assert {t["annotator"] for d in made for t in d["triples"]} <= aligners
 
 
-#: An IRI's last part or a literal's text, which differ from line to line.
+#: The last part of an IRI or the text of a literal, which differ between lines.
 _OPEN = re.compile(rb'(?<=/resource/)[^>]*(?=>)|(?<=[/#])[^/#>]*(?=>)|(?<=")(?:[^"\\]|\\.)*(?=")')
 
 
 def patterns(found):
-    """Lines of N-Triples with everything taken out that differs from entity to entity."""
+    """Return lines of N-Triples without everything that differs between entities."""
     return {_OPEN.sub(b"", line.strip()) for line in found}
 
 

@@ -1,4 +1,4 @@
-"""LAMA's facts with options: what is drawn of the real files, told by reading them line by line."""
+"""LAMA's facts with options: samples of the real files, checked against the raw lines."""
 
 import json
 import shutil
@@ -28,7 +28,7 @@ def facts(folder, relation, split):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_a_question_has_its_object_and_others_that_nobody_states_of_it(folder, sets):
+def test_a_question_has_its_object_and_unstated_distractors(folder, sets):
     schema.check(sets.items, schema.ITEMS)
     schema.check(sets.candidates, schema.CANDIDATES)
     schema.check(sets.prompts, schema.PROMPTS)
@@ -48,13 +48,13 @@ def test_a_question_has_its_object_and_others_that_nobody_states_of_it(folder, s
         for subject, options, answers in own.select("subject", "candidates", "answers").rows():
             stated = {row["obj"] for row in every if row["sub"] == subject}
             (answer,) = answers
-            right, told = labels[options][answer], set(labels[options])
+            right, shown = labels[options][answer], set(labels[options])
             assert {"sub": subject, "obj": right} in test
-            assert len(told) == len(labels[options]) == min(30, 1 + len(objects - stated))
-            assert told - {right} <= objects - stated
+            assert len(shown) == len(labels[options]) == min(30, 1 + len(objects - stated))
+            assert shown - {right} <= objects - stated
 
 
-def test_draws_are_seeded_and_smaller_ones_are_part_of_larger_ones(folder, sets):
+def test_samples_are_seeded_and_nested(folder, sets):
     def drawn(settings, seed=0):
         made = lama.load(folder / "trex_original", folder / "relations.jsonl", settings, seed)
         return made, set(made.items["item"])
@@ -67,13 +67,13 @@ def test_draws_are_seeded_and_smaller_ones_are_part_of_larger_ones(folder, sets)
     assert len(names & others) < len(names) / 2
 
 
-def test_one_to_one_are_the_relations_that_lama_says(folder, sets):
+def test_one_to_one_relations_are_those_of_lama(folder, sets):
     found = lama.relations(folder / "relations.jsonl", sets)
     assert found.filter(cardinality="1:1")["relation"].to_list() == ["P36", "P1376"]
     assert found.height == 41
 
 
-def test_what_is_missing_or_broken_is_named(folder, tmp_path):
+def test_missing_or_broken_files_are_reported(folder, tmp_path):
     templates, made = folder / "relations.jsonl", tmp_path / "facts"
     with pytest.raises(lama.LamaError, match="no such folder"):
         lama.load(made, templates, LamaOptions(), 0)

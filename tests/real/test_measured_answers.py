@@ -1,6 +1,6 @@
-"""The answers behind resources/measured: 200 drawn ones of each kind computed anew, literally.
+"""The answers behind resources/measured: 200 sampled ones of each kind recomputed by plain code.
 
-Of SmolLM2's letters and free answers there are fewer, asked at a later commit than the extract's.
+SmolLM2 has fewer letters and free answers, made at a later commit than the extract's.
 """
 
 import json
@@ -32,7 +32,7 @@ pytestmark = [
 needs_gemma = pytest.mark.skipif(not installed(), reason="the extra gemma is not installed")
 
 DATA = Path(__file__).parent / "data"
-#: questions that are drawn where they are not 200: what a slow core scores in some minutes
+#: sample sizes other than 200, so that a slow core needs only minutes
 CHOICES, FILLS = 20, 16
 #: beams, phrases and tokens of a free answer (config/real.yaml: fill)
 BEAMS, MOST_TOKENS = 5, 10
@@ -62,7 +62,7 @@ def gemma():
 
 
 def log_likelihoods(model, tokenizer, sentences):
-    """Sum of log p of every token after BOS (of SmolLM2 <|im_start|>): one full pass a sentence."""
+    """Sum log p of all tokens after BOS (SmolLM2: <|im_start|>), in one pass per sentence."""
     sums = []
     for start in range(0, len(sentences), BATCH):
         texts = sentences[start : start + BATCH]
@@ -85,7 +85,7 @@ def log_likelihoods(model, tokenizer, sentences):
     [("smollm2_bear", smollm2), pytest.param("gemma_bear", gemma, marks=needs_gemma)],
 )
 def test_two_hundred_answers_to_bear(real_data, name, model):
-    """Section 3 of the paper: the option whose sentence is likeliest; no prefix is shared here."""
+    """Section 3 of the paper: the option with the likeliest sentence, without prefix sharing."""
     folder = real_data / "bear/BEAR"
     relations = json.loads((folder / "metadata_relations.json").read_text())
     loaded, other = model(), 0
@@ -103,13 +103,13 @@ def test_two_hundred_answers_to_bear(real_data, name, model):
         sums = log_likelihoods(*loaded, sentences)
         assert sums[chosen] == pytest.approx(expected, abs=2e-3), (item, template)
         other += max(range(len(sums)), key=sums.__getitem__) != chosen
-        # an option that stands above the chosen one is as likely as it but for rounding
+        # an option ranked above the chosen one is equally likely up to rounding
         assert max(sums) == pytest.approx(sums[chosen], abs=2e-3), (item, template)
     assert other <= 2
 
 
 def ontoprobe(real_data):
-    """(switches, what was released, the sets of the five tasks)."""
+    """Return (switches, released data, the sets of the five tasks)."""
     switches = modes.resolve("default")
     taken = released.take(real_data / "ontoprobe", switches)
     return switches, taken, build.build(taken, switches, "onto_released")
@@ -123,7 +123,7 @@ def ontoprobe(real_data):
     ],
 )
 def test_letters(real_data, name, model, count):
-    """Section 5.2 of the paper, by score: the likeliest letter behind the options and a bracket."""
+    """Section 5.2 of the paper, by score: the likeliest letter after the options and a bracket."""
     switches, taken, sets = ontoprobe(real_data)
     rules = reasoning.build(taken, sets.items, sets.candidates, switches)
     asked = choices.memorizing(sets.items, sets.candidates, sets.prompts, seed=0)
@@ -148,7 +148,7 @@ def test_letters(real_data, name, model, count):
 
 @pytest.fixture(scope="module")
 def attributes(real_data, tmp_path_factory):
-    """(item -> its row, set -> labels in order, relation -> text) of the attributes asked."""
+    """Return (row by item, ordered labels by set, text by relation) of the probed attributes."""
     project = Project(tmp_path_factory.mktemp("attributes"))
     folder = "results/measured/benchmarks"
     files = [
@@ -176,7 +176,7 @@ def attributes(real_data, tmp_path_factory):
 
 
 def test_two_hundred_answers_to_attributes(attributes):
-    """Section 4 of the paper, by candidates: the object whose sentence is likeliest."""
+    """Section 4 of the paper, by candidates: the object with the likeliest sentence."""
     items, options, texts = attributes
     loaded, other = smollm2(), 0
     for item, chosen, expected in drawn("smollm2_attributes").rows():
@@ -192,15 +192,15 @@ def test_two_hundred_answers_to_attributes(attributes):
 
 
 def is_name(word):
-    """Whether a full stop behind a word may belong to it: J., St., D.C."""
+    """Return whether a full stop after a word may belong to it: J., St., D.C."""
     return len(word) == 1 or "." in word or word in ("St", "Mr", "Mrs", "Dr", "Jr", "Sr", "Inc")
 
 
 def end_of(text, final):
-    """Place of the line end, or of the full stop that a blank and a capital follow; else None.
+    """Return the position of the line end, or of a full stop before a space and a capital, or None.
 
-    Behind a name it ends the answer before a word that begins sentences alone. With `final` false
-    the text goes on, so that its last word may be unfinished.
+    After a name, a stop ends the answer only before a word that begins sentences. With `final`
+    false the text continues, so that its last word may be unfinished.
     """
     places = [text.index("\n")] if "\n" in text else []
     for dot in re.finditer(r"\.(?=[^\S\n]+([^\W\d_]+)(.?))", text):
@@ -215,7 +215,7 @@ def end_of(text, final):
 
 
 def phrase_of(text):
-    """What is written up to where it ends, without the full stop that closes it."""
+    """Return the text up to its end, without the closing full stop."""
     end = end_of(text, final=True)
     text = text if end is None else text[: end + (text[end] == ".")].strip()
     word = re.search(r"[\w.]*$", text.rstrip("."))[0]
@@ -223,11 +223,11 @@ def phrase_of(text):
 
 
 def best_phrase(model, tokenizer, text):
-    """(the likeliest phrase, log p of all that ended) by beam search.
+    """Return (the likeliest phrase, log p of all finished phrases) by beam search.
 
-    The complete text of every beam is read at every step. A beam ends with the token that ends the
-    phrase. Where tokens only show that it had ended before ("Paris." and " It"), together they are
-    one end, whose p is their proportion of those looked at.
+    The complete text of every beam is parsed at every step. A beam ends with the token that ends
+    the phrase. If tokens only show that it had ended before ("Paris." and " It"), they together are
+    one end, whose p is their proportion among the inspected tokens.
     """
     start = [tokenizer.bos_token_id, *tokenizer(text, add_special_tokens=False).input_ids]
     special = {n for n, token in tokenizer.added_tokens_decoder.items() if token.special}
@@ -253,7 +253,7 @@ def best_phrase(model, tokenizer, text):
                 ends = token in special or "\n" in tokenizer.decode([token])
                 ends = ends or end_of(written(new), final=False) is not None
                 size = len(phrase_of(written(new)))
-                # tokens before this one go beyond the phrase already
+                # earlier tokens already go beyond the phrase
                 if ends and any(len(written(new[:n])) > size for n in range(1, len(new))):
                     shown.append((value, new))
                 else:
@@ -295,14 +295,14 @@ def test_free_answers_to_attributes(attributes):
 
 
 def next_token(model, tokenizer, text):
-    """log p of every token behind BOS and a text."""
+    """Return log p of every token after BOS and a text."""
     ids = [tokenizer.bos_token_id, *tokenizer(text, add_special_tokens=False).input_ids]
     with torch.inference_mode():
         return model(torch.tensor([ids])).logits[0, -1].double().log_softmax(-1)
 
 
 def single_tokens(tokenizer, words):
-    """word -> its one token behind a blank."""
+    """Map each word to its single token after a space."""
     pieces = {word: tokenizer(f" {word}", add_special_tokens=False).input_ids for word in words}
     return {word: ids[0] for word, ids in pieces.items() if len(ids) == 1}
 

@@ -1,4 +1,4 @@
-"""The ontology rebuilt over HTTP from the real excerpts, against the released one."""
+"""The ontology rebuilt over HTTP from the real excerpts, compared with the released one."""
 
 from pathlib import Path
 
@@ -73,7 +73,7 @@ def test_alignment_in_both_directions(built):
     assert counts["both"] + counts["owl"] == 227
 
 
-def test_constraints_keep_those_without_a_class(tables):
+def test_constraints_without_a_class_are_kept(tables):
     constraints = tables["wikidata"]["constraints"]
     assert constraints.height == 9056
     assert constraints["class"].drop_nulls().len() == 5891

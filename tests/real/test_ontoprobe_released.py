@@ -1,4 +1,4 @@
-"""The released OntoProbe: every row follows from its ontology; its baseline is the printed one."""
+"""The released OntoProbe: rows follow from its ontology; the baseline equals the printed one."""
 
 import json
 from dataclasses import replace
@@ -32,7 +32,7 @@ def lines(real_data, name):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_rows_parts_and_candidates(sets):
+def test_rows_splits_and_candidates(sets):
     items = sets.items
     assert dict(items.group_by("relation").len().rows()) == COUNTS
     for role in ("train", "dev"):
@@ -79,7 +79,7 @@ def test_every_row_of_type_and_subclass_follows_from_the_class_file(taken, real_
     assert max(len(c.chain) for c in taken.concepts.classes) == 7
 
 
-def test_golds_of_domain_and_range_are_the_property_files(taken):
+def test_golds_of_domain_and_range_equal_the_property_files(taken):
     ends = {p.label: p for p in taken.concepts.properties}
     rows = [row for row in taken.rows if row.task in ("DM", "RG")]
     assert len(rows) == 98
@@ -96,10 +96,10 @@ def test_repairing_the_rule_changes_one_clause(taken, sets):
 
 
 def test_lexical_leaks(sets):
-    for task, share in (("TP", 13.6), ("SCO", 15.3)):
+    for task, fraction in (("TP", 13.6), ("SCO", 15.3)):
         own = sets.items.filter(relation=task, role="test")
         leaks = own["meta"].str.contains('"leak": true').mean()
-        assert round(100 * leaks, 1) == share
+        assert round(100 * leaks, 1) == fraction
 
 
 def test_the_frequency_baseline_is_the_printed_one(sets):
@@ -121,7 +121,7 @@ def test_the_frequency_baseline_is_the_printed_one(sets):
             assert 100 * ranked.mrra.mean() == pytest.approx(printed[task, "MRRa"], abs=0.5)
 
 
-def test_a_random_order_reaches_what_was_computed_from_the_released_golds(sets):
+def test_a_random_order_has_the_value_expected_from_released_golds(sets):
     chance = {"TP": (0.51, 2.74), "SCO": (0.37, 2.12), "SPO": (2.22, 9.01), "DM": (0.13, 0.92),
               "RG": (0.13, 0.92)}  # fmt: skip
     for task, expected in chance.items():
@@ -138,7 +138,7 @@ def test_ceilings(sets):
         assert round(float(np.mean(200 / (golds + 1))), 2) == ceiling
 
 
-def test_reasoning_rows_and_what_is_missing(taken, sets):
+def test_reasoning_rows_and_missing_ones(taken, sets):
     rules = reasoning.build(taken, sets.items, sets.candidates, RELEASED)
     tests = dict(rules.filter(role="test").group_by("relation").len().rows())
     assert tests == {
@@ -154,7 +154,7 @@ def test_reasoning_rows_and_what_is_missing(taken, sets):
     assert twins == ["rdfs5-47", "rdfs7-47"]
 
 
-def test_the_shipped_split_names_our_questions(taken, sets, real_data):
+def test_the_shipped_split_matches_our_questions(taken, sets, real_data):
     rules = reasoning.build(taken, sets.items, sets.candidates, RELEASED)
     items = sets.items.with_columns(
         role=pl.when((pl.col("role") == "test") & (pl.col("row") >= 520))

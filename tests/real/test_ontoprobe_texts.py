@@ -1,9 +1,8 @@
 """The texts of OntoProbe's eleven tasks under `released`, byte by byte.
 
-What is expected is written here from the rows of the released files, as the released code words
-them (data.py at cc95300, modes zs-f and fs); nothing of ours makes it. <X> and <Y> stand for words
-with vectors of their own, [X] and [Y] for letters, <SCO1> for a trained vector, <c1> for a trained
-conjunction.
+Expected texts are built here from the rows of the released files, as in the released code (data.py
+at cc95300, modes zs-f and fs), without code of the package. <X> and <Y> denote pseudowords with own
+vectors, [X] and [Y] letters, <SCO1> a trained vector, <c1> a trained conjunction.
 """
 
 import json
@@ -29,7 +28,7 @@ TEMPLATES = {
     "SCO": [" is a", " has class", " is a particular"],
     "SPO": [" implies"],
 }
-#: rows of the file that written templates ask: 10 train, 10 dev, 500 test
+#: rows used by manual templates: 10 train, 10 dev, 500 test
 BY_HAND = {"TP": 520, "SCO": 520}
 
 
@@ -78,7 +77,7 @@ def option(label):
 
 
 def bare(said):
-    """A pattern between two names: "'s child is"."""
+    """Return a pattern between two names: "'s child is"."""
     return option(said.removeprefix("[X]").removesuffix("[Y] ."))
 
 
@@ -87,7 +86,7 @@ def with_article(word):
 
 
 def name(row):
-    """The subject: a class or thing, or the one property of a row with its pattern."""
+    """Return the subject: a class or thing, or the one property of a row with its pattern."""
     return row["uuu"] if isinstance(row["uuu"], str) else next(iter(row["uuu"]))
 
 
@@ -147,7 +146,7 @@ def memorized_softly(task, row):
 
 
 def words_of(rule, row, rows):
-    """(P1, P2, hypothesis) in words."""
+    """Return (P1, P2, hypothesis) as manual text."""
     own, gold = name(row), first_gold(row)
     if rule == "rdfs2":
         p1 = f"One has to be a {gold} {domain_clause(row, rows)}"
@@ -165,7 +164,7 @@ def words_of(rule, row, rows):
 
 
 def vectors_of(rule, row, rows):
-    """(P1, P2, hypothesis) with trained vectors where a relation has them."""
+    """Return (P1, P2, hypothesis) with trained vectors where a relation has them."""
     own, gold = name(row), first_gold(row)
     _, p2, h = words_of(rule, row, rows)
     if rule in ("rdfs2", "rdfs3"):
@@ -182,7 +181,7 @@ def vectors_of(rule, row, rows):
 
 
 def prompt_of(rule, row, rows, form, scheme):
-    """Premises that are written, conjunction, hypothesis; words with vectors where registered."""
+    """Return explicit premises, conjunction and hypothesis, with pseudowords where registered."""
     kind, conjunction = scheme.split("+")
     p1, p2, h = (vectors_of if kind == "soft" else words_of)(rule, row, rows)
     if rule in ("rdfs2", "rdfs3", "rdfs7"):
@@ -198,14 +197,14 @@ def prompt_of(rule, row, rows, form, scheme):
 
 
 def golds_of(rule, row):
-    """All superclasses, superproperties or patterns of superproperties, or the one class."""
+    """Return all superclasses, superproperties or patterns of superproperties, or the one class."""
     if rule == "rdfs7":
         return [bare(g) for g in row["xxx"].values()]
     return [option(g) for g in row["xxx"]]
 
 
 def premise_of(rule, row, kind):
-    """(text, golds) of the test of P2."""
+    """Return (text, golds) of the test of P2."""
     if rule in ("rdfs2", "rdfs3", "rdfs7"):
         return "<X> [MASK] <Y> .", [bare(pattern(row))]
     own, golds = name(row), golds_of(rule, row)
@@ -247,7 +246,7 @@ def test_memorizing_by_hand(task, rows, sets, labels):
 
 
 @pytest.mark.parametrize("task", FILES)
-def test_memorizing_with_soft_prompts_asks_every_row(task, rows, sets):
+def test_memorizing_with_soft_prompts_uses_every_row(task, rows, sets):
     asked = soft.questions(sets.items.filter(relation=task), 3)
     names = {mark(k): f"<{task}{k + 1}>" for k in range(3)}
     texts = [q.before + "[MASK]" + q.after for q in asked]
@@ -265,7 +264,7 @@ def test_reasoning(rule, scheme, rows, cases, labels):
     for form in entailment.FORMS:
         ours = [shown(entailment.prompt(c, form, scheme, 0, SLOTS, RELEASED)) for c in asked]
         assert ours == [prompt_of(rule, row, rows, form, scheme) for row in known]
-    # the golds of the test rows: the release reasons over no others
+    # the golds of the test rows, the only ones used in the release's reasoning
     golds = [[labels[c.candidates, g] for g in c.golds] for c in asked if c.role == "test"]
     assert golds == [golds_of(rule, row) for row in known[20:]]
     assert len(golds) >= 28
@@ -278,12 +277,12 @@ def test_tests_of_the_second_premise(rule, kind, rows, cases, labels):
     asked = [entailment.premise_test(c, kind, 0, SLOTS, switches) for c in cases[rule]]
     ours = [(shown(q), [labels[q.candidates, g] for g in q.golds]) for q in asked]
     assert ours == [premise_of(rule, row, kind) for row in rows[BEHIND[rule]]]
-    # the one row at which the released code stops: its pattern is no candidate
+    # the one row on which the released code fails: its pattern is no candidate
     assert [c.item for c in cases[rule] if c.missing] == ["rdfs7-47"] * (rule == "rdfs7")
 
 
 def test_premises_with_a_vowel(rows, cases):
-    """The articles that were wrong: 167 and 101 of 701 test rows have "an" (125, 77 of 500)."""
+    """The formerly wrong articles: 167 and 101 of 701 test rows have "an" (125, 77 of 500)."""
     for most, counts in ((701, (167, 101)), (500, (125, 77))):
         tested = [c for c in cases["rdfs9"] if c.role == "test"][:most]
         assert sum(" is an " in c.p1 for c in tested) == counts[0]

@@ -1,6 +1,6 @@
-"""Three graphs that nobody wrote code for: DBpedia's ontology, CoDEx as a CSV, WordNet as SKOS.
+"""Three graphs without specific code: DBpedia's ontology, CoDEx as a CSV, WordNet as SKOS.
 
-Sizes are those of literal counts over the lines of the files.
+Sizes equal plain counts over the lines of the files.
 """
 
 from collections import defaultdict
@@ -26,22 +26,22 @@ LANGUAGES = ("en", "mul")
 WORDNET = Path(__file__).parent / "data/wordnet_districts.tsv"
 
 
-def worded(made: GraphTables, section: OwnGraph):
+def with_templates(made: GraphTables, section: OwnGraph):
     labels = dict(made.properties.select("property", "label").rows())
     ours = read_table(TEMPLATES / "templates.tsv")
     return labels, own_words.templates(labels, section, [], ours)
 
 
 def big(made: GraphTables, section: OwnGraph) -> bear.NestedSets:
-    labels, rows = worded(made, section)
+    labels, rows = with_templates(made, section)
     known = read_table(TEMPLATES / "bear_relations.tsv")
     relations = own_words.relations(made.facts, labels, section, known)
     return bear.build(made.facts, relations, manual_templates(rows), {}, section.bear, "g")
 
 
 def tasks(made: GraphTables, section: OwnGraph) -> dict[str, int]:
-    """OntoProbe's task -> its rows."""
-    labels, rows = worded(made, section)
+    """Map each OntoProbe task to its rows."""
+    labels, rows = with_templates(made, section)
     built = ontology.build_own(
         made.classes, made.class_hierarchy, made.types, made.properties, made.property_hierarchy,
         made.facts,

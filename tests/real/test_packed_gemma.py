@@ -1,4 +1,4 @@
-"""The second packaged model, where its extra is installed: joined, unpacked, and asked."""
+"""The second packaged model, if its extra is installed: joined, unpacked and probed."""
 
 import importlib.metadata
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Sentence scores beside lm-pub-quiz 0.3.3 on relations of the released BEAR: equal, same order."""
+"""Sentence scores equal those of lm-pub-quiz 0.3.3 on relations of the released BEAR."""
 
 from itertools import groupby, pairwise
 
@@ -9,7 +9,7 @@ from perf import scoring
 
 pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="a real model, for a minute")]
 
-#: relation, instances, template: the answer last, in the middle and in front
+#: relation, instances, template: the answer last, in the middle and first
 SLICES = {
     "SmolLM2-135M, causal": (("P36", 1, 0), ("P30", 3, 2), ("P105", 4, 0), ("P412", 3, 1)),
     "BERT 2 x 128": (

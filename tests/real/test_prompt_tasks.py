@@ -98,12 +98,12 @@ def test_sizes_of_relations(variants, relation):
 
 
 def constants(task) -> dict[str, tuple[float, float]]:
-    """relation -> P@1 of the most frequent object of train, and of test."""
+    """Map each relation to the P@1 of the most frequent object of train, and of test."""
     found = {}
     for relation in task.task["groups"]:
         own = task.examples.filter(group=relation)
         train, test = (Counter(own.filter(split=s)["label"]) for s in ("train", "test"))
-        # among equally frequent ones the first by name
+        # ties go to the first by name
         majority = min(train, key=lambda label: (-train[label], label))
         total = sum(test.values())
         found[relation] = (100 * test[majority] / total, 100 * max(test.values()) / total)
@@ -160,7 +160,7 @@ def test_shared_facts(original, variants):
     assert steps(variants["trex"])["test facts in train or dev"] == (7266, 7266 - 58)
 
 
-def test_equal_ends_and_repeats(real_data):
+def test_facts_with_equal_subject_and_object_and_repeated_facts(real_data):
     facts = prompt_facts.read_facts(real_data / "lama/trex_original")
     equal = Counter(f.split for f, own in zip(facts, flags(facts), strict=True) if "same" in own)
     assert equal == {"train": 181, "dev": 47, "test": 68}

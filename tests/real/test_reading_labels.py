@@ -1,4 +1,4 @@
-"""Names survive as answers: the labels of the excerpt of Wikidata in a sentence."""
+"""Generated answers keep whole names: the labels of the excerpt of Wikidata in a sentence."""
 
 import polars as pl
 import pytest
@@ -24,7 +24,7 @@ def labels(real_data):
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-def test_of_a_thousand_labels_at_most_one_is_cut(labels, form):
+def test_at_most_one_label_in_a_thousand_is_truncated(labels, form):
     read = {label: answer(form.format(label)) for label in labels}
     lost = [label for label in labels if read[label] != label]
     assert len(lost) <= len(labels) / 1000, (len(lost), lost[:50])
@@ -32,7 +32,7 @@ def test_of_a_thousand_labels_at_most_one_is_cut(labels, form):
     assert len(unmatched) <= len(labels) / 1000, (len(unmatched), unmatched[:50])
 
 
-def test_a_label_whose_own_dot_closes_the_sentence_survives(labels):
+def test_a_label_whose_dot_ends_the_sentence_is_kept(labels):
     dotted = [label for label in labels if label.endswith(".")]
     assert len(dotted) > 300
     lost = [label for label in dotted if answer(f"{label} It is a name.") != label]

@@ -1,4 +1,4 @@
-"""The real archives: all of them unpack, and the full configuration finds its parts in them."""
+"""The real archives all unpack and contain the parts that the full configuration needs."""
 
 import zipfile
 from collections import Counter
@@ -17,7 +17,7 @@ from tools import lock_file as locking
 
 pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="the real data in full")]
 LOCK_FILE = lock_file.read_lock_file(ROOT / "resources/lock.tsv")
-#: Pinned files, and how many of them the archives at hand lack.
+#: Pinned files, and the number of them missing in the available archives.
 PINNED = {
     "hiaoxui/soft-prompts@eb9047e": (246, 0),
     "lm-pub-quiz/BEAR@ace91fd": (141, 0),
@@ -31,12 +31,12 @@ PINNED = {
 
 
 def archives(name):
-    """The archives of a data set that the full configuration names."""
+    """Return the archives of a data set in the full configuration."""
     return getattr(Settings().sources, name).archives
 
 
 def file_of(url):
-    """As the archives lie beside the data: repository-commit.zip."""
+    """Return the path of an archive next to the data: repository-commit.zip."""
     repository, _, commit = url.split("/")[4:7]
     return f"{repository}-{commit.removesuffix('.zip')}.zip"
 
@@ -45,7 +45,7 @@ def files(folder):
     return sorted(p.relative_to(folder) for p in folder.rglob("*") if p.is_file())
 
 
-def test_every_archive_unpacks_whole(real_data, tmp_path):
+def test_every_archive_unpacks_completely(real_data, tmp_path):
     found = sorted((real_data / "archives").glob("*.zip"))
     assert len(found) >= 10
     for archive in found:
@@ -62,10 +62,8 @@ def test_every_archive_unpacks_whole(real_data, tmp_path):
 
 
 @pytest.mark.parametrize("name", RELEASED)
-def test_the_full_configuration_finds_its_parts_and_each_file_equals_its_pin(
-    real_data, tmp_path, name
-):
-    """The very files that lie loose beside the archives, where they do."""
+def test_the_full_configuration_s_parts_exist_with_pinned_checksums(real_data, tmp_path, name):
+    """The files are the same as the unpacked ones next to the archives, if there are any."""
     compared = 0
     for one in archives(name):
         tree = lock_file.find_tree(LOCK_FILE, one.tree, one.url)
@@ -87,13 +85,13 @@ def test_the_full_configuration_finds_its_parts_and_each_file_equals_its_pin(
         if loose.is_file():
             compared += 1
             assert (tmp_path / path).read_bytes() == loose.read_bytes(), path
-    # TREx_all lies there packed in another way
+    # there, TREx_all is compressed in another format
     assert compared or name == "trex_sentences"
     assert len(files(tmp_path)) >= (60 if name not in ("sick", "sst2", "ontoprobe") else 3)
 
 
-def test_the_table_of_pins_is_what_archives_show(real_data):
-    """Ids counted from the bytes of the archives: 489 of 593; the rest stands in a public tree."""
+def test_the_table_of_checksums_matches_the_archives(real_data):
+    """Ids computed from the bytes of the archives: 489 of 593; the rest is in a public tree."""
     places = sorted((real_data / "archives").glob("*.zip"))
     shown = {t.name: t for t in locking.trees(locking.archives_of(Settings()), places)}
     counts = {}
@@ -109,7 +107,7 @@ def test_the_table_of_pins_is_what_archives_show(real_data):
 
 
 def test_the_sentiment_of_sst2_has_two_classes_and_not_five(real_data, tmp_path):
-    """SST/fine lies beside SST/binary, as deep, with files of the same names."""
+    """SST/fine is next to SST/binary at the same depth, with files of the same names."""
     (one,) = archives("sst2")
     archive = real_data / "archives" / file_of(one.url)
     with open_archive(archive) as zipped:
@@ -125,7 +123,7 @@ def test_the_sentiment_of_sst2_has_two_classes_and_not_five(real_data, tmp_path)
     assert rows == {"train": (67_349, 37_569), "dev": (872, 444), "test": (1_821, 909)}
 
 
-def test_the_first_commit_of_bear_lacks_what_is_read(real_data, tmp_path):
+def test_the_first_commit_of_bear_lacks_required_files(real_data, tmp_path):
     (one,) = archives("bear")
     with open_archive(real_data / "archives/BEAR-725b4e3.zip") as zipped:
         assert not any(name.endswith("/relation_info.json") for name in zipped.namelist())
@@ -135,7 +133,7 @@ def test_the_first_commit_of_bear_lacks_what_is_read(real_data, tmp_path):
         unpack(real_data / "archives/BEAR-725b4e3.zip", tmp_path, one.parts, tree)
 
 
-def test_what_is_downloaded_of_bear_is_read_with_its_domains(real_data, tmp_path):
+def test_the_downloaded_bear_is_read_with_its_domains(real_data, tmp_path):
     (one,) = archives("bear")
     unpack(real_data / "archives" / file_of(one.url), tmp_path, one.parts)
     sets = released.load(tmp_path / "BEAR", instances=2, templates=[0])
@@ -148,7 +146,7 @@ def test_what_is_downloaded_of_bear_is_read_with_its_domains(real_data, tmp_path
     ("name", "members"),
     [("bear", imitated.BEAR_MEMBERS), ("ontoprobe", imitated.ONTOPROBE_MEMBERS)],
 )
-def test_imitated_archives_hold_what_the_real_ones_hold(real_data, name, members):
+def test_synthetic_archives_have_the_content_of_the_real_ones(real_data, name, members):
     (one,) = archives(name)
     with zipfile.ZipFile(real_data / "archives" / file_of(one.url)) as zipped:
         assert set(members) <= set(zipped.namelist())

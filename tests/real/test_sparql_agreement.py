@@ -1,4 +1,4 @@
-"""The figures that hang on the client: the real files through HTTP, on both engines."""
+"""Numbers that depend on the SPARQL client: the real files over HTTP, on both engines."""
 
 import csv
 import gzip
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="the real data in full
 
 QUERIES = RESOURCES / "queries"
 TYPED = Path(__file__).parent / "queries" / "dbpedia" / "typed.rq"
-#: Rows on the real files; queries that have none there are compared on the embedded world
+#: Rows on the real files; queries without rows there are compared on the embedded graph
 ROWS = {
     "dbpedia/classes": 790,
     "dbpedia/class_hierarchy": 813,
@@ -40,7 +40,7 @@ ROWS = {
 
 @pytest.fixture(scope="module")
 def files(real_data: Path) -> list[Path]:
-    """The ontology, the instances and the Wikidata excerpt."""
+    """Return the ontology, the instances and the Wikidata excerpt."""
     names = (
         "dbpedia/dbo-snapshots_2026-07-22.ttl",
         "dbpedia/dbpedia_instances.nt.gz",
@@ -64,7 +64,7 @@ def other(files: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One data folder, so that a pull that a test before made is found again."""
+    """Return one data folder, so that later tests reuse earlier pulls."""
     return tmp_path_factory.mktemp("data")
 
 
@@ -85,7 +85,7 @@ def test_constraints_with_and_without_a_class(oxigraph, folder):
     assert rows.height == 9056
 
 
-def test_properties_by_kind_and_what_they_state(oxigraph, folder):
+def test_properties_by_kind_and_their_statements(oxigraph, folder):
     path = QUERIES / "dbpedia/properties.rq"
     rows = pull(path, oxigraph, folder / "dbpedia" / "oxigraph").frame()
     assert dict(rows.group_by("kind").len().rows()) == {"object": 1172, "datatype": 1857}
@@ -93,7 +93,7 @@ def test_properties_by_kind_and_what_they_state(oxigraph, folder):
     assert rows["range"].is_not_null().sum() == 2735
 
 
-def test_the_closure_of_superproperties_on_both_engines_and_our_own(oxigraph, other, folder):
+def test_the_closure_of_superproperties_agrees_on_both_engines(oxigraph, other, folder):
     path = QUERIES / "wikidata/property_hierarchy.rq"
     rows = pull(path, oxigraph, folder / "wikidata" / "oxigraph").frame()
     own = {
@@ -125,8 +125,8 @@ def test_instances_through_pages_of_any_size(oxigraph, folder):
     assert len(found[0]["pages"]) > 71
 
 
-def test_instances_class_by_class_are_all_and_of_large_classes_a_part(oxigraph, folder):
-    """By the test's own count: what is in the part of a class is in the part of those below it."""
+def test_instances_by_class_are_complete_or_a_subset_of_large_ones(oxigraph, folder):
+    """By the test's own count, the subset of a class is in the subsets of its subclasses."""
     whole = pull(TYPED, oxigraph, folder / "d" / "pages5000").frame()
     classes = pull(QUERIES / "dbpedia/classes.rq", oxigraph, folder / "d" / "whole").frame()
     query, languages = QUERIES / "dbpedia/instances.rq", ["en", "mul"]
@@ -149,7 +149,7 @@ def test_instances_class_by_class_are_all_and_of_large_classes_a_part(oxigraph, 
         assert len(found) == sizes[name] or 50 < len(found) < 150
 
 
-def test_the_pinned_files_are_what_the_table_says(real_data):
+def test_the_pinned_files_match_the_table(real_data):
     lines = (RESOURCES / "snapshots.tsv").read_text(encoding="utf-8").splitlines()
     pinned = csv.DictReader((line for line in lines if not line.startswith("#")), delimiter="\t")
     checked = 0

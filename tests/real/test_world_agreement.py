@@ -1,10 +1,10 @@
-"""The embedded world against real data: identifiers, statements, properties and ontology.
+"""The embedded knowledge graph against real data: identifiers, statements, properties, ontology.
 
-The data is a sample, so a statement that is not in it need not be false. A statement is attested
-when the data has it (or its inverse), contradicted when the data has another value where there can
-be one only: for a relation that is single-valued in the data, or a fact of BEAR. Of attested and
-contradicted ones together at least 97 in 100 must be attested; likewise for everything else that
-can be compared. What disagrees is printed.
+The data is a sample, so a statement missing in it need not be false. A statement is attested if the
+data has it (or its inverse), and contradicted if the data has another value where only one is
+possible: for a relation that is single-valued in the data, or a fact of BEAR. At least 97 in 100 of
+attested and contradicted statements must be attested; the same holds for everything else that can
+be compared. Disagreements are printed.
 """
 
 import csv
@@ -30,7 +30,7 @@ ONTOLOGY = "dbpedia/dbo-snapshots_2026-07-22.ttl"
 
 
 def _report(what: str, right: int, wrong: list[str], least: int) -> None:
-    """Print the agreement and what disagrees; fail below the threshold or with too few cases."""
+    """Print agreement and disagreements; fail below the threshold or with too few cases."""
     total = right + len(wrong)
     print(f"{what}: {right} of {total} checkable agree ({right / max(total, 1):.2%})")
     for line in wrong:
@@ -40,7 +40,7 @@ def _report(what: str, right: int, wrong: list[str], least: int) -> None:
 
 
 def _unquoted(text: str) -> str:
-    """A KGTK value: 'text'@en, perhaps within CSV quotes."""
+    """Return the text of a KGTK value: 'text'@en, perhaps within CSV quotes."""
     text = next(csv.reader([text])) [0] if text.startswith('"') else text  # fmt: skip
     match = re.fullmatch(r"'(.*)'@\w+", text, re.DOTALL)
     return re.sub(r"\\(['\"])", r"\1", match[1]) if match else text
@@ -71,14 +71,14 @@ def test_labels_of_items(world: World, real_data: Path) -> None:
 
 
 def _functional(triples: pl.DataFrame) -> set[str]:
-    """Relations for which at least 95 of 100 subjects in the data have one value."""
+    """Return relations for which at least 95 of 100 subjects in the data have one value."""
     values = triples.group_by("s", "p").len()
     single = values.group_by("p").agg((pl.col("len") == 1).mean().alias("single"), pl.len())
     return set(single.filter((pl.col("single") >= 0.95) & (pl.col("len") >= 50))["p"])
 
 
 def _single_valued(folder: Path) -> set[tuple[str, str]]:
-    """Subject and relation of BEAR's facts: there a subject has exactly one value."""
+    """Return subject and relation of BEAR's facts, where a subject has exactly one value."""
     pairs = set()
     for path in folder.glob("P*.jsonl"):
         for line in path.read_text().splitlines():
@@ -112,7 +112,7 @@ def test_statements(world: World, real_data: Path) -> None:
     _report("statements", right, sorted(wrong), 1000)
 
 
-def test_nothing_is_said_that_people_found_false(world: World, real_data: Path) -> None:
+def test_no_statement_is_a_known_negative(world: World, real_data: Path) -> None:
     """CoDEx's negatives are plausible statements that annotators found to be false."""
     negatives = {
         tuple(line.split())
@@ -184,7 +184,7 @@ Values = Callable[[str, str], set[str]]
 
 @pytest.fixture(scope="module")
 def ontology(real_data: Path) -> Values:
-    """Subject and predicate IRI -> values in the pinned DBpedia ontology (English literals)."""
+    """Map subject and predicate IRI to values in the pinned DBpedia ontology (English literals)."""
     store = ox.Store()
     store.bulk_load(path=str(real_data / ONTOLOGY), format=ox.RdfFormat.TURTLE)
 

@@ -1,1 +1,1 @@
-"""The world as it answers programs, on loopback: what `snakemake` meets on the public services."""
+"""A loopback replay of the public services that `snakemake` contacts."""

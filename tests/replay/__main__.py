@@ -1,11 +1,11 @@
-"""The full rebuild against the replay, from nothing to the report.
+"""The full rebuild against the replay, from scratch to the report.
 
     python -m tests.replay [--keep] [--cores N] [snakemake's own arguments]
 
-Runs config/replay.yaml on two cores, or N, with `data/replay` and `results/replay` begun anew,
-unless told to keep them. Fails where Snakemake fails, where a host was asked that the replay does
-not know, or where an address, a pinned tree, an endpoint or a query of the full configuration was
-not asked for, or where a file below `data/replay` is not what it should be.
+Runs config/replay.yaml on two cores, or N, after deleting `data/replay` and `results/replay`
+(unless --keep is given). Fails if Snakemake fails, if a host was contacted that the replay does not
+know, if an address, a pinned tree, an endpoint or a query of the full configuration was not
+requested, or if a file below `data/replay` is wrong.
 """
 
 import argparse
@@ -33,12 +33,12 @@ from tests.replay.world import world
 
 DATA, RESULTS = Path("data/replay"), Path("results/replay")
 CONFIG = "config/replay.yaml"
-#: What only files on disk are asked: best-rank dumps, which no public service serves.
+#: Queries only for files on disk: best-rank dumps, which no public service serves.
 LOCAL_QUERIES = {"facts_truthy"}
 
 
-def told(proxy: Proxy) -> list[str]:
-    """What was asked of every host, a line each."""
+def requests_by_host(proxy: Proxy) -> list[str]:
+    """Return the requests to every host, a line each."""
     seen = Counter((seen.request.host, seen.status) for seen in proxy.seen)
     return [
         f"{host}: {n} answers with status {status}" for (host, status), n in sorted(seen.items())
@@ -46,7 +46,7 @@ def told(proxy: Proxy) -> list[str]:
 
 
 def addresses(section: Any) -> Iterator[str]:
-    """All addresses in a section of the configuration."""
+    """Return all addresses in a section of the configuration."""
     if isinstance(section, str) and section.startswith("https://"):
         yield section
     elif isinstance(section, dict | list | tuple):
@@ -55,7 +55,7 @@ def addresses(section: Any) -> Iterator[str]:
 
 
 def unasked(proxy: Proxy) -> list[str]:
-    """What the full configuration asks the world for, and this run did not."""
+    """Return the requests of the full configuration that this run did not make."""
     path = ROOT / "config/config.yaml"
     settings = read(yaml.safe_load(path.read_text()), [path])
     asked = {seen.request.url for seen in proxy.seen}
@@ -77,7 +77,7 @@ def unasked(proxy: Proxy) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Run it; the exit code is Snakemake's, or 1 where services were not asked as they should."""
+    """Run the rebuild; return Snakemake's exit code, or 1 if services were not used as expected."""
     options = argparse.ArgumentParser(allow_abbrev=False)
     options.add_argument("--keep", action="store_true")
     options.add_argument("--cores", default="2")
@@ -94,7 +94,7 @@ def main(arguments: list[str]) -> int:
             sys.executable, "-m", "snakemake", "--cores", own.cores, "--configfile", CONFIG, *rest,
         ]  # fmt: skip
         done = subprocess.run(command, env=os.environ | proxy.environment)
-        print("\n".join(told(proxy)))
+        print("\n".join(requests_by_host(proxy)))
         print(f"{time.monotonic() - started:.0f} s in all")
         missing = [] if own.keep or rest else unasked(proxy)
         if proxy.unknown or missing:

@@ -1,6 +1,6 @@
-"""Hosts of files as they answer programs: archives of repositories, and an object store.
+"""Replays of file hosts: archives of repositories, and an object store.
 
-Source: what the services send, as documented beside each class in docs of the replay's table.
+Source: the answers of the services, as documented in the table of the replay (docs/sources.md).
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.replay.proxy import Answer, Request, pieces
 
-#: What a firewall shows a browser, which solves its riddle and comes again.
+#: A firewall's challenge page, which a browser solves before it retries.
 CHALLENGE = b"""<!DOCTYPE html>
 <html lang="en"><head><title>Human Verification</title></head>
 <body><noscript><h1>JavaScript is disabled</h1></noscript></body></html>
@@ -22,16 +22,16 @@ NOT_FOUND = b"<!DOCTYPE html><html><head><title>Page not found</title></head><bo
 
 @dataclass
 class GitHub:
-    """Archives of commits: a redirect to another host, which sends chunks without their number.
+    """Archives of commits: a redirect to another host, which sends chunks without a total length.
 
-    `archives` holds REPOSITORY-COMMIT.zip. A program without a name of its own gets a page instead.
+    `archives` holds REPOSITORY-COMMIT.zip. A program with a default user agent gets a page instead.
     """
 
     archives: Path
     hosts: tuple[str, ...] = ("github.com", "codeload.github.com")
 
     def answer(self, request: Request) -> Answer:
-        """The redirect, the archive, or the page of what is not there."""
+        """Return the redirect, the archive, or a not-found page."""
         agent = request.headers.get("user-agent", "")
         if not re.search(r"\(.*(@|https?://).*\)", agent):
             return Answer(200, {"Content-Type": "text/html; charset=utf-8"}, CHALLENGE)
@@ -57,9 +57,9 @@ class GitHub:
 
 @dataclass
 class Figshare:
-    """Files by number: the site's own links are behind a firewall, the API's lead to a store.
+    """Files by number: links of the site are behind a firewall, those of the API lead to a store.
 
-    The store cuts the first answer in the middle: a download has to go on from there.
+    The store truncates the first answer, so that a download has to resume.
     """
 
     files: Mapping[str, Path]
@@ -67,7 +67,7 @@ class Figshare:
     asked: dict[str, int] = field(default_factory=dict)
 
     def answer(self, request: Request) -> Answer:
-        """The firewall's riddle, the redirect, or the file."""
+        """Return the firewall's challenge, the redirect, or the file."""
         if request.host == "figshare.com":
             return Answer(202, {"x-amzn-waf-action": "challenge", "Content-Type": "text/html"})
         number = request.path.rstrip("/").split("/")[-1].split("?")[0]
@@ -83,7 +83,7 @@ class Figshare:
         return self.stored(request, path)
 
     def stored(self, request: Request, path: Path) -> Answer:
-        """A file of an object store, or the part of it that was asked for."""
+        """Return a file of an object store, or its requested range."""
         size, start, status = path.stat().st_size, 0, 200
         tag = f'"{hashlib.md5(path.read_bytes()).hexdigest()}"'
         found = re.fullmatch(r"bytes=(\d+)-", request.headers.get("range", ""))

@@ -1,6 +1,6 @@
-"""SPARQL services as they answer programs, before real engines with real data.
+"""Replays of SPARQL services in front of real engines with real data.
 
-What each does, and where that is documented, stands in SERVICES of tests/replay/world.py.
+The behavior of each, and where it is documented, is in SERVICES of tests/replay/world.py.
 """
 
 import json
@@ -18,15 +18,15 @@ JSON_TYPE = "application/sparql-results+json"
 POLICY = b"Scripts should use an informative User-Agent string with contact information\n"
 JAVA = b"\njava.util.concurrent.TimeoutException\n\tat java.util.concurrent.FutureTask.get(Unknown)"
 GATEWAY = b"<html><head><title>502 Bad Gateway</title></head><body>upstream</body></html>"
-#: Seconds that the services ask to wait: short ones, so that a replay ends.
+#: Seconds that the services ask to wait, kept short for the replay.
 WAIT = 1
 
 
 @dataclass
 class Engine:
-    """A query service: an engine on loopback, and what stands before it.
+    """A query service: an engine on loopback with a front end.
 
-    `planned`: what happens to a request instead, by its number.
+    `planned`: the faults by request number.
     """
 
     hosts: tuple[str, ...]
@@ -40,7 +40,7 @@ class Engine:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def answer(self, request: Request) -> Answer:
-        """The engine's answer, or what is planned."""
+        """Return the engine's answer, or the planned fault."""
         if request.path.split("?")[0] not in self.paths:
             return Answer(404, {"Content-Type": "text/html"}, GATEWAY)
         if not re.search(r"\(.*(@|https?://).*\)", request.headers.get("user-agent", "")):
@@ -50,9 +50,9 @@ class Engine:
         with self._lock:
             self.queries.append(query)
             number = len(self.queries)
-        told = self.told(query)
-        if told is not None:
-            return Answer(200, {"Content-Type": JSON_TYPE}, told)
+        count = self.told(query)
+        if count is not None:
+            return Answer(200, {"Content-Type": JSON_TYPE}, count)
         planned = self.planned.get(number, "")
         if planned.startswith("429"):
             wait = {"Retry-After": str(WAIT), "Content-Type": "text/plain"}
@@ -81,7 +81,7 @@ class Engine:
         return Answer(found.status_code, {"Content-Type": kind, **kept}, body)
 
     def told(self, query: str) -> bytes | None:
-        """The count of a relation that no excerpt holds, where that is what is asked for."""
+        """Return the count of a relation that no excerpt holds, if the query asks for it."""
         found = re.search(r"\?subject <?p:(P\d+)|\?subject p:(P\d+)", query)
         name = next((g for g in found.groups() if g), "") if found else ""
         if name not in self.sizes or "COUNT" not in query or "UNION" in query or "?known" in query:
@@ -92,7 +92,7 @@ class Engine:
 
 
 def collated(body: bytes) -> bytes:
-    """An answer in the order of a collation that ignores punctuation: Q10 stands before Q1/."""
+    """Sort an answer by a collation that ignores punctuation: Q10 comes before Q1/."""
     try:
         document = json.loads(body)
     except ValueError:

@@ -1,6 +1,6 @@
-"""Small random models of real architectures, which stand in for those that a replay cannot fetch.
+"""Small random models of real architectures that replace those that a replay cannot fetch.
 
-Their weights are random, and their names say so; their tokenizers know the words of the benchmarks.
+Their weights are random, as their names say; their tokenizers know the words of the benchmarks.
 """
 
 import json
@@ -54,19 +54,19 @@ AUTO = {
 
 
 def words(data: Path) -> Iterator[str]:
-    """Labels and sentences that tokenizers are trained on: LAMA's facts, sentences of reviews."""
+    """Return the training texts of the tokenizers: LAMA's facts, sentences of reviews."""
     for path in sorted((data / "lama/trex_original").rglob("*.jsonl")):
         for line in path.read_text(encoding="utf-8").splitlines():
             fact = json.loads(line)
             yield f"{fact.get('sub_label', fact.get('sub', ''))} in"
-            # whole words: what is answered has to be one token
+            # whole words, because an answer has to be one token
             yield f" {fact.get('obj_label', fact.get('obj', ''))} ." * 3
     yield from (f" {word} ." * 100 for words in WORDS_SST2.values() for word in words)
     yield from (data / "sst2").rglob("*dev*").__next__().read_text(encoding="utf-8").splitlines()
 
 
 def tokenizer(kind: str, style: str, texts: list[str]) -> Any:
-    """A fast tokenizer with the special tokens that its kind of model has."""
+    """Return a fast tokenizer with the special tokens of its kind of model."""
     if style == "bpe":
         tok = Tokenizer(models.BPE())
         tok.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -94,9 +94,9 @@ def tokenizer(kind: str, style: str, texts: list[str]) -> Any:
 
 
 def pieces(texts: list[str]) -> dict[str, int]:
-    """A WordPiece vocabulary: letters and the most frequent words.
+    """Return a WordPiece vocabulary: letters and the most frequent words.
 
-    Counted here, because the library's trainer settles ties by chance.
+    It is counted here because the library's trainer breaks ties randomly.
     """
     split = pre_tokenizers.BertPreTokenizer().pre_tokenize_str
     counts = Counter(word for text in texts for word, _ in split(text))
@@ -107,7 +107,7 @@ def pieces(texts: list[str]) -> dict[str, int]:
 
 
 def make(data: Path, folder: Path) -> list[Path]:
-    """Write the models that are not there yet, one folder each."""
+    """Write the missing models, one folder each."""
     texts: list[str] = []
     for name, (kind, style, config) in MADE.items():
         place = folder / name

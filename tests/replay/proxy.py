@@ -1,10 +1,10 @@
-"""An HTTPS proxy on loopback that answers for the hosts that it knows, under its own authority.
+"""An HTTPS proxy on loopback that answers for known hosts, with its own certificate authority.
 
     with Proxy([GitHub(archives), ...], folder) as proxy:
         subprocess.run(command, env=os.environ | proxy.environment)
 
-A program finds it by HTTPS_PROXY and believes it by REQUESTS_CA_BUNDLE and SSL_CERT_FILE: no
-address in the project is another one. A host that it does not know is refused, and noted.
+A program finds it by HTTPS_PROXY and trusts it by REQUESTS_CA_BUNDLE and SSL_CERT_FILE, so that no
+address in the project changes. An unknown host is refused and recorded.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ BLOCK = 1 << 16
 
 @dataclass(frozen=True)
 class Request:
-    """What a client asked for."""
+    """A request of a client."""
 
     method: str
     host: str
@@ -34,13 +34,13 @@ class Request:
 
     @property
     def url(self) -> str:
-        """The whole address."""
+        """Return the full address."""
         return f"https://{self.host}{self.path}"
 
 
 @dataclass
 class Answer:
-    """What it gets: a body as bytes, as pieces (sent in chunks), or a file's part."""
+    """An answer: a body as bytes, as pieces (sent in chunks), or a file's range."""
 
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Service(Protocol):
     hosts: Sequence[str]
 
     def answer(self, request: Request) -> Answer:
-        """What it says to a request."""
+        """Return the answer to a request."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Seen:
 
 
 class Proxy(http.server.ThreadingHTTPServer):
-    """The proxy, while a `with` lasts."""
+    """The proxy as a context manager."""
 
     daemon_threads = True
     block_on_close = False
@@ -90,7 +90,7 @@ class Proxy(http.server.ThreadingHTTPServer):
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a program needs to know of it."""
+        """Return the environment variables that a program needs."""
         address = f"http://127.0.0.1:{self.server_address[1]}"
         bundle = str(self.bundle)
         return {
@@ -103,12 +103,12 @@ class Proxy(http.server.ThreadingHTTPServer):
         }
 
     def note(self, request: Request, status: int) -> None:
-        """Remember a request."""
+        """Record a request."""
         with self._lock:
             self.seen.append(Seen(time.time(), request, status))
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away is part of the game."""
+        """Ignore disconnected clients."""
 
     def __enter__(self) -> "Proxy":
         threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
@@ -120,7 +120,7 @@ class Proxy(http.server.ThreadingHTTPServer):
 
 
 class _Connect(http.server.BaseHTTPRequestHandler):
-    """The proxy's own side: CONNECT, then TLS in the name of the host."""
+    """The proxy side: CONNECT, then TLS in the name of the host."""
 
     server: Proxy
     protocol_version = "HTTP/1.1"
@@ -147,7 +147,7 @@ class _Connect(http.server.BaseHTTPRequestHandler):
 
 
 class _Inner(http.server.BaseHTTPRequestHandler):
-    """The service's side, behind TLS."""
+    """The service side, behind TLS."""
 
     server: Proxy
     host = ""
@@ -195,7 +195,7 @@ class _Inner(http.server.BaseHTTPRequestHandler):
 
 
 def pieces(path: Path, start: int = 0) -> Iterator[bytes]:
-    """A file from a place on, a block at a time."""
+    """Yield a file from an offset, a block at a time."""
     with open(path, "rb") as stream:
         stream.seek(start)
         while block := stream.read(BLOCK):

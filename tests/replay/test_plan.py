@@ -1,4 +1,4 @@
-"""The replay's plan is the full configuration's: its rules, its arrows, every kind of row."""
+"""The replay's plan has the full configuration's rules, dependencies and kinds of rows."""
 
 import fnmatch
 import os
@@ -15,13 +15,14 @@ from tests.conftest import ROOT
 from tests.replay import models
 
 REPLAY = "config/replay.yaml"
-#: what config/replay.yaml may say besides sizes and thresholds: names, places, tables, models
+#: settings of config/replay.yaml besides sizes and thresholds: names, paths, tables, models
 FIXED = ("url", "archives", "endpoint", "access", "snapshot", "statements", "large")
 
 
 def graph(folder, *configs):
-    """(rules, arrows) of the plan, run in an empty folder; a model's rules of a stage are one."""
-    for name in models.MADE:  # a plan wants their folders to be there
+    """Return (rules, dependencies) of a plan in an empty folder, a model's rules merged by
+    stage."""
+    for name in models.MADE:  # a plan needs their folders to exist
         (folder / "data/replay/models" / name).mkdir(parents=True)
     arguments = ["--cores", "1", "--directory", str(folder), "--rulegraph"]
     laid = ["--configfile", *(str(ROOT / c) for c in configs)] if configs else []
@@ -39,7 +40,7 @@ def graph(folder, *configs):
     return set(names.values()), arrows
 
 
-def test_the_replay_s_plan_has_the_full_one_s_rules_and_arrows(tmp_path):
+def test_the_replay_s_plan_has_the_full_one_s_rules_and_dependencies(tmp_path):
     rules, arrows = graph(tmp_path / "full")
     assert len(rules) > 50
     assert len(arrows) > 100
@@ -49,7 +50,7 @@ def test_the_replay_s_plan_has_the_full_one_s_rules_and_arrows(tmp_path):
 
 
 def kinds(table):
-    """(paper, prompt, method) of every row, patterns of prompts expanded."""
+    """Return (paper, prompt, method) of every row, with patterns of prompts expanded."""
     prompts = ["templates", "soft", *prompt_settings.PROMPTS]
     return {
         (row["paper"], prompt, row["method"])
@@ -66,7 +67,7 @@ def test_the_replay_s_table_has_every_paper_prompt_and_method_of_the_full_one():
 
 
 def leaves(section, path=()):
-    """(path, value) of all that a configuration says."""
+    """Return (path, value) of all values in a configuration."""
     if isinstance(section, dict):
         for key, value in section.items():
             yield from leaves(value, (*path, key))
@@ -86,5 +87,5 @@ def test_the_replay_changes_no_source():
 
 
 @pytest.mark.parametrize("word", ["https://", "http://"])
-def test_no_address_stands_in_the_replay_s_configuration(word):
+def test_the_replay_s_configuration_holds_no_address(word):
     assert word not in (ROOT / REPLAY).read_text()

@@ -1,4 +1,4 @@
-"""The replay's services, asked by the project's own client under their own addresses."""
+"""The replay's services, queried by the project's client under their real addresses."""
 
 import json
 import urllib.parse
@@ -47,16 +47,16 @@ def found_by_its_environment(replay, monkeypatch):
 
 
 def preset(name: str) -> Endpoint:
-    """An endpoint of the table, with the waits of a replay."""
+    """Return an endpoint of the table, with the waits of a replay."""
     endpoint = read_endpoints(RESOURCES / "endpoints.tsv")[name]
     return replace(endpoint, policy=replace(endpoint.policy, interval=0.0))
 
 
-def test_the_page_of_sources_is_the_table():
+def test_the_page_of_sources_equals_the_table():
     assert documented.PAGE.read_text() == documented.text(), "make docs"
 
 
-def test_an_unknown_host_is_refused_and_noted(replay):
+def test_an_unknown_host_is_refused_and_recorded(replay):
     with pytest.raises(requests.exceptions.ProxyError, match="502"):
         requests.get("https://nowhere.example.org/", timeout=5)
     assert "nowhere.example.org" in replay.unknown
@@ -99,7 +99,7 @@ def test_a_download_goes_on_where_it_broke_off(replay, tmp_path):
 
 
 def test_wikidata_in_pieces_and_whole(replay, tmp_path):
-    """429, 502 and a cut answer on the way, and yet what the engine has, by another query."""
+    """Despite 429, 502 and a truncated answer, the result equals another query to the engine."""
     wdqs = preset("wdqs")
     snapshot = pull(
         QUERIES / "wikidata/properties.rq", wdqs, tmp_path / "wikidata/s", contact=CONTACT
@@ -159,7 +159,7 @@ def test_dbpedia_in_pieces_and_whole(replay, tmp_path):
     assert 206 in statuses
 
 
-def test_the_table_of_sources_names_its_tests_and_every_service(replay):
+def test_the_table_of_sources_lists_its_tests_and_every_service(replay):
     hosts = {host for line in SERVICES for host in replay.services if host in line.source}
     assert hosts | {"s3-eu-west-1.amazonaws.com"} == set(replay.services)
     for line in SERVICES:

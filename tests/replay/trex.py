@@ -1,7 +1,7 @@
-"""T-REx.zip in the real form, generated from real triples: 465 files of documents with alignments.
+"""T-REx.zip in the real format, generated from real triples: 465 files of aligned documents.
 
-Triples, ids and labels are real. Generated are the sentences, and the days of birth, which the
-triples at hand do not have and the real dump has: they hang on the id alone.
+Triples, ids and labels are real. The sentences are generated, as are the days of birth, which are
+in the real dump but not in these triples: they depend only on the id.
 """
 
 import zipfile

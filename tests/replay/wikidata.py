@@ -1,9 +1,9 @@
-"""Wikidata's side of the replay, generated from the real excerpt of best-rank statements.
+"""The replay of Wikidata, generated from the real excerpt of best-rank statements.
 
-The excerpt has truthy triples alone. Each becomes a statement as the query service has it: a node
-with its rank, a date here and there, and the truthy triple. What the excerpt does not know is
-made from a hash of the entity's id, the same every time: its number of sitelinks, whether its
-label is still in `en` or in `mul` alone, and dates. Labels, statements and ids are real.
+The excerpt has only truthy triples. Each becomes a statement as in the query service: a node with
+its rank, sometimes a date, and the truthy triple. Values missing in the excerpt are derived
+deterministically from a hash of the entity's id: the number of sitelinks, whether the label is in
+`en` or only in `mul`, and dates. Labels, statements and ids are real.
 """
 
 import gzip
@@ -18,23 +18,23 @@ LABEL = "<http://www.w3.org/2000/01/rdf-schema#label>"
 INTEGER = "<http://www.w3.org/2001/XMLSchema#integer>"
 _TRUTHY = re.compile(rf"<{WD}(Q\d+)> <{PROP}direct/(P\d+)> <{WD}(Q\d+)> \.\n", re.A)
 _NAMED = re.compile(rf'<{WD}(Q\d+)> {re.escape(LABEL)} (".*")@en \.\n', re.A)
-#: Every so many labels are in `mul` alone.
+#: One label in this many is only in `mul`.
 MUL = 5
 
 
 def number(text: str) -> int:
-    """A number that hangs on the text alone."""
+    """Return a number that depends only on the text."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest())
 
 
 def sitelinks(item: str) -> int:
-    """A number of sitelinks, most of them small: half below 8, one in 64 above 250."""
+    """Return a number of sitelinks, mostly small: half below 8, one in 64 above 250."""
     return int(2 ** (number(item) % 600 / 75))
 
 
 def rendered(lines: Iterable[str]) -> Iterator[str]:
-    """N-Triples as the query service has them."""
-    told: set[str] = set()
+    """Yield N-Triples as in the query service."""
+    known: set[str] = set()
     for line in lines:
         if found := _NAMED.match(line):
             item, text = found.groups()
@@ -51,14 +51,14 @@ def rendered(lines: Iterable[str]) -> Iterator[str]:
         yield f"{node} <{PROP}statement/{relation}> <{WD}{value}> .\n"
         yield f"{node} <{WIKIBASE}rank> <{WIKIBASE}NormalRank> .\n"
         for item in (subject, value):
-            if item not in told:
-                told.add(item)
+            if item not in known:
+                known.add(item)
                 links = f'"{sitelinks(item)}"^^{INTEGER}'
                 yield f"<{WD}{item}> <{WIKIBASE}sitelinks> {links} .\n"
 
 
 def render(excerpt: Path, target: Path) -> Path:
-    """Write the excerpt (N-Triples, gzip) as the query service has it."""
+    """Write the excerpt (N-Triples, gzip) in the form of the query service."""
     with (
         gzip.open(excerpt, "rt", encoding="utf-8", newline="\n") as lines,
         open(target, "w", encoding="utf-8", newline="\n") as stream,

@@ -1,4 +1,4 @@
-"""The world of a replay: which services there are, what each does, and the data behind it.
+"""The services of a replay, their behavior, and their data.
 
 with world(Path("../shared/data"), folder) as proxy:
     ...
@@ -89,7 +89,7 @@ TREX_FILE = "8760241"
 
 @contextlib.contextmanager
 def world(data: Path, folder: Path, documents: int = trex.DOCUMENTS) -> Iterator[Proxy]:
-    """The proxy before all services. `data` holds the real data, `folder` what is made of it."""
+    """Yield the proxy for all services; `data` holds real data, `folder` data derived from it."""
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     statements, archive = folder / "wikidata.nt", folder / "TREx.zip"

@@ -1,11 +1,12 @@
-"""Runs that are told to stop, over and over, and what is left of them.
+"""Repeatedly stopped runs, and the files and processes that they leave.
 
     python -m tests.soak.stops [--tries 30] [--seed 0]
 
-A small embedded run (pulls with their server, training, scoring, a search, tables) is made once in
-peace. Then another is told to stop at seeded moments of seeded jobs by SIGTERM or Ctrl-C, to
-Snakemake alone or to all, once or twice, and begun again, until the tries are used up; at last it
-goes on to its end. The table has a row per try; `lost` are lives whose results differ at the end.
+A small embedded run (pulls with their server, training, scoring, a search, tables) is made once
+without interruption. Then another is stopped at seeded moments of seeded jobs by SIGTERM or Ctrl-C,
+sent to Snakemake alone or to all processes, once or twice, and restarted, until the tries are used
+up; then it runs to its end. The table has a row per try; `lost` counts runs whose results differ at
+the end.
 """
 
 import argparse
@@ -31,7 +32,7 @@ bear	world_lite	templates	sentence	control-masked
 bear	world_lite	templates	sentence	control-causal
 autoprompt	auto_world	searched	predict	control-masked
 """
-#: what must be the same as in the run that nobody disturbed
+#: files that must equal those of the uninterrupted run
 SAME = ("benchmarks", "models", "prompts", "scores", "outcomes", "tables")
 #: marks all processes of a run, whatever they do with the rest of their environment
 MARK = "KGPROBE_SOAK"
@@ -43,7 +44,7 @@ TIMEOUT = 300.0
 
 @dataclass
 class Try:
-    """What one stop was and what it left; all but the first five are 0 where it is right."""
+    """One stop and what it left behind; all fields but the first five are 0 in a correct run."""
 
     job: str
     signal: str
@@ -51,7 +52,7 @@ class Try:
     seconds: float = 0.0
     finished: int = 0
     late: int = 0
-    lines: int = 0  #: lines that tell of the stop, more or less than one, or others behind it
+    lines: int = 0  #: lines reporting the stop other than exactly one, or lines after it
     processes: int = 0
     temporary: int = 0
     half: int = 0
@@ -60,13 +61,13 @@ class Try:
 
     @property
     def is_right(self) -> bool:
-        """Whether nothing was left and nothing done twice."""
+        """Return whether nothing was left and nothing done twice."""
         return not any(astuple(self)[5:])
 
 
 @dataclass
 class Soak:
-    """A project in a folder that is run, stopped and looked at."""
+    """A project in a folder that is run, stopped and inspected."""
 
     project: Project
     targets: Sequence[str] = ()
@@ -74,7 +75,7 @@ class Soak:
 
     @classmethod
     def made(cls, folder: Path, targets: Sequence[str] = (), rows: str = EXPERIMENTS) -> "Soak":
-        """A new one."""
+        """Create a new project."""
         folder.mkdir()
         project = Project(folder)
         (folder / "config/experiments.small.tsv").write_text(rows)
@@ -82,7 +83,7 @@ class Soak:
         return cls(project, targets)
 
     def command(self, by_kgprobe: bool = False) -> list[str]:
-        """Of Snakemake, or of `kgprobe run`, which starts it."""
+        """Return the command of Snakemake, or of `kgprobe run`, which starts it."""
         more = ["--", *self.targets] if self.targets else []
         if not by_kgprobe:
             return self.project.command(*more)
@@ -91,27 +92,27 @@ class Soak:
         return [*own, "--configfile", *CONFIGS, "--nocolor", *self.targets]
 
     def start(self, by_kgprobe: bool = False) -> subprocess.Popen[str]:
-        """Begin or go on; what the run says goes to the file `said`."""
+        """Start or resume; the output of the run goes to the file `said`."""
         folder = self.project.folder
         environment = {**self.project.environment(), "TMPDIR": str(folder / "tmp")}
         with open(folder / "said", "w") as said:
             return subprocess.Popen(
                 self.command(by_kgprobe), cwd=folder, stdout=said, stderr=said, text=True,
                 env={**environment, MARK: str(folder)}, start_new_session=True,
-                # what was begun in the background ignores Ctrl-C, and its children with it
+                # background processes and their children ignore Ctrl-C
                 preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL) and None,
             )  # fmt: skip
 
     def said(self) -> str:
-        """What the last run said so far."""
+        """Return the output of the last run so far."""
         return (self.project.folder / "said").read_text()
 
     def finished(self) -> list[tuple[str, float]]:
-        """Jobs that the last run finished, with their seconds."""
+        """Return the jobs that the last run finished, with their seconds."""
         return [(name, _seconds(took)) for name, took in FINISHED.findall(self.said())]
 
     def begun(self, rule: str, run: subprocess.Popen[str]) -> bool:
-        """Wait until a job of the rule begins; False where the run ends first."""
+        """Wait until a job of the rule begins; return False if the run ends first."""
         logs, until = self.project.folder / ".snakemake/log", time.monotonic() + TIMEOUT
         before = set(logs.glob("*.log"))
         while run.poll() is None:
@@ -126,8 +127,8 @@ class Soak:
         self, job: str, after: float, number: int, is_group: bool, twice: bool = False,
         by_kgprobe: bool = False,
     ) -> Try | None:  # fmt: skip
-        """Begin the run, stop it `after` seconds of the first job of a rule, and look at what is
-        left; None where it ended before."""
+        """Start the run, stop it `after` seconds into the first job of a rule, and inspect what is
+        left; return None if it ended before."""
         run = self.start(by_kgprobe)
         if not self.begun(job.split()[0], run):
             self._count()
@@ -157,8 +158,8 @@ class Soak:
     def _look(self, made: Try) -> Try:
         folder, said = self.project.folder, self.said()
         lines = said.rstrip().splitlines()
-        told = [line.startswith("stopped (") for line in lines]
-        made.lines = abs(sum(told) - 1) + (not told or not told[-1])
+        stopped = [line.startswith("stopped (") for line in lines]
+        made.lines = abs(sum(stopped) - 1) + (not stopped or not stopped[-1])
         made.noise = said.count("Traceback") + said.count("FAILED")
         made.processes = len(list(marked(str(folder))))
         made.temporary = len(list((folder / "tmp").iterdir()))
@@ -174,25 +175,25 @@ class Soak:
         return made
 
     def end(self) -> int:
-        """Leave the run to its end; gives the number of jobs that were done before."""
+        """Run to the end; return the number of jobs that were done before."""
         run, before = self.start(), self.seen.copy()
         assert run.wait(900) == 0, self.said()
         self._count()
         return sum(1 for name in self.seen if before[name] and self.seen[name] > before[name])
 
     def hashes(self) -> dict[str, str]:
-        """sha256 of the files that must be the same."""
+        """Return the sha256 of the files that must be the same."""
         return self.project.hashes(*(f"results/embedded/{name}" for name in SAME))
 
 
 def _seconds(told: str) -> float:
-    """Of `snakemake_logger_plugin_kgprobe.spell`."""
+    """Parse the seconds that `snakemake_logger_plugin_kgprobe.spell` writes."""
     unit = {"s": 1.0, "min": 60.0, "h": 3600.0}
     return sum(float(n) * unit[u] for n, u in re.findall(r"([\d.]+) (s|min|h)", told))
 
 
 def marked(folder: str) -> Iterator[psutil.Process]:
-    """Processes of the runs in a folder."""
+    """Return the processes of the runs in a folder."""
     for process in psutil.process_iter():
         try:
             if process.environ().get(MARK) == folder:
@@ -202,7 +203,7 @@ def marked(folder: str) -> Iterator[psutil.Process]:
 
 
 def soak(folder: Path, tries: int, seed: int) -> Iterator[Try | dict[str, int]]:
-    """The tries, at last what became of all together."""
+    """Yield the tries, and finally their combined outcome."""
     drawn = random.Random(seed)
     peace = Soak.made(folder / "peace")
     peace.end()
@@ -233,7 +234,7 @@ def soak(folder: Path, tries: int, seed: int) -> Iterator[Try | dict[str, int]]:
 
 
 def main() -> int:
-    """Print the table; 1 where something was lost, left or repeated."""
+    """Print the table; return 1 if something was lost, left or repeated."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )

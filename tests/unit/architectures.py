@@ -1,7 +1,7 @@
-"""Tiny random models of many architectures of transformers, and what each is known for.
+"""Tiny random models of many transformer architectures, with the properties of each.
 
-Weights are spread wide, biases and norms are not those of a fresh model: what is left out, or
-masked wrongly, shows in the first digits.
+Weights have a wide spread and biases and norms are random too, so that a missing term or a wrong
+mask changes the first digits.
 """
 
 import copy
@@ -173,14 +173,14 @@ def _model(name: str, kind: str) -> Any:
 
 
 def tiny(name: str, kind: str, double: bool = True, bos: str = "forced") -> Loaded:
-    """A random model of an architecture; its tokenizer is a byte-level BPE."""
+    """Return a random model of an architecture with a byte-level BPE tokenizer."""
     model = copy.deepcopy(_model(name, kind))
     if double:
-        # the grouped products of experts know no float64
+        # the grouped products of experts do not support float64
         model.config._experts_implementation = "eager"
         model = model.to(torch.float64)
         for module in model.modules():
-            # a router in float32 rounds as the rows beside it make it
+            # a router in float32 rounds depending on the other rows of the batch
             if isinstance(getattr(module, "router", None), torch.nn.Module):
                 module.router.dtype = torch.float64
     spec = ModelSpec(name, kind, f"folder:{name}", bos=bos if kind == "causal" else "-")
@@ -188,7 +188,7 @@ def tiny(name: str, kind: str, double: bool = True, bos: str = "forced") -> Load
 
 
 def without_sentinels(loaded: Loaded) -> Loaded:
-    """The same model, whose tokenizer has a mask token and no sentinels, like BART's."""
+    """Return the model with a tokenizer that has a mask token but no sentinels, like BART's."""
     text = loaded.tokenizer.backend_tokenizer.to_str().replace("<extra_id_", "<other_")
     options = {"pad": "<pad>", "bos": "<s>", "eos": "</s>", "unk": "<unk>", "mask": "<mask>"}
     bare = transformers.PreTrainedTokenizerFast(

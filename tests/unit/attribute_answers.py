@@ -35,7 +35,7 @@ ANSWERS = {
 
 
 def benchmarks() -> dict[str, st.ProbedAttribute]:
-    """Examples, items, candidates and prompts of the three."""
+    """Return the examples, items, candidates and prompts of the three benchmarks."""
     made = {}
     for name in ("symmetry", "asymmetry", "bias"):
         examples, items, seen = [], [], dict[str, int]()
@@ -64,7 +64,7 @@ def benchmarks() -> dict[str, st.ProbedAttribute]:
 
 
 def answers(made: dict[str, st.ProbedAttribute]) -> dict[Probe, st.Answers]:
-    """What the two models answered; one of their first texts is verbose."""
+    """Return the answers of the two models; one of their first texts is verbose."""
     found = {}
     for (model, name), per_prompt in ANSWERS.items():
         items = made[name].items.sort("row")["item"].to_list()
@@ -88,7 +88,8 @@ def answers(made: dict[str, st.ProbedAttribute]) -> dict[Probe, st.Answers]:
 
 
 def guesses(made: dict[str, st.ProbedAttribute]) -> pl.DataFrame:
-    """Of a graph with each stored triple once, and one more object of P21; no literals."""
+    """Return baselines for a graph of each stored triple once, one more object of P21, no
+    literals."""
     stored = [(r[5], int(r[6][1:]), r[7]) for r in ROWS if r[4] == "stored"]
     edges = pl.DataFrame([*stored, (5, 21, 11)], schema=dict(EDGES.columns), orient="row")
     literals = pl.DataFrame([], schema=dict(LITERAL_EDGES.columns))
@@ -96,6 +97,6 @@ def guesses(made: dict[str, st.ProbedAttribute]) -> pl.DataFrame:
 
 
 def study() -> st.AttributesStudy:
-    """The study of the run."""
+    """Return the study of the run."""
     made = benchmarks()
     return st.AttributesStudy(made, answers(made), guesses(made))

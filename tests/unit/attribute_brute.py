@@ -1,7 +1,7 @@
 """The nine constructions as plain loops, rule by rule (docs/papers/attributes.md, Benchmarks).
 
-Nothing here knows how the benchmarks are made: statements go in as FACTS, and out come sets of
-examples, each a tuple of triples (s, p, o) of numbers, in which a literal is its own text. No cap.
+This module shares no code with the package: it maps FACTS to sets of examples, each a tuple of
+triples (s, p, o) of numbers, where a literal is represented by its text. No caps are applied.
 """
 
 import calendar
@@ -19,9 +19,9 @@ Example = tuple[Triple, ...]
 Edges = set[tuple[int, int, int]]
 
 TWO_HOP = "P279/P279"
-#: what breaks a prompt when it stands in a label
+#: label texts that break a prompt
 MARKS = ("[X]", "[Y]", "[MASK]", "<mask>", "<extra_id_0>")
-#: one text of LAMA's for four relations
+#: a template that LAMA uses for four relations
 ALIKE = {17, 30, 131, 276}
 ROLES = {
     "symmetry": ["forward", "backward"],
@@ -37,7 +37,7 @@ ROLES = {
 
 @dataclass(frozen=True)
 class World:
-    """What FACTS say: edges, (s, p, text) of literals, names of entities, texts of literals."""
+    """Content of FACTS: edges, (s, p, text) of literals, names of entities, texts of literals."""
 
     g: Edges
     literals: set[tuple[int, int, str]]
@@ -46,7 +46,7 @@ class World:
 
 
 def world(facts: pl.DataFrame) -> World:
-    """G: distinct, entity-valued, s != o; literals apart; labels stripped, or none."""
+    """Build G: distinct entity-valued edges, s != o; separate literals; labels stripped or None."""
     g, literals, names, said = set(), set(), {}, {}
     for _, s, s_label, p, o, o_label, *_ in facts.rows():
         entity = o[0] == "Q" and o[1:].isdigit()
@@ -66,7 +66,7 @@ def world(facts: pl.DataFrame) -> World:
 
 
 def choose_language(value: str, labels: list[str | None]) -> str:
-    """The most frequent surface form of a date, else the date in words, 1 January as the year."""
+    """Return a date's most frequent surface form, else its words (1 January as the year)."""
     count = Counter(label for label in labels if label and label.strip())
     if count:
         return min(count, key=lambda label: (-count[label], label))
@@ -77,22 +77,22 @@ def choose_language(value: str, labels: list[str | None]) -> str:
 
 
 def clean(triples) -> Edges:
-    """Without self-loops."""
+    """Return the edges without self-loops."""
     return {(s, p, o) for s, p, o in triples if s != o}
 
 
 def count(g) -> Counter:
-    """Triples of each predicate."""
+    """Count the triples of each predicate."""
     return Counter(p for _, p, _ in g)
 
 
 def degrees(g: Edges) -> Counter:
-    """Edges in which an entity is subject or object, over all predicates."""
+    """Count the edges in which each entity is subject or object, over all predicates."""
     return Counter([s for s, _, _ in g] + [o for _, _, o in g])
 
 
 def symmetry(g: Edges, min_triples: int, ratio: float, over: str = "triples") -> set[Example]:
-    """(s,r,o) and (o,r,s) both hold, once a pair, of predicates that are symmetric enough."""
+    """Return pairs with both (s,r,o) and (o,r,s), once each, for symmetric enough predicates."""
     found = set()
     for r, own in by_predicate(g).items():
         symmetric = {(s, o) for s, o in own if (o, s) in own}
@@ -107,7 +107,7 @@ def symmetry(g: Edges, min_triples: int, ratio: float, over: str = "triples") ->
 def asymmetry(
     g: Edges, min_triples: int, ratio: float, strict: bool = False, literals=frozenset()
 ) -> set[Example]:
-    """(s,r,o) holds, (o,r,s) does not; literals count, and are one-way."""
+    """Return triples where (s,r,o) holds and (o,r,s) does not; literals count as one-way."""
     found = set()
     for r, own in by_predicate([*g, *literals]).items():
         n, ns = len(own), sum(1 for s, o in own if (o, s) in own)
@@ -125,12 +125,12 @@ def by_predicate(g) -> dict[int, set[tuple[Any, Any]]]:
 
 
 def unordered(pairs) -> set[frozenset]:
-    """Pairs whichever way round."""
+    """Return the pairs as unordered pairs."""
     return {frozenset(pair) for pair in pairs}
 
 
 def bidirectional(g: Edges, min_triples: int, ratio: float, denominator: str) -> set[Example]:
-    """r1 != r2 link the same pair in opposite directions; the smaller predicate comes first."""
+    """Return pairs linked by r1 != r2 in opposite directions; the smaller predicate comes first."""
     n = count(g)
     found = set()
     for p1, p2 in product(n, n):
@@ -145,7 +145,7 @@ def bidirectional(g: Edges, min_triples: int, ratio: float, denominator: str) ->
 
 
 def hierarchy(g: Edges, direct: str = "keep", two_hop: str = "own") -> set[Example]:
-    """x subclass of y, y subclass of z, and so x of z two steps up; no cycle of two."""
+    """Return x subclass of y, y of z: z is the two-hop ancestor of x; no cycles of two."""
     third = TWO_HOP if two_hop == "own" else 279
     found = set()
     for x, p, y in g:
@@ -158,7 +158,7 @@ def hierarchy(g: Edges, direct: str = "keep", two_hop: str = "own") -> set[Examp
 
 
 def category_members(g: Edges, top: int, relations=(31,)) -> set[int]:
-    """Subjects of the `top` objects with most distinct subjects, ties to the lower id."""
+    """Return subjects of the `top` objects with most distinct subjects; ties go to lower ids."""
     subjects: dict[int, set[int]] = {}
     for s, p, o in g:
         if p in relations:
@@ -168,7 +168,7 @@ def category_members(g: Edges, top: int, relations=(31,)) -> set[int]:
 
 
 def composite(g: Edges, inside: set[int], member: str, exclude) -> set[Example]:
-    """(a,r1,b), (b,r2,c), (a,r3,c) of three different entities, a (all, any) of a category."""
+    """Return (a,r1,b), (b,r2,c), (a,r3,c) of different entities, a (all, any) in a category."""
     x = {t for t in g if t[1] not in exclude}
     found = set()
     for a, r1, b in x:
@@ -189,7 +189,7 @@ def paths(
     endpoints_differ: bool = True,
     relations_differ: bool = True,
 ) -> set[Example]:
-    """(a,r1,b), (b,r2,c) with a of a category, a != c and r1 != r2."""
+    """Return (a,r1,b), (b,r2,c) with a in a category, a != c and r1 != r2."""
     x = {t for t in g if t[1] not in exclude}
     found = set()
     for a, r1, b in x:
@@ -203,7 +203,7 @@ def paths(
 
 
 def entity_facts(g: Edges, exclude, relations=None, directions: str = "out") -> dict[int, Edges]:
-    """Entity -> the edges that are its facts: as subject or, with `both`, as object, too."""
+    """Map each entity to its facts: edges with it as subject or, with `both`, also as object."""
     found: dict[int, Edges] = {}
     for s, p, o in g:
         if p not in exclude and (relations is None or p in relations):
@@ -214,14 +214,14 @@ def entity_facts(g: Edges, exclude, relations=None, directions: str = "out") -> 
 
 
 def entity_centric(g: Edges, own: dict[int, Edges], facts: int, top: int) -> dict[int, Edges]:
-    """Of the entities with `facts` facts the `top` by degree, ties to the lower id."""
+    """Return the `top` entities by degree of those with `facts` facts; ties go to lower ids."""
     degree = degrees(g)
     enough = [e for e in own if len(own[e]) >= facts]
     return {e: own[e] for e in sorted(enough, key=lambda e: (-degree[e], e))[:top]}
 
 
 def bias(g: Edges, relations, max_degree: int, literals=frozenset()) -> set[Example]:
-    """A triple of a sensitive relation whose subject's degree is small; `literals` count in it."""
+    """Return sensitive triples whose subject has a small degree; `literals` count toward it."""
     degree = degrees(g) + Counter(s for s, _, _ in literals)
     return {(t,) for t in g if t[1] in relations and degree[t[0]] <= max_degree}
 
@@ -233,7 +233,7 @@ def ambiguous(
     fold_case: bool = False,
     drop_same_object: bool = False,
 ) -> dict[tuple[int, int, int], set[Example]]:
-    """(relation, head, tail) -> the pairs of facts, of which one is taken."""
+    """Map (relation, head, tail) to the pairs of facts, one of which is chosen."""
     degree, carried = degrees(g), {}
     for entity in degree:
         if entity in names:
@@ -255,7 +255,7 @@ def ambiguous(
 
 
 def pattern(attribute: str, example: Example) -> str:
-    """What an example is an instance of."""
+    """Return the pattern that an example is an instance of."""
     p = [f"P{t[1]}" for t in example]
     if attribute == "bidirectional":
         return f"{p[0]}~{p[1]}"
@@ -265,7 +265,7 @@ def pattern(attribute: str, example: Example) -> str:
 
 
 def flags(attribute: str, w: World, example: Example) -> set[str]:
-    """What is to be known of an example."""
+    """Return the flags of an example."""
     one, *others = example
     if attribute == "asymmetry":
         r = one[1]
@@ -280,19 +280,20 @@ def flags(attribute: str, w: World, example: Example) -> set[str]:
 
 
 def stored(attribute: str, example: Example) -> list[Triple]:
-    """The triples of an example that are statements of the graph."""
+    """Return the triples of an example that are statements of the graph."""
     return list(example[: {"asymmetry": 1, "hierarchy": 2}.get(attribute, len(example))])
 
 
 def usable(w: World, example: Example, templates: set[str]) -> bool:
-    """Every side has a label and every predicate a template; a literal has its text."""
+    """Return whether all sides have labels and all predicates templates; literals have their
+    text."""
     ends = [n for s, _, o in example for n in (s, o)]
     relations = {p if isinstance(p, str) else f"P{p}" for _, p, _ in example}
     return all(isinstance(n, str) or n in w.names for n in ends) and relations <= templates
 
 
 def golds(w: World, s, p, o, origin: str) -> set:
-    """All objects of (s, p); of a reversed probe its own; two up, every class two steps up."""
+    """Return all objects of (s, p), a reversed probe's gold, or every two-hop ancestor class."""
     if origin == "reversed":
         return {o}
     if origin == "inferred":
@@ -302,9 +303,9 @@ def golds(w: World, s, p, o, origin: str) -> set:
 
 
 def sizes(attribute: str, examples: set[Example]) -> dict[str, float]:
-    """The counterpart of Table 1: distinct stored triples, patterns, predicates, entities.
+    """Return the counterpart of Table 1: distinct stored triples, patterns, predicates, entities.
 
-    Of a build whose templates are not checked: no predicate counts as one that has any.
+    This is for a build whose templates are not checked, so no predicate counts as having one.
     """
     kept = {t for example in examples for t in stored(attribute, example)}
     patterns = {pattern(attribute, example) for example in examples}

@@ -1,4 +1,4 @@
-"""Small graphs for the attributes: the worked example, planted structures, facts from numbers."""
+"""Graphs for the attribute tests: the worked example, planted structures, facts from numbers."""
 
 import importlib
 import json
@@ -49,7 +49,7 @@ def facts(
     labels: dict[int, str] | None = None,
     literals: Iterable[tuple[int, int, str]] = (),
 ) -> pl.DataFrame:
-    """FACTS of numbers; every entity is called "entity N" unless `labels` says otherwise."""
+    """Return FACTS from numbers; each entity is called "entity N" unless `labels` gives a name."""
     name = (lambda n: labels.get(n)) if labels is not None else (lambda n: f"entity {n}")
     rows = [("wikidata", f"Q{s}", name(s), f"P{p}", f"Q{o}", name(o)) for s, p, o in triples]
     rows += [("wikidata", f"Q{s}", name(s), f"P{p}", value, None) for s, p, value in literals]
@@ -57,20 +57,20 @@ def facts(
 
 
 def graph(triples: Iterable[Triple], labels: dict[int, str] | None = None, **more: Any) -> Graph:
-    """The graph of `facts`."""
+    """Return the graph of `facts`."""
     return encode(facts(triples, labels, more.pop("literals", ())), **more)
 
 
 def encode(given: pl.DataFrame, **more: Any) -> Graph:
-    """The graph of FACTS, on an engine that goes with it.
+    """Encode FACTS as a graph on an engine that is closed with it.
 
-    The same rows in the same order are encoded once: their builds share a graph, as those of a
-    table of sensitivity do.
+    The same rows in the same order are encoded only once and share a graph, as in a sensitivity
+    table.
     """
     return _encoded(given.serialize(), json.dumps(more, sort_keys=True))
 
 
-@lru_cache(maxsize=20)  # as many as the tests against plain loops go through, one after the other
+@lru_cache(maxsize=20)  # the number of graphs that the tests against plain loops use in sequence
 def _encoded(given: bytes, more: str) -> Graph:
     engine = DuckDB(memory_mb=500)
     rows = engine.table(pl.DataFrame.deserialize(BytesIO(given)))
@@ -78,7 +78,7 @@ def _encoded(given: bytes, more: str) -> Graph:
 
 
 def content(graph: Graph, name: str) -> pl.DataFrame:
-    """One of the tables of a graph as it is written, in order."""
+    """Return one of the written tables of a graph, in order."""
     contract = {"edges": knowledge.EDGES, "literals": knowledge.LITERAL_EDGES,
                 "entities": knowledge.ENTITIES}[name]  # fmt: skip
     rows = graph.frame(getattr(graph, name)).select(list(contract.columns))
@@ -86,12 +86,12 @@ def content(graph: Graph, name: str) -> pl.DataFrame:
 
 
 def worked() -> Graph:
-    """The worked example of the note."""
+    """Return the worked example of the note."""
     return graph(WORKED.values(), LABELS)
 
 
 def settings(attribute: str, **changed: Any) -> AttributeSettings[Any]:
-    """The defaults of config.yaml, with changes: own keys, shared ones, and what tables say."""
+    """Return config.yaml's defaults with changes: attribute keys, shared keys, table values."""
     made = settings_of(_config(), attribute)
     rest = {
         k: changed[k] for k in changed.keys() - vars(made.section).keys() - vars(made.shared).keys()
@@ -106,9 +106,9 @@ def _config() -> dict[str, Any]:
 
 
 def attribute(name: str, given: pl.DataFrame, **changed: Any) -> BuiltAttribute | None:
-    """One of the nine from FACTS, as the workflow builds it; None when it has no example.
+    """Build one of the nine attributes from FACTS as the workflow does; None if it has no example.
 
-    All that the tests against plain loops know of how benchmarks are made.
+    This is the only access that the tests against plain loops have to benchmark construction.
     """
     module = importlib.import_module(f"kgprobe.benchmarks.attributes.{name}")
     coded = {key: changed.pop(key) for key in ("own", "known") if key in changed}
@@ -116,7 +116,7 @@ def attribute(name: str, given: pl.DataFrame, **changed: Any) -> BuiltAttribute 
         made = module.build(encode(given, **coded), settings(name, **changed))
         parts = list(checks.check_parts(made))
         assert all(part.height for part in parts)
-        # what the workflow writes is what is looked at, and no text is made twice
+        # inspect what the workflow writes; no text is made twice
         vars(made)["examples"] = pl.concat(parts)
         return made
     except EmptyBenchmarkError:
@@ -124,7 +124,7 @@ def attribute(name: str, given: pl.DataFrame, **changed: Any) -> BuiltAttribute 
 
 
 def triples(examples: pl.DataFrame) -> list[tuple[tuple[int | str, int | str, int | str], ...]]:
-    """The examples as tuples of triples of numbers (other text stays), in order."""
+    """Return the examples as tuples of triples of numbers (other text stays), in order."""
     found: dict[str, list[tuple[int | str, int | str, int | str]]] = {}
     rows = examples.sort("example", "position")
     for example, *ids in rows.select("example", "subject", "predicate", "object").rows():
@@ -133,7 +133,7 @@ def triples(examples: pl.DataFrame) -> list[tuple[tuple[int | str, int | str, in
 
 
 def number(name: str) -> int | str:
-    """The number of an id; what is none stays."""
+    """Return the number of an id; any other text is returned unchanged."""
     return int(name[1:]) if name[:1] in "QP" and name[1:].isdigit() else name
 
 
@@ -143,11 +143,11 @@ SENSITIVE = (21, 30, 91, 140)
 
 
 def planted(seed: int) -> pl.DataFrame:
-    """FACTS in which each of the nine attributes occurs, at, above and below usual thresholds.
+    """Return FACTS with each of the nine attributes at, above and below usual thresholds.
 
-    Shares of symmetric and inverse triples that are halves and quarters or miss them by one triple,
-    ties of categories and of degrees, shared names, cycles, self-loops, duplicates, literals,
-    labels that are missing, blank or would break a prompt.
+    They hold proportions of symmetric and inverse triples at a half or a quarter or one triple off,
+    tied categories and degrees, shared names, cycles, self-loops, duplicates, literals, and labels
+    that are missing, blank or would break a prompt.
     """
     draw = Random(seed)
     rows = [
@@ -170,14 +170,14 @@ def planted(seed: int) -> pl.DataFrame:
     made = [
         (*row[:5], draw.choice(spoken) if row[4][0] != "Q" else row[5], *row[6:]) for row in made
     ]
-    # not every statement tells the label of its subject
+    # not every statement has the label of its subject
     made = [(*r[:2], r[2] if draw.random() < 0.9 else None, *r[3:]) for r in made]
     draw.shuffle(made)
     return pl.DataFrame(made, schema=dict(FACTS.columns), orient="row")
 
 
 def _symmetric(draw: Random) -> list[Triple]:
-    """Of four relations, `mutual` triples that hold both ways and `single` ones that do not."""
+    """Four relations with `mutual` triples in both directions and `single` ones in one."""
     rows = []
     pairs = [(a, b) for a in PEOPLE for b in PEOPLE if a < b]
     for p in (26, 47, 190, 461, 530):
@@ -207,7 +207,7 @@ def _inverse(draw: Random) -> list[Triple]:
 
 
 def _taxonomy(draw: Random) -> list[Triple]:
-    """Subclasses with a cycle of two, one of three and a direct edge, and random ones."""
+    """Subclasses with a cycle of two, one of three, a direct edge, and random edges."""
     low, middle, high, *others = draw.sample(CLASSES, len(CLASSES))
     rows = [(low, 279, middle), (middle, 279, high)]
     rows += draw.choice([[], [(low, 279, high)], [(middle, 279, low)], [(high, 279, low)]])
@@ -215,7 +215,7 @@ def _taxonomy(draw: Random) -> list[Triple]:
 
 
 def _memberships(draw: Random) -> list[Triple]:
-    """Categories of sizes that tie."""
+    """Categories with tied sizes."""
     rows = []
     for category in CATEGORIES:
         own = draw.sample([*PEOPLE, *PLACES], draw.choice([2, 3, 3, 4, 6]))
@@ -225,7 +225,7 @@ def _memberships(draw: Random) -> list[Triple]:
 
 
 def _triangles(draw: Random) -> list[Triple]:
-    """Combinations of relations, each closed a few times."""
+    """Combinations of relations, each closed to a triangle a few times."""
     rows = []
     for r1, r2, r3 in ((19, 17, 27), (131, 17, 30), (69, 276, 131), (50, 50, 50)):
         for _ in range(draw.randint(1, 4)):
@@ -258,7 +258,7 @@ def _obscure(draw: Random) -> list[Triple]:
 
 
 def _names(draw: Random, rows: list[Triple]) -> dict[int, str]:
-    """Labels: shared ones, whose owners get facts of one relation, and some that are none."""
+    """Labels: shared labels, whose entities get facts of one relation, and some invalid ones."""
     entities = sorted({n for s, _, o in rows for n in (s, o)})
     names = {n: f"entity {n}" for n in entities}
     people = draw.sample(PEOPLE, len(PEOPLE))

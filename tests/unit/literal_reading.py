@@ -1,8 +1,8 @@
-"""The reading of a written answer, character by character.
+"""Find the end of a generated answer, character by character.
 
-A full stop ends an answer if a blank and a capital follow and no single letter, listed abbreviation
-or word with dots stands before it, or if a word that begins sentences follows; a line end and the
-end of the text always do.
+A full stop ends an answer if a space and a capital follow and no single letter, listed abbreviation
+or word with dots precedes it, or if a word that begins sentences follows; a line end and the end of
+the text always end it.
 """
 
 from kgprobe.probes.scoring.fill.reading import ABBREVIATIONS, OPENERS
@@ -24,7 +24,7 @@ def is_name_dot(word):
 
 
 def stop_place(text, finished=True):
-    """Place of the stop or line end that ends the answer, or None."""
+    """Return the position of the stop or line end that ends the answer, or None."""
     for place, character in enumerate(text):
         if character == "\n":
             return place
@@ -48,7 +48,7 @@ def stop_place(text, finished=True):
 
 
 def literal_answer(text):
-    """The text before its end, without a stop that is not the name's own."""
+    """Return the text before its end, without a final stop unless the stop belongs to a name."""
     place = stop_place(text)
     kept = text if place is None else text[:place]
     if place is not None and text[place] == ".":

@@ -1,6 +1,6 @@
 """The trigger search as a literal loop: one prompt at a time, full logits, all gradients.
 
-It shares nothing with the fast search but the encoding of prompts, the filter and the draws.
+It shares only the encoding of prompts, the filter and the sampling with the fast search.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ def prompts(split, trigger):
 
 
 def logprobs(loaded, row, place):
-    """Log-probabilities of the whole vocabulary at the place, with a graph."""
+    """Return log-probabilities of the whole vocabulary at the answer position, with autograd."""
     logits = loaded.model(torch.from_numpy(row)[None]).logits
     return logits.log_softmax(-1)[0, place]
 
@@ -43,7 +43,7 @@ def value(loaded, problem, split, number, trigger, metric):
 
 
 def gradient(loaded, problem, batches, trigger):
-    """d loss / d word embeddings at the trigger positions, by backward() through everything."""
+    """Return d loss / d word embeddings at the trigger positions, by a full backward()."""
     split = problem.train
     embedding = loaded.model.get_input_embeddings()
     for parameter in loaded.model.parameters():
@@ -71,7 +71,7 @@ def gradient(loaded, problem, batches, trigger):
 
 
 def search(loaded, problem, settings, kept, initial, seed, blank):
-    """(visits, best dev trigger, last trigger); a visit is all that an iteration saw.
+    """Return (visits, best dev trigger, last trigger); a visit records everything an iteration saw.
 
     It scores the current trigger again in every iteration.
     """

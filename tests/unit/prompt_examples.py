@@ -9,7 +9,7 @@ from kgprobe.schema import EXAMPLES
 
 
 def examples(rows: Iterable[dict[str, object]]) -> pl.DataFrame:
-    """EXAMPLES of rows that name what differs: label, fields, split, ..."""
+    """Return EXAMPLES from rows that give only what differs: label, fields, split, ..."""
     made = []
     for number, row in enumerate(rows):
         name = f"e{number:04d}"

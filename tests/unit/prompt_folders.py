@@ -1,4 +1,4 @@
-"""Small tasks for prompts as folders, and settings for searches of seconds."""
+"""Small prompt tasks as folders, and settings for searches that take seconds."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ SETTINGS: dict[str, Any] = {
 
 
 def facts(folder: Path, context: bool = False) -> Path:
-    """Two relations with six training, three dev and four test facts; one has no causal prompt."""
+    """Write two relations of six train, three dev, four test facts; one has no causal prompt."""
     rows = []
     for group in ("P36", "P37"):
         for split, n in (("train", 6), ("dev", 3), ("test", 4)):
@@ -40,7 +40,7 @@ def facts(folder: Path, context: bool = False) -> Path:
 
 
 def classes(folder: Path, train: int = 12) -> Path:
-    """Sentences of two classes."""
+    """Write sentences of two classes."""
     rows = [
         {
             "split": split,
@@ -72,5 +72,5 @@ def _folder(
 
 
 def settings(**changed: Any) -> dict[str, Any]:
-    """SETTINGS with some of them changed."""
+    """Return SETTINGS with some values changed."""
     return prompt_settings.merge(SETTINGS, changed)

@@ -17,7 +17,7 @@ def examples(
     labels: Sequence[str] = ("Paris",),
     flags: Mapping[str, Sequence[str]] | None = None,
 ) -> pl.DataFrame:
-    """EXAMPLES: group -> split -> how many; the label of number i is labels[i % len(labels)]."""
+    """Return EXAMPLES by group -> split -> count; example i has labels[i % len(labels)]."""
     rows = [
         {
             "group": group,
@@ -40,16 +40,16 @@ def examples(
 def outcomes(
     frame: pl.DataFrame, ranks: Mapping[str, Sequence[int]], prompt: str = "searched"
 ) -> pl.DataFrame:
-    """OUTCOMES of the dev and test examples: rank i of a group for its number i of the split."""
+    """Return OUTCOMES of the dev and test examples: example i of a group and split gets rank i."""
     rows = []
     for row in frame.filter(pl.col("split") != "train").iter_rows(named=True):
         number = int(row["example"].removeprefix(row["split"]))
         rank = ranks[row["group"]][number % len(ranks[row["group"]])]
         ends = dict.fromkeys(("best", "worst", "filtered_best", "filtered_worst"), rank)
-        told = {name: row[name] for name in ("group", "split", "example")}
+        keys = {name: row[name] for name in ("group", "split", "example")}
         answer = row["label"] if rank == 1 else "Rome"
         more = {"options": 20, "answer": answer, "logprob": -float(rank)}
-        rows.append({"prompt": prompt, **told, **ends, **more})
+        rows.append({"prompt": prompt, **keys, **ends, **more})
     return pl.DataFrame(rows, schema=dict(OUTCOMES.columns))
 
 
@@ -61,7 +61,7 @@ def answered(
     model: str = "bert-base-cased",
     source: str = "hub:x",
 ) -> Answers:
-    """What a masked model answered; `found`: OUTCOMES, or the ranks of `outcomes`."""
+    """Return the answers of a masked model; `found` is OUTCOMES, or the ranks for `outcomes`."""
     if not isinstance(found, pl.DataFrame):
         found = outcomes(frame, found, prompt)
     probe = Probe(benchmark, prompt, "predict", model, "masked", source=source)
@@ -69,7 +69,7 @@ def answered(
 
 
 def the(numbers: Iterable[Number], metric: str, **dimensions: Any) -> Number:
-    """The only number of these dimensions; those that are not named are empty, or of any probe."""
+    """Return the only number of these dimensions; others are empty, but any probe matches."""
     wanted = {"group": "", "slice": "", "setting": {}, "metric": metric, **dimensions}
     (number,) = [n for n in numbers if all(getattr(n, d) == v for d, v in wanted.items())]
     return number

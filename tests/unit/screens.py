@@ -1,6 +1,7 @@
-"""What a page or a text types behind `$`, and the screens that it shows below.
+"""Commands that a page types behind `$`, and the output that it shows below them.
 
-In a screen `...` stands for what differs from run to run, and any blanks for others.
+In the output `...` stands for text that differs between runs, and whitespace matches any
+whitespace.
 """
 
 import contextlib
@@ -26,18 +27,18 @@ TYPED = re.compile(r"^\$ (.+)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 
 
 def screens(page: str) -> list[tuple[str, str]]:
-    """(command, screen) of the console blocks of a page."""
+    """Return the (command, output) pairs of the console blocks of a page."""
     return [found for block in CONSOLE.findall(page) for found in TYPED.findall(block)]
 
 
 def differs(wanted: str, shown: str) -> bool:
-    """Whether a screen is another than the one that is wanted."""
+    """Return whether the output differs from the expected output."""
     options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     return not doctest.OutputChecker().check_output(wanted, shown, options)
 
 
 def prepare(page: str, folder: Path) -> None:
-    """Put into a folder the files that a page shows below their name, and what it copies."""
+    """Write the files that a page shows below their names, and those it copies, to a folder."""
     for name, text in re.findall(r"^`(\S+)`\n\n```\w+\n(.*?)```", page, re.MULTILINE | re.DOTALL):
         (folder / name).write_text(text)
     for source, target in re.findall(r"`cp -r (\S+) (\S+)`", page):
@@ -45,10 +46,10 @@ def prepare(page: str, folder: Path) -> None:
 
 
 def check_screens(page: str, folder: Path, long: bool = True) -> int:
-    """Type the commands of a page in a folder and compare what they print; how many were typed.
+    """Run the commands of a page in a folder, compare their output and return how many were run.
 
-    With `long=False` only those before the first that takes long. A process of its own runs the
-    long ones; where one prints nothing to stdout its screen is stderr.
+    With `long=False`, only those before the first slow command. Slow commands run in a separate
+    process; if one prints nothing to stdout, its stderr is compared.
     """
     typed = 0
     for line, wanted in screens(page):
@@ -62,7 +63,7 @@ def check_screens(page: str, folder: Path, long: bool = True) -> int:
 
 
 def _shown(words: list[str], folder: Path, is_long: bool) -> str:
-    """What a command prints in a folder."""
+    """Return what a command prints when run in a folder."""
     if words[0] == "kgprobe" and not is_long:
         with contextlib.chdir(folder):
             done = CliRunner(env=ENVIRONMENT).invoke(app, words[1:])

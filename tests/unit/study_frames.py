@@ -1,4 +1,4 @@
-"""Small benchmarks made by hand, for the tests of tables and report."""
+"""Small hand-made benchmarks for the tests of tables and report."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -21,9 +21,9 @@ CONTRACTS = {"items": schema.ITEMS, "candidates": schema.CANDIDATES, "prompts": 
 
 
 def p_by_signs(gaps: Iterable[float]) -> float:
-    """Mid-p of paired differences, each of which could have either sign: every sum and its chance,
-    one pair after the other."""
-    steps = [Fraction(gap).limit_denominator(60) for gap in gaps]
+    """Return the mid-p of paired differences under random signs, by enumerating every sum and its
+    probability pair by pair."""
+    steps = [Fraction(difference).limit_denominator(60) for difference in gaps]
     sums = {Fraction(0): Fraction(1)}
     for step in filter(None, steps):
         more: Counter[Fraction] = Counter()
@@ -38,7 +38,7 @@ def p_by_signs(gaps: Iterable[float]) -> float:
 
 
 def drawn(chart):
-    """All rows that a chart, or its specification, draws."""
+    """Return all rows that a chart, or its specification, draws."""
     made = chart if isinstance(chart, dict) else chart.to_dict()
     return [row for rows in made["datasets"].values() for row in rows]
 
@@ -58,7 +58,7 @@ def benchmark(relations: dict[str, tuple[list[str], list[str]]]) -> dict[str, pl
 
 
 def of_rows(contract: schema.Contract, rows: Iterable[tuple[object, ...]] = ()) -> pl.DataFrame:
-    """A frame of rows, checked where it has some."""
+    """Return a frame of rows, checked if it is not empty."""
     frame = pl.DataFrame(list(rows), schema=dict(contract.columns), orient="row")
     if frame.height:
         schema.check(frame, contract)
@@ -66,7 +66,7 @@ def of_rows(contract: schema.Contract, rows: Iterable[tuple[object, ...]] = ()) 
 
 
 def write_benchmark(frames: dict[str, pl.DataFrame], folder: Path) -> dict[str, str]:
-    """Write ITEMS, CANDIDATES and PROMPTS into a folder; the file of each."""
+    """Write ITEMS, CANDIDATES and PROMPTS into a folder and return the path of each."""
     paths = {name: folder / f"{name}.parquet" for name in frames}
     for name, path in paths.items():
         schema.write(frames[name], CONTRACTS[name], path, {})
@@ -86,7 +86,7 @@ def scores(answers: Answers) -> pl.DataFrame:
 
 
 def probe(model: str = "m", name: str = "world_lite", **changes: object) -> Probe:
-    """A probe of a masked model unless told otherwise."""
+    """Return a probe, of a masked model by default."""
     values = {"benchmark": name, "prompt": "templates", "method": "sentence", "model": model}
     return Probe(**{**values, "kind": "masked", **changes})  # type: ignore[arg-type]
 
@@ -108,7 +108,7 @@ def guesses(
     templates: int = 3,
     right: dict[str, bool] | None = None,
 ) -> Answers:
-    """Random scores in which about `share_right` of the items (or those in `right`) lead."""
+    """Random scores with about a fraction `share_right` of items (or those in `right`) right."""
     generator = np.random.default_rng(seed)
     sizes = dict(frames["candidates"].group_by("set").len().iter_rows())
     answers: Answers = {}
@@ -122,7 +122,7 @@ def guesses(
 
 
 def rates_by_hand(made: dict[str, pl.DataFrame], answers: Answers) -> dict[str, float]:
-    """Item -> fraction of its templates under which its gold has the highest score."""
+    """Map each item to the fraction of its templates under which its gold has the highest score."""
     gold = dict(made["items"].select("item", "answers").rows())
     hits: dict[str, list[float]] = {}
     for (item, _), values in answers.items():
@@ -131,7 +131,7 @@ def rates_by_hand(made: dict[str, pl.DataFrame], answers: Answers) -> dict[str, 
 
 
 def training_facts(made: dict[str, pl.DataFrame], flags: Mapping[str, bool]) -> pl.DataFrame:
-    """TRAINED_ON of the first answers of some items, by whether they were trained on."""
+    """Return TRAINED_ON for the first answers of some items, with whether they were trained on."""
     first = made["items"].select(
         "item", "relation", set="candidates", index=pl.col("answers").list.first()
     )
@@ -144,17 +144,17 @@ def training_facts(made: dict[str, pl.DataFrame], flags: Mapping[str, bool]) -> 
 
 
 def trained(study: Study, facts: pl.DataFrame) -> Study:
-    """The study with what control models were trained on; `facts`: TRAINED_ON."""
+    """Return the study with the training facts of control models (`facts`: TRAINED_ON)."""
     return replace(study, trained_on=dict(make.status(study, facts).rows()))
 
 
 def results(*studies: Study, **options: object) -> pl.DataFrame:
-    """BEAR's RESULTS of some studies; options as in `make.estimates`."""
+    """Return BEAR's RESULTS for some studies; options as in `make.estimates`."""
     return frame("bear", make.estimates(studies, **options))  # type: ignore[arg-type]
 
 
 def number(found: pl.DataFrame, metric: str = "accuracy", **where: object) -> dict[str, object]:
-    """The one number of all items under no further choice, unless told otherwise."""
+    """Return the one number of these dimensions; by default all items, no further choices."""
     where = {**dict.fromkeys(("group", "slice", *SETTING), ""), **where}
     where |= {name: str(where[name]) for name in SETTING}
     (row,) = found.filter(metric=metric, **where).iter_rows(named=True)

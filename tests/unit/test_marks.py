@@ -1,4 +1,4 @@
-"""A model whose tokenizer is not its own is marked at every number, in every paper's tables."""
+"""A model with a substitute tokenizer is marked at every number, in every paper's tables."""
 
 import re
 from pathlib import Path
@@ -35,7 +35,7 @@ from tests.unit import attribute_answers, test_ontoprobe_tables, test_tables_cho
 from tests.unit.prompt_outcomes import examples, outcomes
 from tests.unit.study_frames import benchmark, guesses, scores, write_benchmark
 
-#: own tokenizer, another's, a server that tells nothing, answers from before this was measured
+#: own tokenizer, another's, a server without the field, answers older than the field
 RECORDS = {
     "own": {"completeness": {"plain": 5.1, "shuffled": 9.1, "unknown": 0.0, "belongs": True}},
     "other": {"completeness": {"plain": 11.5, "shuffled": 11.6, "unknown": 0.0, "belongs": False}},
@@ -66,7 +66,7 @@ SHOWN = ["own", "other (!)", "short", "server"]
 
 @pytest.fixture
 def bear(tmp_path):
-    """Rows, files and the folder of BEAR's benchmark."""
+    """Return rows, files and the folder of BEAR's benchmark."""
     write_benchmark(FRAMES, tmp_path / "world_lite")
     paths = answers(tmp_path, schema.SCORES, scores(guesses(FRAMES, 0.7, 0)))
     return rows(benchmark="world_lite", method="sentence"), paths, tmp_path / "world_lite"
@@ -74,11 +74,11 @@ def bear(tmp_path):
 
 def test_completeness_follows_the_record(bear):
     experiments, paths, _ = bear
-    told = {"own": 1, "other": 0}
-    assert {n.model: n.value for n in marks.estimates(experiments, paths)} == told
-    # one file is enough: a second row of a model whose file tells nothing changes nothing
+    expected = {"own": 1, "other": 0}
+    assert {n.model: n.value for n in marks.estimates(experiments, paths)} == expected
+    # one file is enough: a second row whose file lacks the field changes nothing
     twice = marks.estimates([*experiments, {"model": "other"}], [*paths, paths[-1]])
-    assert {n.model: n.value for n in twice} == told
+    assert {n.model: n.value for n in twice} == expected
 
 
 def of_bear(experiments, paths, folder):
@@ -88,7 +88,7 @@ def of_bear(experiments, paths, folder):
 
 
 def paged(results, experiments, shown, folder):
-    """The pages of the report with BEAR's section."""
+    """Return the pages of the report with BEAR's section."""
     models = {row["model"]: MODELS[row["model"]] for row in experiments}
     parts = bear_section.arranged(results, models, {}, {})
     section.write(Section("bear", "BEAR", "Lead.", parts=parts), folder / "bear.json")
@@ -214,7 +214,7 @@ def marked(shown: grid.Grid) -> int:
     return sum(cell.text.count("†") for row in shown.rows for cell in row)
 
 
-def test_of_the_sizes_from_0_to_60_those_from_1_to_19_are_marked_wherever_they_are_printed(capsys):
+def test_sizes_from_1_to_19_are_marked_everywhere(capsys):
     own = of_sizes(60)
     below = len([n for n in range(61) if n in range(1, 20)])
     assert headline.text(own).count("50.0 †") == below == 19
@@ -224,12 +224,12 @@ def test_of_the_sizes_from_0_to_60_those_from_1_to_19_are_marked_wherever_they_a
     assert marked(grid.of_rows("Figure", own)) == below
     assert marked(overview.matrix(own, {"m": MODELS["own"]})) == below
     screen.table(own.select("value", "n").to_dicts())
-    told = capsys.readouterr().out
-    assert sum(line.endswith(" †") for line in told.splitlines()) == below
-    assert told.splitlines()[-1].startswith("†: fewer than 20 rows")
+    printed = capsys.readouterr().out
+    assert sum(line.endswith(" †") for line in printed.splitlines()) == below
+    assert printed.splitlines()[-1].startswith("†: fewer than 20 rows")
 
 
-def test_counts_and_what_is_of_enough_rows_have_no_mark_and_no_note(capsys):
+def test_counts_and_numbers_over_enough_rows_are_not_marked(capsys):
     counts = View("all", "All", {}, rows=["benchmark"], usual=0)
     assert marked(grid.of_view(counts, of_sizes(60))) == 0
     enough = of_sizes(40).filter(pl.col("n") >= 20)
@@ -241,7 +241,7 @@ def test_counts_and_what_is_of_enough_rows_have_no_mark_and_no_note(capsys):
     assert round(100 * (half[1] - half[0])) == 40
 
 
-def test_a_mark_in_a_figure_s_numbers_or_in_what_is_said_has_its_note_once():
+def test_a_mark_in_a_figure_or_sentence_has_its_note_once():
     few, plain = (of_sizes(n).filter(n=n) for n in (19, 20))
     for rows, notes in ((few, [marks.FEW_NOTE]), (plain, [])):
         figure = section.Drawing("p", "f", "F", "C", {}, data=grid.of_rows("F", rows))
@@ -251,24 +251,24 @@ def test_a_mark_in_a_figure_s_numbers_or_in_what_is_said_has_its_note_once():
     assert section.noted(Section("p", "P", ""), "20.0 † points").notes == [marks.FEW_NOTE]
 
 
-def test_a_fraction_of_few_is_marked_however_many_examples_stand_behind_it():
-    """The attributes' metrics: defined on the examples alone whose first part is right."""
+def test_a_fraction_of_few_is_marked_whatever_the_number_of_examples():
+    """The attributes' metrics are defined only on examples whose first part is right."""
     of = of_sizes(40).filter(n=40)
-    told = []
+    shown = []
     for above, below in ((1.0, 19.5), (1.0, 20.0), (None, 5.0)):
         types = {"numerator": above, "denominator": below}
         own = of.with_columns(pl.lit(v, pl.Float64).alias(k) for k, v in types.items())
-        told.append([marks.few(row) for row in own.rows(named=True)])
-    assert told == [[" †"], [""], [""]]
+        shown.append([marks.few(row) for row in own.rows(named=True)])
+    assert shown == [[" †"], [""], [""]]
 
 
 @pytest.mark.parametrize("page", ["docs/faq", "docs/reading", "docs/measured", "config/README"])
-def test_the_documentation_says_the_least_that_is_used(page):
+def test_the_documentation_states_the_minimum_size(page):
     text = (Path(__file__).parents[2] / f"{page}.md").read_text(encoding="utf-8")
     assert re.search(rf"ewer than {marks.FEWEST} (items|rows)", text)
 
 
-def test_a_verdict_of_its_own_goes_before_that_of_the_whole_probe():
+def test_a_specific_verdict_takes_precedence_over_the_probe_s():
     own = {"benchmark": "onto_world", "model": "m", "prompt": "templates", "method": "cloze"}
     verdicts = [("", 0), ("TP", 1), ("SCO", 0)]
     numbers = [Number(metric="valid", group=g, value=v, n=9, **own) for g, v in verdicts]
@@ -276,5 +276,5 @@ def test_a_verdict_of_its_own_goes_before_that_of_the_whole_probe():
     numbers += [Number(metric="R@1", value=1, n=9, **{**own, "model": "other"})]
     found = frame("ontoprobe", numbers)
     sign = marks.signs(found)
-    told = [(r["group"], sign(r)) for r in found.filter(metric="R@1").iter_rows(named=True)]
-    assert told == [("TP", ""), ("SCO", " (?)"), ("DM", " (?)"), ("", "")]
+    shown = [(r["group"], sign(r)) for r in found.filter(metric="R@1").iter_rows(named=True)]
+    assert shown == [("TP", ""), ("SCO", " (?)"), ("DM", " (?)"), ("", "")]

@@ -85,14 +85,14 @@ def test_texts_are_normalized(text, expected):
         (" !!!", "!!!", "blanks"),
     ],
 )
-def test_the_first_rule_that_makes_them_equal_names_the_match(text, label, rule):
+def test_a_match_is_labeled_by_the_first_rule_that_gives_equality(text, label, rule):
     assert find_rule(text, label) == find_rule(label, text) == rule
     assert matched(text, [label]) == bool(rule)
-    # any other name of the gold is told as such, and only where the label does not match
+    # an alias match is labeled as such, and only used if the label does not match
     assert find_rule(text, "Rome", ["Milan", label]) == ("aliases" if rule else "")
 
 
-def test_every_month_is_known_by_its_name_and_by_three_letters():
+def test_every_month_is_recognized_by_name_and_by_three_letters():
     for number in range(1, 13):
         name = datetime.date(1970, number, 1).strftime("%B")
         for month in (name, name[:3], f"{name[:3]}."):
@@ -113,7 +113,7 @@ def test_a_date_is_a_day_of_the_calendar(text, is_date):
     assert find_rule("1970-12-31", "31 December 1970") == "dates"
 
 
-def test_the_rules_are_named_in_the_order_of_counting():
+def test_rules_are_listed_in_the_order_of_counting():
     assert tuple(RULES) == (
         "blanks", "stop", "case", "accents", "quotes", "articles", "initials", "dates",
     )  # fmt: skip

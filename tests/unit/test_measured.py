@@ -1,4 +1,4 @@
-"""Numbers of earlier runs: kept as they are, and shown only where the same is asked."""
+"""Numbers of earlier runs are stored unchanged and shown only for the same questions."""
 
 from dataclasses import replace
 
@@ -35,8 +35,8 @@ def run(*models, value=40.0):
 
 
 def kept(path, found, folder, date="2026-01-02"):
-    told = {"run": path.stem, "date": date, f"{measured.ASKED}b": measured.fingerprint(folder)}
-    measured.write(path, measured.principal(found), told)
+    header = {"run": path.stem, "date": date, f"{measured.ASKED}b": measured.fingerprint(folder)}
+    measured.write(path, measured.principal(found), header)
     return path
 
 
@@ -44,7 +44,7 @@ def names(section):
     return [row[0].text for row in section.grids[0].rows]
 
 
-def test_what_is_written_is_read_with_every_bit(tmp_path, folder):
+def test_a_round_trip_keeps_every_bit(tmp_path, folder):
     found = run("m", value=100 / 3)
     path = kept(tmp_path / "x.tsv", found, folder)
     again = measured.read(path)
@@ -58,7 +58,7 @@ def test_what_is_written_is_read_with_every_bit(tmp_path, folder):
         measured.read(tmp_path / "y.tsv")
 
 
-def test_a_finished_run_is_kept_with_what_its_benchmarks_asked(tmp_path, folder, monkeypatch):
+def test_a_finished_run_is_stored_with_its_questions(tmp_path, folder, monkeypatch):
     monkeypatch.chdir(tmp_path)
     place = tmp_path / "results/mine"
     (place / "benchmarks").mkdir(parents=True)
@@ -80,7 +80,7 @@ def test_a_fingerprint_does_not_depend_on_the_name_of_a_role(folder):
     assert hashes[0] == hashes[1] != hashes[2]
 
 
-def test_a_fingerprint_is_of_what_is_asked_in_whatever_order(folder):
+def test_a_fingerprint_does_not_depend_on_question_order(folder):
     before = measured.fingerprint(folder)
     path = folder / "items.parquet"
     frame = pl.read_parquet(path)
@@ -98,10 +98,10 @@ def test_a_fingerprint_is_of_what_is_asked_in_whatever_order(folder):
     assert measured.fingerprint(folder) != before
 
 
-def test_models_of_before_stand_beside_those_of_the_run(tmp_path, folder):
+def test_earlier_models_are_listed_with_those_of_the_run(tmp_path, folder):
     path = kept(tmp_path / "x.tsv", run("old", "new", "control-causal"), folder)
     shown = measured.section(run("new", value=50.0), [folder], [path])
-    # neither the run's own model once more nor a control model
+    # neither the run's own model again nor a control model
     assert names(shown) == ["new", "old (measured 2026-01-02)"]
     assert [row[1].text for row in shown.grids[0].rows] == ["50.0", "40.0"]
     assert shown.grids[-1].rows[0][0].text == "x"
@@ -120,7 +120,7 @@ def test_other_questions_are_outdated_and_the_same_ones_come_first(tmp_path, fol
     assert not list(elsewhere.tables)
 
 
-def test_the_readings_of_one_model_are_told_apart(tmp_path, folder):
+def test_settings_of_one_model_are_distinguished(tmp_path, folder):
     both = run("old")
     corrected = both.filter(metric="accuracy").with_columns(
         aggregation=pl.lit("prior"), value=pl.lit(60.0)
@@ -148,7 +148,7 @@ def test_a_model_keeps_its_sign(tmp_path, folder):
     assert "(!)" in row[1].text + row[0].text
 
 
-def test_only_what_is_principal_is_kept(folder):
+def test_only_principal_numbers_are_stored(folder):
     own = run("m")
     number = replace(Number(metric="accuracy", model="m", value=1.0, n=5, **MODEL), group="P36")
     rest = results.frame("bear", [number, number.but(metric="MRR")])

@@ -1,4 +1,4 @@
-"""What a batch holds in memory besides its positions: keys and values, beams, encoder states."""
+"""Memory of a batch besides its positions: keys and values, beams, encoder states."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ BLANKS = [
 
 
 @pytest.mark.parametrize("name", ["llama", "qwen2", "gpt2", "gemma3_text"])
-def test_keys_and_values_take_what_is_said(name):
+def test_keys_and_values_take_the_estimated_memory(name):
     loaded = architecture(name, "causal", double=False)
     text = CausalText(loaded)
     assert text.shares
@@ -33,7 +33,7 @@ def test_keys_and_values_take_what_is_said(name):
     assert taken == len(ROWS) * len(ROWS[0]) * sizes_of(loaded).cache
 
 
-def test_a_prompt_holds_its_keys_and_values_and_twice_those_of_its_continuations():
+def test_a_prompt_holds_its_cache_and_twice_that_of_its_continuations():
     text = CausalText(tiny("gpt2", double=False))
     assert text.shares
     # of a token in two layers 32 keys and 32 values of 4 bytes; 12 bytes for each word's logit
@@ -45,7 +45,7 @@ def test_a_prompt_holds_its_keys_and_values_and_twice_those_of_its_continuations
 
 
 @pytest.mark.parametrize("name", ["t5", "bart"])
-def test_encoder_states_take_what_is_said(name):
+def test_encoder_states_take_the_estimated_memory(name):
     loaded = architecture(name, "seq2seq", double=False)
     if name == "t5":
         states, _ = SpanSlots(loaded).encode(ROWS)
@@ -123,8 +123,8 @@ def test_decoder_rows_count_the_states_of_their_context(monkeypatch):
     np.testing.assert_allclose(found.scores, plain.scores, atol=1e-9)
 
 
-def test_a_batch_of_a_processor_is_a_few_seconds_of_work(monkeypatch):
-    """So that a stop loses no more: a large model's batches are short ones."""
+def test_a_cpu_batch_takes_a_few_seconds(monkeypatch):
+    """A stop then loses only seconds of work: batches of a large model are small."""
     loaded = tiny("gpt2")
     usual = budget_for(loaded, 1 << 30)
     table = loaded.model.get_input_embeddings().weight.numel()
@@ -136,7 +136,7 @@ def test_a_batch_of_a_processor_is_a_few_seconds_of_work(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["gpt2", "mamba"])
-def test_every_sentence_is_reported_once_also_those_of_one_token(name):
+def test_every_sentence_is_reported_once_even_of_one_token(name):
     sequences = [np.array(row) for row in ([9], [9, 30], [9, 30, 41], [7, 8], [5])]
     reported: list[int] = []
     scores = Causal(tiny(name)).logprobs(Ragged.of(sequences), reported.append)

@@ -1,4 +1,4 @@
-"""Priors, permuted and skewed golds beside loops written from their definitions."""
+"""Priors, permuted and skewed golds against loops written from their definitions."""
 
 import itertools
 from collections import Counter
@@ -10,7 +10,7 @@ import pytest
 from kgprobe.metrics.aggregations import FOLDS, folds, permute_golds, prior_corrected, zipf_sample
 
 
-def test_a_subject_lies_in_one_fold_and_folds_are_even():
+def test_a_subject_is_in_one_fold_and_folds_are_even():
     subjects = [f"Q{i % 13}" for i in range(40)]
     found = folds(subjects, 3, "P1")
     by_subject = {s: {f for t, f in zip(subjects, found, strict=True) if t == s} for s in subjects}
@@ -18,14 +18,14 @@ def test_a_subject_lies_in_one_fold_and_folds_are_even():
     sizes = Counter(next(iter(own)) for own in by_subject.values())
     assert len(sizes) == FOLDS
     assert max(sizes.values()) - min(sizes.values()) <= 1
-    # the order of the questions says nothing, the seed does
+    # the order of the questions has no effect, the seed does
     assert folds(subjects[::-1], 3, "P1").tolist() == found.tolist()[::-1]
     assert folds(subjects, 4, "P1").tolist() != found.tolist()
     # two subjects are never together while a fold is empty
     assert set(folds(["Q1", "Q2"], 0, "P1").tolist()) == {0, 1}
 
 
-def test_what_a_question_does_not_offer_is_in_no_mean_and_an_option_of_one_fold_has_no_prior():
+def test_options_not_offered_are_excluded_and_one_fold_gives_no_prior():
     generator = np.random.default_rng(4)
     scores, fold = generator.normal(size=(12, 6)), generator.integers(0, 3, 12)
     scores[generator.random((12, 6)) < 0.4] = np.nan
@@ -45,13 +45,13 @@ def test_what_a_question_does_not_offer_is_in_no_mean_and_an_option_of_one_fold_
     assert not np.isnan(scores[:, 5]).all()
 
 
-def test_without_another_fold_there_is_no_prior_and_not_one_of_zero():
+def test_a_single_fold_gives_no_prior_rather_than_zero():
     assert np.isnan(prior_corrected(np.zeros((1, 3)), np.array([0]))).all()
     assert np.isnan(prior_corrected(np.zeros((2, 3)), np.array([1, 1]))).all()
 
 
 def test_permuted_golds_have_the_mean_of_all_permutations_as_their_expectation():
-    # ties: the second question shares its first place; the last has two golds
+    # ties: the second question's first rank is tied; the last has two golds
     answered = np.array([[1, 0, 0], [0.5, 0.5, 0], [1, 0, 0], [0, 0, 1]])
     golds = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0]])
     every = [
@@ -67,7 +67,7 @@ def test_permuted_golds_have_the_mean_of_all_permutations_as_their_expectation()
         permute_golds(answered, golds[:2], seed=0)
 
 
-def test_the_zipf_sample_keeps_a_share_that_falls_with_the_rank():
+def test_the_zipf_sample_keeps_a_fraction_that_falls_with_rank():
     answers = [f"a{i % 6}" for i in range(60)]
     ids = [f"P1/{i}" for i in range(60)]
     kept = zipf_sample(answers, ids, 5, "P1")

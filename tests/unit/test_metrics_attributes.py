@@ -18,7 +18,7 @@ EVERY = (*SIZES, "entity_centric")
 
 
 def alphas(benchmark, examples, patterns=None, **settings_):
-    """ALPHAS of lists of scores; every example has its own pattern unless told otherwise."""
+    """Return ALPHAS from lists of scores; by default every example has its own pattern."""
     rows = [
         (benchmark, f"e{i:03}", (patterns or {}).get(i, "P1"), j, alpha, *settings_.values())
         for i, scores in enumerate(examples)
@@ -40,7 +40,7 @@ def percent(row):
 
 
 @pytest.mark.parametrize("benchmark", RATIOS)
-def test_both_of_those_where_at_least_one(benchmark):
+def test_fraction_with_both_among_those_with_at_least_one(benchmark):
     row = one(measure(alphas(benchmark, [(1, 1), (1, 0), (0, 1), (0, 0)])))
     assert (row["numerator"], row["denominator"], row["undefined"]) == (1, 3, 1)
     assert round(100 * row["value_pooled"], 2) == 33.33
@@ -93,7 +93,7 @@ def test_bias_and_hallucination():
     assert row["partial"] is None
 
 
-def test_fractional_scores_tell_the_two_aggregates_apart():
+def test_fractional_scores_distinguish_the_two_aggregates():
     row = one(measure(alphas("symmetry", [(0.5, 1), (1, 1), (0, 0.5)])))
     assert (row["numerator"], row["denominator"]) == (1.5, 2.5)
     assert (row["value_pooled"], row["value_mean"]) == (0.6, 0.5)
@@ -138,8 +138,7 @@ def test_partial_scores():
 
 
 def drawn_with_replacement(above, below, seed):
-    """2,000 samples of one less, one after another; percentiles of their ratios, as far out as
-    Student's t."""
+    """Return percentiles of the ratios of 2,000 samples of size n - 1, widened as Student's t."""
     generator = np.random.Generator(np.random.PCG64(seed))
     ratios = []
     for _ in range(2000):
@@ -151,7 +150,7 @@ def drawn_with_replacement(above, below, seed):
 
 @pytest.mark.parametrize("seed", [None, 0, 3])
 def test_the_interval_of_fractional_scores_is_a_bootstrap_over_examples(seed):
-    # of many different values, since quantiles of few are the same for other draws
+    # many different values, because quantiles of few do not depend on the samples
     scores = [tuple(pair) for pair in np.random.default_rng(1).random((9, 2)).tolist()]
     given_ = alphas("symmetry", scores, kind="token_mean")
     row = one(measure(given_, by=["kind"], **({} if seed is None else {"seed": seed})))
@@ -161,7 +160,7 @@ def test_the_interval_of_fractional_scores_is_a_bootstrap_over_examples(seed):
     assert row["low"] < row["value_pooled"] < row["high"]
 
 
-def test_an_example_of_several_relations_counts_once_unless_asked_by_relation():
+def test_an_example_of_several_relations_counts_once_unless_grouped_by_relation():
     given_ = alphas("entity_centric", [(1, 0, 1), (1, 1, 1)]).with_columns(
         pattern=pl.format("P{}", "position")
     )
@@ -169,7 +168,7 @@ def test_an_example_of_several_relations_counts_once_unless_asked_by_relation():
     assert fractions(given_, patterns=True).height == 6
 
 
-def test_wrong_input_is_named():
+def test_wrong_input_is_reported():
     with pytest.raises(ValueError, match=r"\[0, 1\]"):
         measure(alphas("bias", [(1.5,)]))
     with pytest.raises(ValueError, match=r"\[0, 1\]"):
@@ -183,7 +182,7 @@ def test_wrong_input_is_named():
 
 
 def literal(benchmark, scores):
-    """Numerator and denominator of one example, by cases."""
+    """Return the numerator and denominator of one example, by cases."""
     first, *rest = scores
     if benchmark == "asymmetry":
         return first * (1 - rest[0]), 1.0
@@ -237,7 +236,7 @@ def test_bounds_and_row_order(given_):
     assert measure(frame).equals(measure(frame.reverse()))
 
 
-def test_kind_decides_the_interval():
+def test_the_kind_of_metric_sets_the_interval():
     exact, mean = (alphas("paths", [(1, 1), (1, 0)], kind=k) for k in ("exact", "token_mean"))
     found = measure(pl.concat([exact, mean]), by=["kind"])
     assert dict(found.select("kind", "interval").rows()) == {

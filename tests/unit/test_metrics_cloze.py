@@ -16,7 +16,7 @@ def ranges(scores, golds):
 
 
 def orders(scores):
-    """All rankings that sort by score and differ in the order of equals."""
+    """Return all rankings that sort by score and differ in the order of ties."""
     places = range(len(scores))
     for order in itertools.permutations(places):
         if all(scores[a] >= scores[b] for a, b in itertools.pairwise(order)):
@@ -24,7 +24,7 @@ def orders(scores):
 
 
 def average(scores, golds, ks):
-    """What an item is worth on average over all orders of the tied: every value of `Items`."""
+    """Return every value of `Items` for an item, averaged over all orders of tied candidates."""
     ranked = list(orders(scores))
     first = [min(r[g] for g in golds) for r in ranked]
     alone = [1 / (r[g] - sum(r[o] < r[g] for o in golds if o != g)) for r in ranked for g in golds]
@@ -39,7 +39,7 @@ def average(scores, golds, ks):
 
 
 def of_item(found, number):
-    """The values of one item out of `Items`."""
+    """Return the values of one item from `Items`."""
     return {
         **{f"hits {k}": v[number] for k, v in found.hits.items()},
         **{f"recall {k}": v[number] for k, v in found.recall.items()},
@@ -47,7 +47,7 @@ def of_item(found, number):
     }
 
 
-def test_many_items_at_once_have_each_its_average_over_all_orders():
+def test_each_of_many_items_has_its_average_over_all_orders():
     rng = np.random.default_rng(8)
     items = [([3, 3, 3, 1, 0], [2, 3]), ([1] * 5, [0, 2, 4]), ([7, 7, 1, 1, 1, 0], [2, 5, 3])]
     for _ in range(60):
@@ -71,7 +71,7 @@ def test_many_items_of_one_rank_each_equal_a_literal_loop():
     items[:2] = [[1.0, 1.0], [2.0, 2.0, 1.0]]
     starts = np.cumsum([0, *(len(ranks) for ranks in items[:-1])])
     ks = (1, 2, 5)
-    # a rank below the number of golds that share it cannot come out of a list
+    # no ranking gives a rank below the number of golds tied at it
     items = [[r + len(ranks) - 1 for r in ranks] for ranks in items]
     found = cloze.at_ranks(np.concatenate(items), starts, ks)
     for number, ranks in enumerate(items):
@@ -89,8 +89,8 @@ def test_many_items_of_one_rank_each_equal_a_literal_loop():
         )
 
 
-def test_of_golds_that_share_the_first_place_each_is_first_without_the_other():
-    """Also beside a candidate that is none: then each has a mean rank of 1.5 by itself."""
+def test_golds_tied_for_first_are_each_first_without_the_other():
+    """This holds beside a tied wrong candidate too, where each alone has a mean rank of 1.5."""
     starts = np.array([0, 2])
     assert cloze.at_ranks(np.array([1.5, 1.5, 2.0, 2.0]), starts).filtered.tolist() == [1, 1 / 1.5]
 
@@ -108,7 +108,7 @@ def test_the_baseline_counts_golds_of_training_rows():
 
 
 def test_a_random_order_is_the_mean_over_all_orders():
-    """Every one of the 720 orders of six candidates, of which two, then three are right."""
+    """Enumerate the 720 orders of six candidates, two or three of which are right."""
     orders = list(itertools.permutations(range(1, 7)))
     for golds in (1, 2, 3):
         best = [min(order[:golds]) for order in orders]
@@ -123,8 +123,8 @@ def test_a_random_order_is_the_mean_over_all_orders():
     assert frequency.at_random([1], 3)["R@5"] == 1.0
 
 
-def test_baselines_have_the_part_of_the_golds_where_recall_is_a_share():
-    """Golds 2 and 3, of which training rows had the first most often; of six candidates any two."""
+def test_baselines_have_fractional_recall():
+    """Golds are 2 and 3, 2 is most frequent in training; random orders take any two of six."""
     ranked = frequency.rank([[4, 2], [2], [0]], [[2, 3], [1]], 6, recall="share")
     assert ranked.hits[1].tolist() == [0.5, 0]
     assert ranked.hits[5].tolist() == [0.5, 0]

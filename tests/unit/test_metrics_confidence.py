@@ -1,4 +1,4 @@
-"""Calibration and abstention beside loops written from their definitions."""
+"""Calibration and abstention against loops written from their definitions."""
 
 import itertools
 
@@ -15,12 +15,12 @@ from kgprobe.metrics.confidence import (
 
 
 def error(confidence, hits):
-    """The error of answers, by the gap of each bin."""
-    gaps = np.bincount(bins_of(confidence), confidence - hits, BINS) / len(hits)
-    return expected_calibration_error(gaps)
+    """Return the calibration error of answers from the difference in each bin."""
+    differences = np.bincount(bins_of(confidence), confidence - hits, BINS) / len(hits)
+    return expected_calibration_error(differences)
 
 
-def test_bins_are_half_open_and_the_error_is_that_of_a_loop():
+def test_bins_are_half_open_and_the_error_equals_a_loop():
     generator = np.random.default_rng(0)
     confidence = np.concatenate([generator.random(200), [0.0, 0.1, 0.2, 1.0]])
     hits = (generator.random(204) < confidence).astype(float)
@@ -36,7 +36,7 @@ def test_bins_are_half_open_and_the_error_is_that_of_a_loop():
     assert bins_of(np.array([0.0, 0.1, 0.2, 1.0])).tolist() == [0, 0, 1, 9]
 
 
-def test_always_sure_and_always_right_has_no_error_and_half_right_has_a_half():
+def test_full_confidence_has_error_0_when_right_and_one_half_when_half_right():
     sure = np.ones(4)
     assert error(sure, sure) == 0
     assert error(sure, np.array([1.0, 0.0, 1.0, 0.0])) == 0.5
@@ -61,14 +61,14 @@ def test_the_threshold_is_the_best_of_all():
         assert found == min(limit for limit in limits if net(limit) >= best - 1e-9)
 
 
-def test_where_no_answer_pays_none_is_given():
+def test_all_questions_are_abstained_from_where_no_answer_pays():
     assert abstention_threshold(np.array([0.5, 0.9]), np.zeros(2)) == np.inf
     for values in itertools.permutations([0.2, 0.5, 0.9]):
         assert abstention_threshold(np.array(values), np.ones(3)) == 0.2
 
 
-def test_the_lower_bound_of_the_error_loses_the_bias_of_bins_that_may_agree():
-    """One bin is far off, one within two standard errors of nothing; both have error 0.02."""
+def test_the_lower_bound_of_the_error_is_corrected_for_bins_that_may_agree():
+    """One bin is far off, one is within two standard errors of zero; both have error 0.02."""
     draws = np.array([[0.28, 0.01], [0.32, 0.01], [0.28, -0.03], [0.32, -0.03]])
     low, high = calibration_interval(np.array([0.3, -0.01]), draws)
     half = 1.959964 * np.sqrt(2) * 0.02

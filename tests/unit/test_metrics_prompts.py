@@ -20,7 +20,7 @@ from kgprobe.tables.results import Number
 
 
 def frames(rows: list[dict]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """EXAMPLES and OUTCOMES out of partial rows."""
+    """Return EXAMPLES and OUTCOMES from partial rows."""
     plain = {
         "group": "P1", "split": "test", "fact": "f", "fields": "{}", "label": "Rome",
         "surfaces": [], "others": [], "flags": [], "prompt": "searched", "best": 1, "worst": 1,
@@ -42,7 +42,7 @@ def rows_of(rows: list[dict]) -> pl.DataFrame:
 
 
 def cell(values: pl.DataFrame, level: str, column: str, group: str = "", seed: int = 0) -> Number:
-    """The number that is measured of a column at one level."""
+    """Return the number measured for a column at one level."""
     found = list(measured(Number(), values, {column: column}, (level,), seed))
     (one,) = (number for number in found if number.group == group)
     assert one.setting == ({"weighting": "items"} if level == "micro" else {})
@@ -69,14 +69,14 @@ def test_macro_micro_and_intervals_by_hand():
         one = cell(found, level, name, group)
         assert one.n == (len(ranks[group]) if group else 6)
         assert one.interval.low <= one.value <= one.interval.high
-        # one unit, or units that are alike, say nothing of others: no draw differs
+        # with one unit or equal units no bootstrap sample differs
         is_alone = group == "P2" or (level, name) == ("macro", "p10")
         is_proportion = name != "mrr" and level != "macro"
         assert one.interval.kind == ("wilson" if is_proportion or is_alone else "bootstrap"), one
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=8), st.integers(1, 9), st.data())
-def test_cut_and_ties_against_every_place_of_the_tie(scores, cut, data):
+def test_cut_and_ties_against_every_rank_in_the_tie(scores, cut, data):
     gold = scores[data.draw(st.integers(0, len(scores) - 1))]
     above, equal = sum(s > gold for s in scores), sum(s == gold for s in scores)
     places = range(above + 1, above + equal + 1)
@@ -98,15 +98,15 @@ def test_ranks_at_the_edges():
 
 
 def literal_means(values, seed):
-    """Means of 2,000 samples with replacement, one less than there are, one after another."""
+    """Return means of 2,000 samples with replacement of size n - 1, in a loop."""
     generator = np.random.Generator(np.random.PCG64(seed))
     n = len(values)
     return [np.mean(values[generator.integers(0, n, n - 1)]) for _ in range(2000)]
 
 
 @pytest.mark.parametrize("seed", [0, 4])
-def test_bootstraps_draw_facts_within_their_relation(seed):
-    # many different values: quantiles of few are the same for other draws
+def test_bootstraps_resample_facts_within_relations(seed):
+    # many different values, because quantiles of few do not depend on the samples
     rng = np.random.default_rng(6)
     own = {"P1": rng.random(8), "P2": rng.random(5)}
     values = pl.DataFrame(
@@ -128,7 +128,7 @@ def test_bootstraps_draw_facts_within_their_relation(seed):
         assert (low, high) == pytest.approx(tuple(100 * np.quantile(drawn, [tail, 1 - tail])))
 
 
-def test_numbers_stand_in_order_of_level_and_group():
+def test_numbers_are_ordered_by_level_and_group():
     rows = [{"group": f"P{9 - n // 10}", "example": f"e{n}"} for n in range(100)]
     found = measured(Number(), prompts.rank_outcomes(rows_of(rows)), numbers.P1)
     wanted = [*[(f"P{g}", {}) for g in range(10)], ("", {}), ("", {"weighting": "items"})]
@@ -167,7 +167,7 @@ def test_a_fact_is_right_for_any_of_its_sentences():
     facts, each = prompts.sentences(rows)
     assert cell(facts, "macro", "any_sentence").value == pytest.approx(100 * (1 / 2 + 1) / 2)
     assert cell(facts, "group", "sentences", "P1").value == pytest.approx(1.5)
-    # a count that is the same in every draw has no bounds
+    # a count that is equal in every sample has no bounds
     assert cell(facts, "group", "sentences", "P1").interval.kind == "bootstrap"
     assert cell(facts, "group", "sentences", "P2").interval is None
     assert cell(facts, "micro", "any_sentence").n == 3
@@ -185,6 +185,6 @@ def test_outcomes_need_their_examples():
         prompts.join_outcomes(examples, outcomes, split="dev")
 
 
-def test_the_released_code_alone_cuts_the_vocabulary():
+def test_only_released_mode_cuts_the_vocabulary():
     assert prompts.cut_of("released") == 10_000
     assert [prompts.cut_of(mode) for mode in ("default", "paper")] == [None, None]

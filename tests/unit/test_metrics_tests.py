@@ -1,4 +1,4 @@
-"""Tests of differences beside their definitions."""
+"""Significance tests of differences against their definitions."""
 
 import itertools
 import math
@@ -12,7 +12,7 @@ from kgprobe.metrics.tests import detectable, exchange_error, exchange_p, holm, 
 
 
 def test_holm_rejects_what_the_step_down_procedure_rejects():
-    """Holm 1979: from the smallest p on, reject while p <= level / (number of those left)."""
+    """Holm 1979: from the smallest p on, reject while p <= level / (number of tests left)."""
     source = random.Random(0)
     for n, level in itertools.product(range(1, 7), (0.01, 0.05, 0.2)):
         for _ in range(30):
@@ -37,50 +37,50 @@ def test_two_sided_p_is_that_of_the_normal_distribution():
     assert two_sided(0.1, 0.0) == 0.0
 
 
-def test_the_detectable_difference_is_found_in_eighty_of_a_hundred():
+def test_the_detectable_difference_has_eighty_percent_power():
     least = detectable(1.5)
     drawn = np.random.default_rng(0).normal(least, 1.5, 40_000)
-    share = np.mean([two_sided(value, 1.5) < 0.05 for value in drawn])
-    assert share == pytest.approx(0.8, abs=0.01)
+    fraction = np.mean([two_sided(value, 1.5) < 0.05 for value in drawn])
+    assert fraction == pytest.approx(0.8, abs=0.01)
 
 
-def test_p_of_a_paired_difference_is_that_of_turning_every_pair_round():
-    """Every choice of signs is as likely where neither side is better: the part of choices whose
-    mean lies farther from 0, and half of those as far, by going through all of them."""
+def test_p_of_a_paired_difference_is_that_of_sign_flips():
+    """Under the null all sign choices are equally likely: enumerate them and count the fraction
+    with a mean farther from 0, plus half of those equally far."""
     generator = np.random.default_rng(3)
     # of up to four, of seven, and of five and seven options under three templates
     ties = ([-1 / 2, 1 / 12, 3 / 4], [-1 / 9, 5 / 12, 1 / 2], [-1 / 7, 1 / 12], [1 / 15, -2 / 21])
     for values in ([-1.0, -1 / 3, 0.0, 2 / 3, 1.0], [-1.0, 0.0, 1.0], *ties):
         for _ in range(4):
-            gaps = generator.choice(values, 13)
-            signs = np.array(list(itertools.product((-1, 1), repeat=len(gaps))))
-            means = np.abs((signs * gaps).mean(axis=1))
-            assert exchange_error(gaps) == pytest.approx((means**2).mean() ** 0.5, rel=1e-12)
-            farther = (means > abs(gaps.mean()) + 1e-12).mean()
-            as_far = (means > abs(gaps.mean()) - 1e-12).mean() - farther
-            assert exchange_p(gaps) == pytest.approx(farther + as_far / 2, abs=1e-12)
+            differences = generator.choice(values, 13)
+            signs = np.array(list(itertools.product((-1, 1), repeat=len(differences))))
+            means = np.abs((signs * differences).mean(axis=1))
+            assert exchange_error(differences) == pytest.approx((means**2).mean() ** 0.5, rel=1e-12)
+            farther = (means > abs(differences.mean()) + 1e-12).mean()
+            as_far = (means > abs(differences.mean()) - 1e-12).mean() - farther
+            assert exchange_p(differences) == pytest.approx(farther + as_far / 2, abs=1e-12)
     assert exchange_error(np.zeros(4)) == 0.0
     assert exchange_p(np.zeros(4)) == 1.0
     assert exchange_p(np.array([1.0, 1.0, 1.0, 5e-17])) == 0.125
 
 
-def test_p_of_right_against_wrong_is_mcnemars_mid_p():
-    """b pairs that the first alone has right, c the second: the binomial of b among b + c."""
+def test_p_of_right_against_wrong_is_the_mcnemar_mid_p():
+    """b pairs are right for the first only, c for the second only: binomial of b in b + c."""
     for b, c in itertools.product(range(7), range(1, 9)):
-        gaps = np.array([1.0] * b + [-1.0] * c + [0.0] * 5)
+        differences = np.array([1.0] * b + [-1.0] * c + [0.0] * 5)
         chances = [math.comb(b + c, k) / 2 ** (b + c) for k in range(b + c + 1)]
         k = min(b, c)
         below, at = sum(chances[:k]), chances[k]
         expected = 1 - at / 2 if b == c else 2 * below + at
-        assert exchange_p(gaps) == pytest.approx(expected, abs=1e-12)
+        assert exchange_p(differences) == pytest.approx(expected, abs=1e-12)
 
 
-def test_p_is_normal_where_pairs_are_many_or_on_no_grid():
+def test_p_is_normal_for_many_pairs_or_values_off_the_grid():
     generator = np.random.default_rng(5)
     many = generator.choice([-1.0, 1.0], 1001, p=[0.47, 0.53])
     fine = generator.integers(80, 85, 450) * generator.choice([-1, 1], 450) / 84
-    for gaps in (many, fine, generator.uniform(-1, 1, 30)):
-        assert exchange_p(gaps) == two_sided(gaps.mean(), exchange_error(gaps))
-        assert exchange_p(gaps[:1000]) == pytest.approx(
-            two_sided(gaps[:1000].mean(), exchange_error(gaps[:1000])), abs=2e-3
+    for differences in (many, fine, generator.uniform(-1, 1, 30)):
+        assert exchange_p(differences) == two_sided(differences.mean(), exchange_error(differences))
+        assert exchange_p(differences[:1000]) == pytest.approx(
+            two_sided(differences[:1000].mean(), exchange_error(differences[:1000])), abs=2e-3
         )

@@ -1,4 +1,4 @@
-"""The last words of a run: what it could not get, and how to get it."""
+"""The final message of a run: what it could not get, and how to get it."""
 
 import polars as pl
 
@@ -6,7 +6,7 @@ from kgprobe import schema
 from kgprobe.sources import missing
 
 
-def test_relations_that_did_not_come_whole_are_told_with_the_command(tmp_path):
+def test_incomplete_relations_are_reported_with_the_command(tmp_path):
     assert missing.describe_missing(tmp_path) == []
     ways = [
         ("P36", "pulled", ""),
@@ -20,16 +20,16 @@ def test_relations_that_did_not_come_whole_are_told_with_the_command(tmp_path):
     path.parent.mkdir(parents=True)
     columns = dict(schema.COVERAGE.columns)
     schema.write(pl.DataFrame(rows, schema=columns), schema.COVERAGE, path)
-    told = "\n".join(missing.describe_missing(tmp_path))
-    assert "wikidata: 1 relations are missing: P17" in told
-    assert "12,800,000 rows" in told
-    assert "sources.wikidata.dump" in told
-    assert "came in another way (sitelinks): P31" in told
-    assert "P36" not in told
-    assert "P27" not in told, "from a dump it came whole"
+    message = "\n".join(missing.describe_missing(tmp_path))
+    assert "wikidata: 1 relations are missing: P17" in message
+    assert "12,800,000 rows" in message
+    assert "sources.wikidata.dump" in message
+    assert "came in another way (sitelinks): P31" in message
+    assert "P36" not in message
+    assert "P27" not in message, "from a dump it came whole"
 
 
-def test_what_is_not_asked_by_relation_lacks_none(tmp_path):
+def test_sources_not_pulled_by_relation_report_no_missing_ones(tmp_path):
     path = tmp_path / "sources/dbpedia_dump/coverage.parquet"
     path.parent.mkdir(parents=True)
     schema.write(pl.DataFrame(schema=dict(schema.COVERAGE.columns)), schema.COVERAGE, path)

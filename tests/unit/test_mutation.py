@@ -1,4 +1,4 @@
-"""The changes that `make mutate` makes, and the list of those that no test notices."""
+"""The mutants of `make mutate`, and the list of survivors."""
 
 import ast
 import importlib
@@ -43,7 +43,7 @@ CHANGES = {
 
 
 def made(path: Path):
-    """change -> the code with it."""
+    """Map each change to the code with that change."""
     tree, every = mutants(path, "code.py")
     found = {}
     for mutant in every:
@@ -81,11 +81,11 @@ def test_a_change_takes_effect_wherever_the_function_was_imported():
     assert held(1, one, three)[0] == pytest.approx(1 / 3)
 
 
-def test_what_is_listed_is_made_and_has_a_reason():
-    """A survivor whose line is gone, or that has no reason, does not stay in the list."""
+def test_listed_mutants_exist_and_have_a_reason():
+    """A survivor whose line is gone, or that has no reason, must be removed from the list."""
     listed = survivors.read(ROOT / "tests" / "mutants.tsv")
     every = set()
-    # a draw from the whole package may list others
+    # a sample from the whole package may list others
     for file in {key[0] for key in listed}:
         every |= {m.key for m in mutants(SOURCE / file, file)[1]}
     assert set(listed) <= every
@@ -119,14 +119,14 @@ def test_a_list_without_a_reason_is_refused(tmp_path):
         ({"< to <=": "a test", "< to >=": "a test"}, 1),
     ],
 )
-def test_a_run_is_held_against_the_list(tmp_path, outcome, code, capsys):
+def test_a_run_is_compared_with_the_list(tmp_path, outcome, code, capsys):
     source, path = tmp_path / "a.py", tmp_path / "mutants.tsv"
     source.write_text("def f(x):\n    return x < y\n")
     _, every = mutants(source, "a.py")
     header = "\t".join(survivors.COLUMNS)
     path.write_text(f"{header}\na.py\tf\treturn x < y\t< to <=\tequal: x is never y\n")
-    told = {"\t".join(m.key): outcome[m.change] for m in every}
-    assert survivors.report(path, every, told, False) == code
+    outcomes = {"\t".join(m.key): outcome[m.change] for m in every}
+    assert survivors.report(path, every, outcomes, False) == code
     assert "2 mutants" in capsys.readouterr().out
 
 
@@ -155,7 +155,7 @@ class Point:
 """
 
 
-def test_a_drawn_change_leaves_the_rest_as_it_is_written(tmp_path):
+def test_a_sampled_change_leaves_the_other_text_unchanged(tmp_path):
     path = tmp_path / "code.py"
     path.write_text(LINES)
     tree, every = mutants(path, "code.py")
@@ -174,7 +174,7 @@ def test_a_drawn_change_leaves_the_rest_as_it_is_written(tmp_path):
         (6, {"n > 5", "n == 4", "return self"}),
     ],
 )
-def test_a_marked_module_tells_which_statements_are_reached(tmp_path, monkeypatch, n, expected):
+def test_a_marked_module_records_which_statements_are_reached(tmp_path, monkeypatch, n, expected):
     path = tmp_path / "code.py"
     path.write_text(LINES)
     numbered = dict(enumerate(mutants(path, "code.py")[1]))
@@ -202,7 +202,7 @@ def test_tests_that_reach_a_line_come_before_others_and_cheap_files_first():
 
 
 @pytest.mark.parametrize(("alive", "listed", "code"), [(2, 0, 1), (1, 0, 0), (2, 1, 0)])
-def test_more_than_one_in_ten_that_survive_need_a_reason(tmp_path, alive, listed, code, capsys):
+def test_more_than_one_survivor_in_ten_needs_a_reason(tmp_path, alive, listed, code, capsys):
     path = tmp_path / "code.py"
     path.write_text(LINES)
     drawn = mutants(path, "code.py")[1][:10]

@@ -1,4 +1,4 @@
-"""What a run lacks is said before its first job, all of it at once."""
+"""Everything a run is missing is reported before its first job, in one message."""
 
 import socket
 from collections import namedtuple
@@ -45,7 +45,7 @@ def job(rule: str, *inputs: str, **wildcards: str) -> PlannedJob:
 
 @pytest.fixture
 def offline(monkeypatch, tmp_path):
-    """Nothing can be resolved, the cache is empty and the environment says nothing."""
+    """No host resolves, the cache is empty and no environment variables are set."""
 
     def refuse(*_):
         raise socket.gaierror(-2, "Name or service not known")
@@ -77,12 +77,12 @@ ALL = (
 )
 
 
-def test_all_is_told_in_one_message(offline, monkeypatch):
+def test_everything_is_reported_in_one_message(offline, monkeypatch):
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(needs.shutil, "disk_usage", lambda _: usage(0, 0, 1_000_000))
-    with pytest.raises(needs.NeedsError) as told:
+    with pytest.raises(needs.NeedsError) as error:
         needs.check(*lacking(*ALL, memory={"probes_small": 9000}, machine=8000))
-    lines = str(told.value).splitlines()
+    lines = str(error.value).splitlines()
     assert lines[0] == "before the first job: this run lacks what its jobs need"
     contact, network, disk, memory = lines[1:]
     assert (
@@ -107,7 +107,7 @@ def test_all_is_told_in_one_message(offline, monkeypatch):
         (),
     ],
 )
-def test_what_asks_nobody_needs_nothing(offline, jobs):
+def test_a_run_without_network_access_needs_nothing(offline, jobs):
     assert lacking(*jobs) == ([], [])
     assert needs.check([], []) == ""
 
@@ -121,18 +121,18 @@ def test_a_contact_is_enough(offline, monkeypatch, way):
     assert lacking(*ALL[:3], settings=settings)[0] == []
 
 
-def test_a_name_that_alone_is_wrong_is_named(offline, monkeypatch):
+def test_a_single_wrong_host_is_reported(offline, monkeypatch):
     def some(name, _):
         if name == "dumps.x":
             raise socket.gaierror(-2, "Name or service not known")
 
     monkeypatch.setattr(socket, "getaddrinfo", some)
     monkeypatch.setenv("KGPROBE_CONTACT", "a@b.org")
-    (told,) = lacking(*ALL[:3])[0]
-    assert told == "a network: the host name dumps.x cannot be resolved; is it correct?"
+    (message,) = lacking(*ALL[:3])[0]
+    assert message == "a network: the host name dumps.x cannot be resolved; is it correct?"
 
 
-def test_behind_a_proxy_its_name_alone_has_to_be_known(offline, monkeypatch):
+def test_behind_a_proxy_only_the_proxy_has_to_resolve(offline, monkeypatch):
     asked = []
     monkeypatch.setattr(socket, "getaddrinfo", lambda name, _: asked.append(name))
     monkeypatch.setenv("https_proxy", "http://proxy.site:3128")
@@ -154,25 +154,25 @@ def test_gated_models_need_a_key(offline, monkeypatch):
         raise errors.RepositoryNotFoundError("the job that loads it says so", response=response)
 
     monkeypatch.setattr("huggingface_hub.get_hf_file_metadata", answer)
-    (told,) = lacking(job("probes_small"), job("prompts_terms"))[0]
-    assert "access to terms (https://huggingface.co/some/terms) is gated" in told
-    assert "HF_TOKEN" in told
+    (message,) = lacking(job("probes_small"), job("prompts_terms"))[0]
+    assert "access to terms (https://huggingface.co/some/terms) is gated" in message
+    assert "HF_TOKEN" in message
     assert len(asked) == 2
 
 
 def test_offline_the_cache_has_to_hold_the_models(offline, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    (told,) = lacking(job("probes_small"), job("probes_terms"))[0]
-    assert told.startswith("weights: HF_HUB_OFFLINE is set")
-    assert "small, terms" in told
+    (message,) = lacking(job("probes_small"), job("probes_terms"))[0]
+    assert message.startswith("weights: HF_HUB_OFFLINE is set")
+    assert "small, terms" in message
 
 
 @pytest.mark.parametrize("machine", [0, 9000, 10_000])
-def test_memory_that_is_enough_or_elsewhere_is_no_matter(offline, machine):
+def test_sufficient_or_remote_memory_is_not_reported(offline, machine):
     assert lacking(job("probes_own"), memory={"probes_own": 9000}, machine=machine) == ([], [])
 
 
-def test_a_job_says_no_network_too():
+def test_a_job_reports_a_missing_network_too():
     reason = socket.gaierror(-3, "Temporary failure in name resolution")
     assert str(NoAnswerError(reason)).startswith("no network: a host name cannot be resolved")
     assert str(NoAnswerError(ConnectionResetError("x"))) == "ConnectionResetError: x"

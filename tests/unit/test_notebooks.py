@@ -1,4 +1,4 @@
-"""The notebooks: nothing is stored in them, and all cells run in order, without a network."""
+"""The notebooks hold no outputs, and all cells run in order without a network."""
 
 import ast
 import socket
@@ -10,7 +10,7 @@ import pytest
 from tests.unit.tiny_models import save, tiny
 
 FOLDER = Path(__file__).parents[2] / "docs/notebooks"
-#: notebook -> what stands in for its cell of parameters
+#: notebook -> replacement of its cell of parameters
 GIVEN = {
     "probe": 'MODEL, LIMIT = "llama", 20',
     "compare": 'ONE, OTHER, LIMIT = "llama", "bert", 20',
@@ -27,7 +27,7 @@ def code(name: str) -> list[nbformat.NotebookNode]:
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory) -> Path:
-    """A folder with two tiny models."""
+    """Return a folder with two tiny models."""
     folder = tmp_path_factory.mktemp("models")
     for name in ("llama", "bert"):
         save(tiny(name, double=False), folder / name)
@@ -39,7 +39,7 @@ def test_every_notebook_is_run_here():
 
 
 @pytest.mark.parametrize("name", GIVEN)
-def test_it_is_a_notebook_without_outputs_that_begins_with_a_title(name):
+def test_a_notebook_begins_with_a_title_and_has_no_outputs(name):
     notebook = read(name)
     nbformat.validate(notebook)
     assert notebook.cells[0].source.startswith("# ")
@@ -60,7 +60,7 @@ def test_all_cells_run_in_order_offline(name, models, monkeypatch):
     for number, cell in enumerate(code(name)):
         is_given = "parameters" in cell.metadata.get("tags", [])
         tree = ast.parse(GIVEN[name] if is_given else cell.source)
-        # what stands last in a cell is shown, as a notebook shows it
+        # the last expression of a cell is displayed, as in a notebook
         last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
         exec(compile(tree, f"cell {number}", "exec"), names)
         if last:

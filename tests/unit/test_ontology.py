@@ -1,4 +1,4 @@
-"""Ontology building on a small graph, every rule of OntoProbe sec. 2.1 once."""
+"""Ontology building on a small graph, with one case for every rule of OntoProbe sec. 2.1."""
 
 import polars as pl
 
@@ -34,12 +34,12 @@ def chain(name: str) -> list[str]:
     return CHAINS.filter(pl.col("id") == DBO + name).sort("position")["ancestor_label"].to_list()
 
 
-def test_chains_are_finest_first_and_ties_go_by_label():
+def test_chains_are_finest_first_with_ties_by_label():
     assert chain("Painter") == ["artist", "person", "agent", "animal"]
     assert chain("Work") == []
 
 
-def test_edges_to_undeclared_classes_are_reported_not_invented():
+def test_edges_to_undeclared_classes_are_reported_not_added():
     strays = ontology.strays(NODES, EDGES, DBO)
     assert strays.rows() == [(DBO + "Painter", DBO + "undeclared")]
 
@@ -91,7 +91,7 @@ def test_samples_are_capped_per_class_and_need_a_label():
     assert sample.equals(ontology.sample_instances(given.reverse(), CHAINS, n=20, seed=0))
 
 
-def test_a_class_without_instances_stands_in_the_table_with_none():
+def test_a_class_without_instances_is_in_the_table():
     given = types(("Painter", "x"), ("Painter", "y"), ("Work", "w"), ("undeclared", "z"))
     classes, chains, instances = ontology.class_tables(CLASSES, EDGES, given, 20, 0)
     assert classes.select("label", "depth", "instances").sort("label").rows() == [
@@ -126,7 +126,7 @@ def test_the_alignment_is_the_union_of_both_directions():
     ]
 
 
-def test_domain_from_dbpedia_first_else_the_finest_class_of_the_constraints():
+def test_the_domain_is_dbpedia_s_or_the_finest_constraint_class():
     depths = CHAINS.group_by(pl.col("id").alias("class")).agg(depth=pl.col("distance").max())
     classes = CLASSES.join(depths, on="class", how="left").with_columns(
         pl.col("depth").fill_null(0)
@@ -149,7 +149,7 @@ def test_domain_from_dbpedia_first_else_the_finest_class_of_the_constraints():
     ]
 
 
-def test_the_choice_takes_the_most_used_sensible_properties():
+def test_the_most_used_eligible_properties_are_selected():
     properties = pl.DataFrame(
         {
             "property": ["P1", "P2", "P3", "P4", "P5"],
@@ -165,7 +165,7 @@ def test_the_choice_takes_the_most_used_sensible_properties():
     assert named == ["P3"]
 
 
-def test_of_two_labels_of_a_property_the_first_by_code_point_stays_in_any_order_of_rows():
+def test_the_first_label_by_code_point_is_kept_in_any_row_order():
     def table(columns: str, *rows: tuple[str, ...]) -> pl.DataFrame:
         return pl.DataFrame(rows, dict.fromkeys(columns.split(), pl.String), orient="row")
 

@@ -1,4 +1,4 @@
-"""OntoProbe's tasks: construction from both origins, and what wrong input gets."""
+"""OntoProbe's tasks: construction from both sources, and errors for wrong input."""
 
 import json
 from dataclasses import replace
@@ -15,7 +15,7 @@ COUNT = 34
 
 
 def write_release(folder, change=lambda files: None):
-    """A small release in the published layout: a chain of classes, COUNT properties."""
+    """Write a small release in the published layout: a chain of classes and COUNT properties."""
     classes = [
         {"id": i, "rdfs:Class": f"http://dbpedia.org/ontology/C{i}", "rdfs:label": f"kind {i}",
          "rdfs:subClassOf": [f"kind {j}" for j in range(i - 1, max(i - 4, -1), -1)],
@@ -61,7 +61,7 @@ def built(folder, switches=SWITCHES):
     return taken, build.build(taken, switches, "onto_released")
 
 
-def test_frames_obey_their_contracts(tmp_path):
+def test_frames_satisfy_their_schemas(tmp_path):
     taken, sets = built(write_release(tmp_path))
     rules = reasoning.build(taken, sets.items, sets.candidates, SWITCHES)
     for frame, contract in (
@@ -76,7 +76,7 @@ def test_frames_obey_their_contracts(tmp_path):
     assert set(rules["relation"]) == set(reasoning.RULES)
 
 
-def test_a_property_of_several_names_is_known_by_that_of_wikidata(tmp_path):
+def test_a_property_with_several_names_has_its_wikidata_name(tmp_path):
     def change(files):
         files["ontology/property.json"][3]["rdf:Property"] = [
             "http://dbpedia.org/ontology/link",
@@ -93,7 +93,7 @@ def test_a_property_of_several_names_is_known_by_that_of_wikidata(tmp_path):
     ]
 
 
-def test_every_rule_says_its_premises(tmp_path):
+def test_every_rule_lists_its_premises(tmp_path):
     taken, sets = built(write_release(tmp_path))
     rules = reasoning.build(taken, sets.items, sets.candidates, SWITCHES)
     said = {
@@ -119,7 +119,7 @@ def test_every_rule_says_its_premises(tmp_path):
     assert reasoning.manual(meta, False, False) == "Therefore, " + meta["h"]
 
 
-def test_rows_that_repeat_and_subjects_of_training_are_marked(tmp_path):
+def test_repeated_rows_and_training_subjects_are_marked(tmp_path):
     def change(files):
         files["memorizing/type.jsonl"].append(files["memorizing/type.jsonl"][30])
         files["memorizing/subPropertyOf.jsonl"][33] = {
@@ -134,7 +134,7 @@ def test_rows_that_repeat_and_subjects_of_training_are_marked(tmp_path):
     assert sum("repeat" in m for m in metas.values()) == 1
 
 
-def test_a_small_part_keeps_golds_and_renumbers(tmp_path):
+def test_a_subset_keeps_golds_and_renumbers(tmp_path):
     _, sets = built(write_release(tmp_path))
     few = build.lite(sets, Rows(dev=1, test=2), 5, 0)
     schema.check(few.items, schema.ITEMS)
@@ -176,7 +176,7 @@ def own_tables():
 PATTERNS = [{"property": f"P{i}", "pattern": f"[X]'s link {i} is [Y] ."} for i in (*range(38), 99)]
 
 
-def test_of_two_superclasses_of_one_name_the_finer_one_has_the_place():
+def test_the_finer_of_two_superclasses_of_one_name_is_kept():
     tables = own_tables()
     names = ["above one", "above-two", "above/one"]
     upper = pl.DataFrame({"class": [f"d/D{n}" for n in range(3)], "label": names})
@@ -189,7 +189,7 @@ def test_of_two_superclasses_of_one_name_the_finer_one_has_the_place():
     assert golds == {("above one", "above-two")}
 
 
-def test_our_own_ontology_is_split_by_hash_and_counts_what_it_leaves_out():
+def test_the_rebuilt_ontology_is_split_by_hash_and_counts_omissions():
     taken = ontoprobe_own.take(own_tables(), PATTERNS, SWITCHES, seed=0)
     sets = build.build(taken, SWITCHES, "onto_world")
     parts = sets.items.group_by("relation", "role").len()
@@ -200,15 +200,15 @@ def test_our_own_ontology_is_split_by_hash_and_counts_what_it_leaves_out():
     steps = {s: n for t, s, n in taken.steps if t == "DM"}
     assert steps["properties"] == 40
     assert steps["with domain and range"] == 38
-    assert steps["with a pattern"] == 36  # without 3, 4 and the two that nobody worded
+    assert steps["with a pattern"] == 36  # without 3, 4 and the two without a pattern
     again = ontoprobe_own.take(own_tables(), PATTERNS, SWITCHES, seed=0)
     assert again.rows == taken.rows
     meta = {json.loads(m)["label"]: json.loads(m) for m in sets.items["meta"]}
     assert meta["Thing 3"]["popularity"] == 7
 
 
-def test_classes_of_one_name_in_two_spellings_are_one_candidate():
-    """ "kind 2" is below "Kind 1", which two classes are called: the first one's spelling stays."""
+def test_classes_differing_only_in_case_are_one_candidate():
+    """ "kind 2" is a subclass of "Kind 1", which is two classes: the first spelling is kept."""
     tables = own_tables()
     names = {"d/C1": "Kind 1", "d/C7": "kind 1"}
     classes = tables.classes.with_columns(
@@ -227,8 +227,8 @@ def test_classes_of_one_name_in_two_spellings_are_one_candidate():
     assert golds["kind 2"] == ("Kind 1",)
 
 
-def test_labels_that_read_alike_are_one_candidate():
-    """ "Kind é" of one character or two; "Link 1" is below "link 1"."""
+def test_labels_equal_after_normalization_are_one_candidate():
+    """ "Kind é" has a precomposed or a combining accent; "Link 1" is a subproperty of "link 1"."""
     tables = own_tables()
     kinds = {"d/C1": "kind \u00e9", "d/C7": "kind e\u0301"}
     links = {"w/P1": "link 1", "w/P5": "Link 1"}
@@ -248,13 +248,13 @@ def test_labels_that_read_alike_are_one_candidate():
     labels = sets.filter(pl.col("set").is_in(["class", "property"]))["label"].to_list()
     assert {"kind \u00e9", "link 1"} <= set(labels)
     assert not {"kind e\u0301", "Link 1"} & set(labels)
-    # the one with more statements, and its own name is no answer
+    # the property with more statements; its own name is no answer
     named = [row for row in taken.rows if row.task == "SPO" and row.subject == "link 1"]
     assert [(row.id, row.golds) for row in named] == [("w/P5", ("above",))]
     assert [p.id for p in taken.concepts.properties if p.label == "link 1"] == ["w/P5"]
 
 
-def test_instances_of_each_class_of_a_name_are_asked_with_its_own_superclasses():
+def test_instances_of_same_named_classes_keep_their_own_superclasses():
     tables = own_tables()
     named = pl.when(pl.col("class") == "d/C7").then(pl.lit("kind 1")).otherwise("label")
     row = [("d/C7", "d/C8", "kind 8", 0)]

@@ -1,4 +1,4 @@
-"""What wrong input of OntoProbe gets: one error that names every task, file and row, in time."""
+"""Wrong OntoProbe input gives one early error that names every task, file and row."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ from tests.unit.tiny_models import tiny
 
 
 class NoWeights:
-    """In place of the classes that models are read by."""
+    """A stand-in for the classes that load models."""
 
     @staticmethod
     def from_pretrained(*_, **__):
@@ -31,17 +31,17 @@ class NoWeights:
 
 
 def forbid(monkeypatch):
-    """Reading any weights fails the test from now on."""
+    """Make the test fail if any weights are loaded from now on."""
     monkeypatch.setattr(load, "AUTO", dict.fromkeys(load.AUTO, NoWeights))
 
 
 @pytest.fixture
 def unloaded(monkeypatch):
-    """Reading any weights fails the test."""
+    """Fail the test if any weights are loaded."""
     forbid(monkeypatch)
 
 
-def test_all_bad_tasks_are_named_in_one_error(tmp_path):
+def test_all_bad_tasks_are_listed_in_one_error(tmp_path):
     def change(files):
         files["ontology/class.json"][3]["rdfs:label"] = ""
         files["memorizing/range.jsonl"][25]["xxx"] = ["unheard"]
@@ -49,9 +49,9 @@ def test_all_bad_tasks_are_named_in_one_error(tmp_path):
         files["memorizing/type.jsonl"][12].pop("xxx")
         files["memorizing/subClassOf.jsonl"] = files["memorizing/subClassOf.jsonl"][:25]
 
-    with pytest.raises(ValueError, match="ontology, TP, SCO, DM cannot be built") as told:
+    with pytest.raises(ValueError, match="ontology, TP, SCO, DM cannot be built") as error:
         built(write_release(tmp_path, change))
-    text = str(told.value)
+    text = str(error.value)
     assert r"class.json, entry 3 (http://dbpedia.org/ontology/C3): no label" in text
     assert "type.jsonl, line 13: needs a subject" in text
     assert "task SCO has 25 rows" in text
@@ -63,9 +63,9 @@ def test_many_bad_rows_of_a_task_are_counted(tmp_path):
         for entry in files["memorizing/range.jsonl"][20:]:
             entry["xxx"] = ["unheard"]
 
-    with pytest.raises(ValueError, match="RG cannot be built") as told:
+    with pytest.raises(ValueError, match="RG cannot be built") as error:
         built(write_release(tmp_path, change))
-    lines = str(told.value).splitlines()
+    lines = str(error.value).splitlines()
     assert len(lines) == 1 + SHOWN + 1
     assert lines[1].endswith("correct the label or add the concept to the ontology")
     assert lines[-1] == f"  RG: ... and {14 - SHOWN} more"
@@ -90,12 +90,12 @@ def test_many_bad_rows_of_a_task_are_counted(tmp_path):
          r"TP row 35 \('Thing 2'\) is also row 2, which is for train"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_one_row_is_named_with_file_and_line(tmp_path, change, message):
+def test_an_error_in_one_row_is_reported_with_file_and_line(tmp_path, change, message):
     with pytest.raises(ValueError, match=message):
         built(write_release(tmp_path, change))
 
 
-def test_a_superproperty_without_pattern_is_told_by_the_rule_that_needs_it(tmp_path):
+def test_a_superproperty_without_pattern_is_reported_by_its_rule(tmp_path):
     def change(files):
         files["memorizing/subPropertyOf.jsonl"][22]["xxx"] = {"odd": "[X] is odd [Y] ."}
         files["ontology/property.json"][1]["rdfs:subPropertyOf"] = {"odd": "[X] is odd [Y] ."}
@@ -106,7 +106,7 @@ def test_a_superproperty_without_pattern_is_told_by_the_rule_that_needs_it(tmp_p
         reasoning.build(taken, sets.items, sets.candidates, SWITCHES)
 
 
-def test_our_own_ontology_tells_labels_ends_patterns_and_short_tasks_together():
+def test_all_errors_of_a_rebuilt_ontology_are_reported_together():
     tables = own_tables()
     label = pl.when(pl.col("class") == "d/C9").then(pl.lit(" ")).otherwise("label")
     end = pl.when(property="w/P8").then(pl.lit("d/Gone")).otherwise("range")
@@ -116,9 +116,9 @@ def test_our_own_ontology_tells_labels_ends_patterns_and_short_tasks_together():
         properties=tables.properties.with_columns(range=end),
     )
     patterns = [*PATTERNS[1:], {"property": "P0", "pattern": "[X] and ."}]
-    with pytest.raises(ValueError, match="ontology, RG, TP, SCO, SPO, DM cannot") as told:
+    with pytest.raises(ValueError, match="ontology, RG, TP, SCO, SPO, DM cannot") as error:
         ontoprobe_own.take(odd, patterns, replace(SWITCHES, split="30/40"), 0)
-    text = str(told.value)
+    text = str(error.value)
     assert "classes, row 9 (d/C9): no label; add rdfs:label" in text
     assert "properties, w/P8 (link 8): its range d/Gone is not a class of the ontology" in text
     assert (
@@ -143,12 +143,12 @@ def long_subjects(tasks, words=600):
     return frames.items().with_columns(subject=long)
 
 
-def test_too_long_prompts_of_all_relations_are_told_before_the_model_is_loaded(tmp_path, unloaded):
-    with pytest.raises(ValueError, match="cannot be asked all prompts") as told:
+def test_too_long_prompts_are_reported_before_the_model_is_loaded(tmp_path, unloaded):
+    with pytest.raises(ValueError, match="cannot be asked all prompts") as error:
         rank.rank_frame(
             saved(tmp_path), long_subjects(["TP", "SPO"]), frames.candidates(), prompts()
         )
-    lines = str(told.value).splitlines()
+    lines = str(error.value).splitlines()
     assert [line.split(":")[0] for line in lines[1:]] == ["SPO", "TP"]
     assert "item TP-5, template 1: 6" in lines[2]
     assert "512 are allowed" in lines[2]
@@ -156,7 +156,7 @@ def test_too_long_prompts_of_all_relations_are_told_before_the_model_is_loaded(t
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2"])
-def test_soft_prompts_and_rules_tell_it_before_the_model_is_loaded(tmp_path, unloaded, name):
+def test_too_long_soft_prompts_and_rules_are_reported_before_loading(tmp_path, unloaded, name):
     spec = saved(tmp_path, name)
     long = pl.when(item="SCO-1").then(pl.lit("Niger " * 1200)).otherwise("subject")
     items = long_subjects(["SCO"]).with_columns(subject=long)
@@ -176,28 +176,28 @@ def test_soft_prompts_and_rules_tell_it_before_the_model_is_loaded(tmp_path, unl
         )  # fmt: skip
 
 
-def test_a_split_without_rows_and_a_row_of_two_parts_are_told_per_task(tmp_path, unloaded):
+def test_empty_splits_and_rows_in_two_splits_are_reported_per_task(tmp_path, unloaded):
     items = frames.items()
     gone = (pl.col("relation") == "RG") & (pl.col("role") == "dev")
     twin = items.filter(item="TP-0").with_columns(item=pl.lit("TP-9"), role=pl.lit("test"))
     both, folder = pl.concat([items.filter(~gone), twin]), tmp_path / "p"
-    with pytest.raises(ValueError, match="tasks that cannot be asked") as told:
+    with pytest.raises(ValueError, match="tasks that cannot be asked") as error:
         soft.train(saved(tmp_path), both, frames.candidates(), TWO_PAIRS, PLAN, folder)
-    assert str(told.value).splitlines()[1:] == [
+    assert str(error.value).splitlines()[1:] == [
         "RG: no dev rows; the split is larger than the data",
         "TP: 1 rows of the test split of TP are also in train or dev, first TP-9 ('niger 0'); "
         "remove them from one split",
     ]
 
 
-def test_prompt_files_of_another_model_are_told_before_the_model_is_loaded(tmp_path, monkeypatch):
+def test_prompt_files_of_another_model_are_reported_before_loading(tmp_path, monkeypatch):
     spec, folder = saved(tmp_path), tmp_path / "p"
     soft.train(spec, frames.items(), frames.candidates(), TWO_PAIRS, PLAN, folder)
     forbid(monkeypatch)
     other = saved(tmp_path, "distilbert")
-    with pytest.raises(trained.PromptError, match="train the prompt again") as told:
+    with pytest.raises(trained.PromptError, match="train the prompt again") as error:
         soft.rank(other, frames.items(), frames.candidates(), folder, TWO_PAIRS)
-    assert len(str(told.value).splitlines()) == len(frames.TASKS)
+    assert len(str(error.value).splitlines()) == len(frames.TASKS)
     with pytest.raises(ValueError, match=r"rdfs2: .*train the prompt again"):
         reason.reason(
             other, frames.reasoning(), frames.candidates(), folder, TWO_PAIRS, PLAN,
@@ -205,7 +205,7 @@ def test_prompt_files_of_another_model_are_told_before_the_model_is_loaded(tmp_p
         )  # fmt: skip
 
 
-def test_a_masked_model_without_a_mask_token_is_refused_by_its_tokenizer_alone(tmp_path):
+def test_a_masked_model_without_a_mask_token_is_refused_from_its_tokenizer(tmp_path):
     loaded = tiny("bert", double=False)
     loaded.tokenizer.mask_token = None
     loaded.tokenizer.save_pretrained(tmp_path)
@@ -215,12 +215,12 @@ def test_a_masked_model_without_a_mask_token_is_refused_by_its_tokenizer_alone(t
 
 
 def odd_candidates():
-    """The class "Rome" (index 1) can be spelt by no token that the tokenizer knows."""
+    """Make the class "Rome" (index 1) impossible to tokenize with known tokens."""
     odd = pl.when(set="class", index=1).then(pl.lit("Ж")).otherwise("label")
     return frames.candidates().with_columns(label=odd)
 
 
-def test_soft_prompts_and_rules_leave_out_what_cannot_be_spelt_and_say_so(tmp_path):
+def test_soft_prompts_and_rules_report_candidates_that_cannot_be_tokenized(tmp_path):
     switches = replace(TWO_PAIRS, unknown_candidates="leave_out")
     spec, folder, odd = saved(tmp_path), tmp_path / "p", odd_candidates()
     gold = pl.lit([1], dtype=pl.List(pl.Int32))
@@ -240,16 +240,16 @@ def test_soft_prompts_and_rules_leave_out_what_cannot_be_spelt_and_say_so(tmp_pa
         assert sets[item] != "class" or gold != 1
     assert "TP-6" not in found["item"].to_list()
     assert found["worst"].max() <= 6  # of seven classes
-    answers, tests, told = reason.reason(
+    answers, tests, rule_record = reason.reason(
         spec, frames.reasoning(), odd, None, switches, PLAN, ("manual+manual",)
     )
-    assert told["candidates_left_out"] == gone
+    assert rule_record["candidates_left_out"] == gone
     own = dict(frames.reasoning().select("item", "candidates").rows())
     assert not [i for i, g in answers.select("item", "gold").rows() if own[i] == "class" and g == 1]
     assert tests.height > 0
 
 
-def test_outline_and_model_agree_on_what_identifies_them(tmp_path):
+def test_outline_and_model_have_the_same_identifiers(tmp_path):
     spec = saved(tmp_path)
     light, whole = outline(spec), load_model(spec)
     assert light.limit == whole.limit
@@ -271,8 +271,8 @@ def test_modes_are_refused_with_the_legal_values():
             modes.resolve("default", switches)
 
 
-def test_limited_builds_tell_every_row(tmp_path):
-    """Soft prompts ask the rows after item_limit, too: an unknown gold is told."""
+def test_limited_builds_report_every_bad_row(tmp_path):
+    """Soft prompts also use the rows after item_limit, so an unknown gold there is reported."""
 
     def change(files):
         files["memorizing/subClassOf.jsonl"][30]["xxx"] = ["unheard"]

@@ -38,13 +38,13 @@ def test_figures_5_to_7_follow_from_the_printed_rows(tables, figure, value, plai
 
 
 def kinds(rows):
-    """Rows of C.2 with `kind`: soft templates or manual ones."""
+    """Return the rows of C.2 with `kind`: soft or manual templates."""
     kind = pl.when(pl.col("template").str.starts_with("soft")).then(pl.lit("soft"))
     return rows.with_columns(kind=kind.otherwise(pl.lit("manual")))
 
 
 def maxima(rows):
-    """Task, model, kind, metric, maximum over configurations: the oracle choice."""
+    """Return task, model, kind, metric and maximum over configurations: the oracle choice."""
     best = kinds(rows).group_by("task", "model", "kind").agg(pl.col(METRICS).max())
     return best.unpivot(
         index=["task", "model", "kind"], on=list(METRICS), variable_name="metric"
@@ -52,9 +52,9 @@ def maxima(rows):
 
 
 def unshifted(rows):
-    """C.2 with TP's column of roberta-large moved up by one row, as it was meant.
+    """Return C.2 with TP's column of roberta-large moved up by one row, as intended.
 
-    Its first row repeats the last one of roberta-base beside it; its own last row is lost.
+    Its first row repeats the adjacent last row of roberta-base; its real last row is lost.
     """
     shifted = (pl.col("task") == "TP") & (pl.col("model") == "roberta-large")
     # the paper's order: masks m, s; pooling first, max, mean; soft BCE, NLL, m1, m2, m3
@@ -66,7 +66,7 @@ def unshifted(rows):
 
 
 def needs_several(rows):
-    """(task, model, kind) whose four maxima no single configuration attains."""
+    """Return each (task, model, kind) whose four maxima no single configuration attains."""
     at_most = [pl.col(m) == pl.col(m).max() for m in METRICS]
     groups = kinds(rows).group_by("task", "model", "kind")
     return [key for key, group in groups if not group.filter(pl.all_horizontal(at_most)).height]
@@ -95,7 +95,7 @@ def test_40_of_60_columns_mix_configurations(tables):
     assert len(needs_several(rows)) == 40
 
 
-def test_some_printed_rows_cannot_be_without_ties(tables):
+def test_some_printed_rows_imply_ties(tables):
     rows = tables["configurations"]
     assert rows.height == 684
     assert rows.filter(pl.col("MRR") < pl.col("R@1")).height == 37
@@ -104,7 +104,7 @@ def test_some_printed_rows_cannot_be_without_ties(tables):
     assert rows.filter(pl.col("R@5") < pl.col("R@1")).height == 1
 
 
-def test_printed_shares_are_fractions_of_the_number_of_items(tables):
+def test_printed_rates_are_fractions_of_the_number_of_items(tables):
     def misfits(task, n):
         cells = tables["configurations"].filter(task=task).select("R@1", "R@5").unpivot()["value"]
         return sum(abs(round(v * n / 100) * 100 / n - v) > 0.00501 for v in cells)

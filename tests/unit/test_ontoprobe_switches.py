@@ -1,4 +1,4 @@
-"""Every switch of OntoProbe that builds or reads questions changes what it names, and only that."""
+"""Every OntoProbe switch for building or scoring questions changes what it names, and only that."""
 
 import json
 import re
@@ -41,7 +41,7 @@ from tests.unit.test_reasoning import saved
 
 
 def change(files):
-    """Names and patterns on which the switches differ."""
+    """Set names and patterns on which the switches differ."""
     files["memorizing/type.jsonl"][25]["uuu"] = "Thing Ünder (25)"
     files["ontology/class.json"][22]["rdfs:label"] = "odd kind"
     files["memorizing/subClassOf.jsonl"][21]["uuu"] = "odd kind"
@@ -102,7 +102,7 @@ def test_sco_m2(folder):
 
 
 def test_item_limit(folder, tmp_path):
-    """It cuts what written templates ask of TP and SCO; soft prompts ask every row."""
+    """It limits the rows of TP and SCO for manual templates; soft prompts use every row."""
     items, asked, rules = frames(folder, item_limit="5")
 
     def counts(frame):
@@ -136,7 +136,7 @@ def test_rdfs11_text(folder):
         [json.loads(m) for m in other.filter(relation=r).sort("row")["meta"]]
         for r in ("rdfs9", "rdfs11")
     )
-    # alike in words; the vectors are those of the subclass task all the same
+    # same text, but the vectors are those of the subclass task
     for part in ("p1", "p2", "h"):
         assert [m[part] for m in nine] == [m[part] for m in eleven]
     assert {m["soft"][part][0] for m in eleven for part in ("p1", "p2", "h")} == {"SCO"}
@@ -145,14 +145,14 @@ def test_rdfs11_text(folder):
 
 
 def odd_ends(files):
-    """Superclass and domain with a vowel."""
+    """Set a superclass and a domain that begin with a vowel."""
     change(files)
     files["memorizing/subClassOf.jsonl"][23]["xxx"] = ["odd kind"]
     files["memorizing/domain.jsonl"][26]["xxx"] = ["odd kind"]
 
 
 def test_article(tmp_path):
-    """It is that of rdfs2 and rdfs3: the others write "an" before a vowel in every mode."""
+    """It applies to rdfs2 and rdfs3; other rules write "an" before a vowel in every mode."""
     known = write_release(tmp_path, odd_ends)
     _, _, plain = frames(known)
     _, _, other = frames(known, article="always_a")
@@ -175,7 +175,7 @@ def test_article(tmp_path):
         assert premises(rules, "rdfs9-24") == ("Kind 25 is a kind 24 .", "[X] is a kind 25 .")
 
 
-def test_upper_first_is_that_of_premises_too(tmp_path):
+def test_upper_first_applies_to_premises_too(tmp_path):
     def capitals(files):
         files["ontology/class.json"][22]["rdfs:label"] = "Odd Kind"
         files["memorizing/subClassOf.jsonl"][21]["uuu"] = "Odd Kind"
@@ -190,7 +190,7 @@ def test_upper_first_is_that_of_premises_too(tmp_path):
 
 
 def test_premise_test(folder):
-    """p1: rdfs5, and rdfs9 and rdfs11 in soft templates, ask P1 again, with all its golds."""
+    """With p1, rdfs5 (soft: also rdfs9 and rdfs11) tests P1 again, with all its golds."""
     _, _, plain = frames(folder)
     _, _, other = frames(folder, premise_test="p1")
     changed = differing(plain, other, "meta")
@@ -226,7 +226,7 @@ def test_soft_stop(folder):
 
 
 def read(change=lambda ranks: ranks, *how, **switches):
-    """Metrics of made-up ranks under switches."""
+    """Return metrics of made-up ranks under switches."""
     items = make_items()
     found = change(per_item.from_ranks(make_ranks(items)))
     return per_item.metrics(found, per_item.of_items(items), *how, **switches)
@@ -258,7 +258,7 @@ def test_missing_candidate():
     cases = make_cases(4).with_columns(meta=pl.when(row=0).then(missing).otherwise("meta"))
     first = pl.DataFrame({"item": [f"T-{r}" for r in range(4)], "MRR": 0.5, "rank": 2.0})
     second = cases.select("item", MRR=1.0, rank=1.0)
-    # of three rows the middle one is in neither half
+    # the middle one of three rows is in neither split
     for skip, known in ((False, 4), (True, 2)):
         premises = reasoned.classify(cases, first, second, "halves", skip)
         own = premises.filter(rule="rdfs7")
@@ -281,11 +281,11 @@ def test_index_order_ranks_ties_by_tokens_then_by_index():
 
 
 def test_recall():
-    hit, share = (read(recall=r) for r in ("hit", "share"))
-    assert share["R@5"].equals(hit["recall@5"].rename("R@5"))
+    hit, fraction = (read(recall=r) for r in ("hit", "share"))
+    assert fraction["R@5"].equals(hit["recall@5"].rename("R@5"))
     assert set(hit["R@5"].unique()) == {0.0, 100.0}
-    assert 50.0 in share["R@5"].to_list()
-    assert hit["MRR"].equals(share["MRR"])
+    assert 50.0 in fraction["R@5"].to_list()
+    assert hit["MRR"].equals(fraction["MRR"])
 
 
 def test_select():
@@ -316,7 +316,7 @@ def test_average():
     }  # fmt: skip
 
 
-def test_printed_averages_stand_apart_unless_the_models_are_the_same():
+def test_printed_averages_are_separate_unless_the_models_are_the_same():
     values = read()
     setting = {"masks": "multiple", "weighting": memorizing.WEIGHTINGS[0]}
     for printed_model, benchmark, beside in (
@@ -380,7 +380,7 @@ def test_max_length(tmp_path):
 
 
 def shipped_row(said):
-    """A line of the shipped multiple-choice files of reasoning."""
+    """Return a line of the shipped multiple-choice files of reasoning."""
     return {"prompt": f"{said} (a) x, (b) y", "gold": "(a) x"}
 
 
@@ -414,7 +414,7 @@ def test_mc_split(tmp_path):
         choices.shipped(tmp_path)
 
 
-def test_every_switch_is_read_somewhere_and_tested_by_name():
+def test_every_switch_is_used_and_tested_by_name():
     root = Path(__file__).parents[2]
     code = "".join(
         path.read_text()
@@ -437,7 +437,7 @@ def test_every_switch_is_read_somewhere_and_tested_by_name():
 
 
 @pytest.mark.parametrize("mode", modes.MODES)
-def test_a_mode_is_one_value_from_the_questions_to_the_tables(tmp_path, mode):
+def test_every_mode_runs_from_questions_to_tables(tmp_path, mode):
     switches = modes.resolve(mode, {"pseudoword_pairs": "2", "warmup": "1"})
     spec, folder = saved(tmp_path), tmp_path / "p"
     known = write_release(tmp_path / "release")
@@ -474,6 +474,6 @@ def test_a_mode_is_one_value_from_the_questions_to_the_tables(tmp_path, mode):
     assert tests.height > 0
 
 
-def test_the_questions_of_multiple_choice_know_the_values_of_their_switches():
+def test_switches_of_multiple_choice_have_the_expected_values():
     legal = {key: set(modes.SWITCHES[key].legal) for key in ("negatives", "mc_phrasing")}
     assert legal == {"negatives": {"clean", "released"}, "mc_phrasing": {"default", "released"}}

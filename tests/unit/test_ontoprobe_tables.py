@@ -1,4 +1,4 @@
-"""OntoProbe's tables: choice of a configuration, metrics per item, premises and settings."""
+"""OntoProbe's tables: selection of a configuration, metrics per item, premises and settings."""
 
 import itertools
 import json
@@ -24,7 +24,7 @@ from tests.unit.study_frames import drawn as rows_of
 from tests.unit.study_frames import of_rows, write_benchmark
 
 TASKS = ("TP", "SCO", "SPO", "DM", "RG")
-#: printed tables that hold nothing of these models
+#: printed tables without these models
 PRINTED = {
     "sizes": pl.DataFrame({"task": ["TP"], "train": [10], "dev": [10], "test": [8789]}),
     "configurations": pl.DataFrame(
@@ -48,7 +48,7 @@ def probe(model="tiny", benchmark="onto_world", prompt="templates", source=""):
 
 
 def memorized(values, prompt="templates", source="", given=PRINTED, benchmark="onto_released"):
-    """Numbers of `memorizing` of one model by (task, metric, settings)."""
+    """Return the numbers of `memorizing` for one model by (task, metric, settings)."""
     own = probe("bert-base-cased", benchmark, prompt, source)
     found = memorizing.memorizing(own, values, given, "distinct", 0)
     return {(x.group, x.metric, *x.setting.values()): x for x in found}
@@ -69,7 +69,7 @@ def make_items(rows=40):
 
 
 def make_ranks(items, seed=0):
-    """Random rank ranges of every gold in six configurations of two templates."""
+    """Return random rank ranges of every gold in six configurations of two templates."""
     rng = np.random.default_rng(seed)
     rows = []
     asked = items.filter(pl.col("role") != "train").select("item", "answers").rows()
@@ -92,13 +92,13 @@ def values(items):
     return per_item.metrics(per_item.from_ranks(make_ranks(items)), known)
 
 
-def test_the_choice_never_reads_a_test_row(values):
+def test_selection_never_uses_a_test_row(values):
     chosen = per_item.choose(values)
     assert set(chosen) == set(TASKS)
     assert per_item.choose(values.filter(role="dev")) == chosen
 
 
-def test_the_choice_goes_by_mrra_and_then_by_the_stated_order(values):
+def test_configurations_are_selected_by_mrra_and_then_by_order(values):
     for task, configuration in per_item.choose(values).items():
         dev = values.filter(role="dev", task=task)
         means = dev.group_by(per_item.CONFIGURATION).agg(pl.col("MRRa").mean())
@@ -121,7 +121,7 @@ def test_the_oracle_is_never_below_the_choice(values):
         assert found[task, metric, "oracle"].value >= number.value - 1e-9
 
 
-def test_printed_values_stand_beside_the_same_configuration_only(values):
+def test_printed_values_are_shown_for_the_same_configuration_only(values):
     cell = {"task": "TP", "model": "bert-base-cased", "template": "manual2", "masks": "multiple",
             "pooling": "max", "loss": None, "R@1": 1.5, "R@5": 2.5, "MRRa": 0.5,
             "MRR": 2.0}  # fmt: skip
@@ -136,7 +136,7 @@ def test_printed_values_stand_beside_the_same_configuration_only(values):
     assert all(x.interval.high >= x.value - 1e-9 for x in found.values())
 
 
-def test_soft_prompts_are_chosen_apart_from_manual_ones(items, values):
+def test_soft_prompts_are_selected_separately_from_manual_ones(items, values):
     soft = soft_values(items, (0,))
     printed = pl.DataFrame(
         {"model": ["bert-base-cased"], "task": ["TP"], "template": ["soft"]}
@@ -159,7 +159,7 @@ def test_ranks_from_sentence_scores_are_tie_ranges(items):
     found = per_item.from_scores(scores, item)
     by = {r["pooling"]: (r["best"], r["worst"]) for r in found.iter_rows(named=True)}
     assert by == {"answer_mean": (1, 3), "sum": (2, 2)}
-    # of ties fewer tokens come first, then the lower index
+    # ties go to fewer tokens, then to the lower index
     tied = per_item.from_scores(scores.with_columns(sum=-4.0, answer_count=COUNTS), item)
     columns = ("gold", "best", "worst", "in_order", "tokens")
     assert tied.filter(pooling="sum").select(columns).rows() == [(2, 1, 4, 4, 2)]
@@ -176,7 +176,7 @@ def test_groups_remove_leaks_and_split_by_depth_and_by_tokens_of_the_finest_gold
 
 
 @pytest.mark.parametrize("size", [6, 7])
-def test_halves_are_disjoint_equally_many_and_leave_the_middle_out(size):
+def test_splits_are_disjoint_equal_and_leave_the_middle_out(size):
     rng = np.random.default_rng(size)
     values = rng.random(size)
     ranked = pl.DataFrame({"item": range(size), "rule": "r", "MRR": values, "rank": 1 / values})
@@ -197,7 +197,7 @@ def make_cases(rows=8):
     return of_rows(schema.ITEMS, found)
 
 
-def test_nine_settings_are_filters_on_rows_and_empty_ones_stay_out():
+def test_nine_settings_are_row_filters_and_empty_ones_are_left_out():
     cases = make_cases()
     first = pl.DataFrame([(f"T-{r}", 1 - r / 10, 1.0) for r in range(8)],
                          schema=["item", "MRR", "rank"], orient="row")  # fmt: skip
@@ -227,7 +227,8 @@ def test_nine_settings_are_filters_on_rows_and_empty_ones_stay_out():
 
 
 def settled(*rows):
-    """Frames of `settings`; rows: rule, scheme, premise, first row, last row, MRR of each."""
+    """Return frames of `settings`; rows: rule, scheme, premise, first row, last row, MRR of
+    each."""
     made = [
         (rule, scheme, f"{rule}-{row}", value, premise)
         for rule, scheme, premise, first, last, value in rows
@@ -261,7 +262,7 @@ def test_figure_4_averages_schemes_over_models_and_rules():
     assert weighted[scheme].value == pytest.approx(0.35)
     assert found[row].value == pytest.approx(0.4)
     assert found[every].value == pytest.approx(0.4)
-    # rules weigh by their 20 and 30 rows, the schemes of one rule the same
+    # rules are weighted by their 20 and 30 rows, the schemes of one rule equally
     assert weighted[every].value == pytest.approx((20 * 0.4 + 30 * 0.4) / 50)
     # n: distinct rows, not rows times schemes; 0 to 9 and 2 to 11 are twelve
     assert (found[row].n, found[every].n, found[scheme].n) == (12, 42, 40)
@@ -272,8 +273,8 @@ def test_figure_4_averages_schemes_over_models_and_rules():
     assert weighted["m", "", "manual+manual", BOTH].n == 40
 
 
-def test_a_row_is_drawn_once_for_all_schemes_that_ask_it():
-    """A scheme that repeats another one's answers tells nothing new; a loop draws the rows."""
+def test_a_row_is_resampled_once_for_all_schemes_that_use_it():
+    """A scheme that repeats another's answers adds no information; a loop resamples rows."""
     rng = np.random.default_rng(0)
     values = rng.random(12).round(2)
     rows = [("rdfs2", "manual+manual", BOTH, k, k + 1, v) for k, v in enumerate(values)]
@@ -288,7 +289,7 @@ def test_a_row_is_drawn_once_for_all_schemes_that_ask_it():
     )
     assert one.value == pytest.approx(both.value)
     assert one.interval[:2] == pytest.approx(both.interval[:2])
-    # beside schemes that differ: every draw takes a row with both of its answers
+    # with differing schemes, every sample takes a row with both of its answers
     other = rng.random(12).round(2)
     mixed = rows + [("rdfs2", "soft+soft", BOTH, k, k + 1, v) for k, v in enumerate(other)]
     found = next(
@@ -340,10 +341,10 @@ def test_every_cell_of_few_rows_is_marked_at_the_number_and_in_the_figure():
 
 
 def gathered(tmp_path, items, values, is_trained_on, lite=False, more=()):
-    """OntoProbe's RESULTS of one control model; `is_trained_on`: row of TP -> whether it was.
+    """Return OntoProbe's RESULTS of one control model; `is_trained_on` maps rows of TP to a bool.
 
-    `lite`: beside it a part of the set with four test rows of each task and nine candidates, in
-    another order; `more`: pairs of further probes and their values.
+    `lite` adds a subset with four test rows per task and nine candidates in another order; `more`
+    holds pairs of further probes and their values.
     """
     kinds = [("class", i, f"kind {i}", f"kind {i}") for i in range(12)]
     candidates = of_rows(schema.CANDIDATES, kinds)
@@ -370,16 +371,16 @@ def gathered(tmp_path, items, values, is_trained_on, lite=False, more=()):
         found[probe("real", "onto_world_lite")] = both
     found |= dict(more)
     fates = [(f"TP/TP {r}", "TP", f"TP {r}", "x", is_trained_on(r)) for r in range(20, 40)]
-    told = PRINTED, modes.resolve("default"), 0, of_rows(schema.TRAINED_ON, fates)
-    return results.frame("ontoprobe", make.estimate_memorizing(found, folders, *told))
+    arguments = PRINTED, modes.resolve("default"), 0, of_rows(schema.TRAINED_ON, fates)
+    return results.frame("ontoprobe", make.estimate_memorizing(found, folders, *arguments))
 
 
 def numbers_of(frame, **wanted):
-    """Rows of RESULTS with these dimensions, settings among them."""
+    """Return the rows of RESULTS with these dimensions, including settings."""
     return frame.filter(*(pl.col(name) == value for name, value in wanted.items()))
 
 
-def test_the_section_can_be_written_and_read(tmp_path, items, values):
+def test_the_section_round_trips(tmp_path, items, values):
     made = gathered(tmp_path, items, values, lambda row: row % 2 == 0)
     assert len(of_paper.points(modes.resolve("default"))) == len(modes.SWITCHES)
     assert views.CALIBRATION.of(made).rows
@@ -392,8 +393,8 @@ def test_the_section_can_be_written_and_read(tmp_path, items, values):
     assert "table1.tsv" in {path.name for path in (tmp_path / "texts").iterdir()}
 
 
-def test_every_kind_of_template_has_a_calibration_of_its_own(tmp_path, items, values):
-    """Manual answers that are right for trained-on rows alone, soft ones that are never right."""
+def test_every_kind_of_template_has_a_separate_calibration(tmp_path, items, values):
+    """Manual answers are right for trained-on rows only, soft ones are never right."""
     flags = {f"TP-{row}": row % 2 == 0 for row in range(20, 40)}
     right = pl.col("item").replace_strict(flags, default=False)
     numbers = [pl.when(right).then(100.0).otherwise(10.0).alias(m) for m in ("R@1", "MRR")]
@@ -412,7 +413,7 @@ def test_every_kind_of_template_has_a_calibration_of_its_own(tmp_path, items, va
     assert manual["chance for held-out", ""] == pytest.approx(100 * 2 / 12)
     assert manual["limit for held-out", ""] == pytest.approx(15 + 100 * 2 / 12)
     assert soft["trained-on", ""] == 0
-    assert not views.HELD_OUT.of(made).rows  # no held-out share is above its limit
+    assert not views.HELD_OUT.of(made).rows  # no held-out accuracy is above its limit
     page = of_paper.section(made, [], {}, "default", modes.Switches())
     assert len(page.grids) > 5
     for one in page.grids:
@@ -424,8 +425,8 @@ def test_every_kind_of_template_has_a_calibration_of_its_own(tmp_path, items, va
                 assert ("(?)" in cell.text) == is_soft, (one.title, head, cell.text)
 
 
-def test_what_explains_untaught_statements_is_counted_by_hand():
-    """Six held-out subjects, the first three right, beside four trained-on ones."""
+def test_explanations_of_held_out_accuracy_equal_hand_counts():
+    """Six held-out subjects, the first three right, and four trained-on ones."""
     kinds = ("club", "band", "river", "city")
     candidates = of_rows(schema.CANDIDATES, [("class", i, n, n) for i, n in enumerate(kinds)])
     asked = [("Rugby Clubs", [0]), ("Slade", [1]), ("Elbe", [2, 3]), ("City of York", [3]),
@@ -456,8 +457,8 @@ def test_what_explains_untaught_statements_is_counted_by_hand():
     assert found["held-out, wrong", "any of these"] == (66.7, 3)
 
 
-def test_table_4_names_candidates_and_rows_and_stands_in_three_ways(tmp_path, items, values):
-    """A small part of a set has fewer candidates, no training rows, and yet a baseline."""
+def test_table_4_shows_candidates_and_rows_in_three_versions(tmp_path, items, values):
+    """A small subset has fewer candidates, no training rows, and still a baseline."""
     made = gathered(tmp_path, items, values, lambda row: True, lite=True)
     page = of_paper.section(made, [], {}, "default", modes.Switches())
     tables4 = [g for g in page.grids if g.title.startswith("Table 4")]
@@ -507,13 +508,13 @@ def test_tables_that_do_not_apply_are_left_out(tmp_path, items, values, way):
 
 
 def scored(values, **changes):
-    """The same model's candidates scored as sentences, and their values in one configuration."""
+    """Return the model's candidates scored as sentences, and their values in one configuration."""
     first = values.filter(template="m1", masks="multi", pooling="mean")
     rows = first.with_columns(masks=pl.lit("sentence"), pooling=pl.lit("answer_mean"), **changes)
     return replace(probe("control", source="control:masked"), method="sentence"), rows
 
 
-def test_a_model_may_be_ranked_and_scored_on_one_set(tmp_path, items, values):
+def test_one_set_may_have_both_rankings_and_scores_of_a_model(tmp_path, items, values):
     missed = values.with_columns(pl.lit(0.0).alias("R@1"))
     given = items, missed, lambda row: row % 2 == 0
     made = gathered(tmp_path, *given, more=[scored(missed, MRR=pl.lit(1.0))])
@@ -524,16 +525,16 @@ def test_a_model_may_be_ranked_and_scored_on_one_set(tmp_path, items, values):
 
 
 def premises_of(answers, **switches):
-    """Whether a rule's first premise is memorized, by row of SCO."""
+    """Return whether a rule's first premise is memorized, by row of SCO."""
     cases = make_cases(40).filter(pl.col("row") >= 20, relation="rdfs9")
     cases = cases.with_columns(pl.col("meta").str.replace("T-", "SCO-"))
     ranks = cases.select("item", kind=pl.lit("manual"), pair=0, best=1, worst=1, in_order=1)
-    told = modes.resolve("default", switches)
-    found = make._classify_premises(probe("control"), cases, ranks, answers, told)["manual"]
+    chosen = modes.resolve("default", switches)
+    found = make._classify_premises(probe("control"), cases, ranks, answers, chosen)["manual"]
     return found["first"].to_list()
 
 
-def test_premises_go_by_the_ranking_where_a_model_is_scored_as_well(values):
+def test_premises_use_the_ranking_if_a_model_is_scored_as_well(values):
     ranked = probe("control"), values
     other = scored(values, MRR=101 - pl.col("MRR"))
     alone = premises_of(dict([ranked]))
@@ -542,7 +543,7 @@ def test_premises_go_by_the_ranking_where_a_model_is_scored_as_well(values):
         assert premises_of(dict(both)) == alone
 
 
-def test_a_premise_is_known_where_the_best_of_its_golds_is_among_the_first_five(items):
+def test_a_premise_is_known_if_its_best_gold_is_in_the_top_five(items):
     places = {"SCO-20": (1, 12), "SCO-21": (5, 12), "SCO-22": (6, 7)}
     golds = dict(items.filter(relation="SCO").select("item", "answers").rows())
     ranks = of_rows(schema.RANKS, [
@@ -558,7 +559,7 @@ def make_printed():
 
 
 def soft_values(items, seeds):
-    """Metrics of one soft configuration under several seeds."""
+    """Return metrics of one soft configuration under several seeds."""
     frames = []
     for seed in seeds:
         ranks = make_ranks(items, seed).filter(template=1, masks="multi", pooling="mean")
@@ -595,8 +596,8 @@ def test_soft_prompts_are_means_over_seeds_with_students_interval(items):
     assert oracle.interval.low <= oracle.value <= oracle.interval.high
 
 
-def test_chance_in_questions_with_options_is_counted_by_hand():
-    """A random option, and the one that was trained on most often, of two as often half each."""
+def test_chance_in_multiple_choice_equals_hand_counts():
+    """Chance is a random option, or the option most frequent in training (ties count half each)."""
     facts = [("TP", "a", True)] * 3 + [("TP", "b", True)] * 2 + [("TP", "d", True)] * 2
     facts += [("TP", "b", False)] * 9 + [("SCO", "b", True)] * 9
     trained_on = pl.DataFrame(facts, ["relation", "object", "trained_on"], orient="row")
@@ -663,7 +664,7 @@ def test_table_7_shows_the_first_test_rows_of_a_task_in_its_last_template(tmp_pa
     ]
 
 
-def test_table_1_is_printed_beside_the_released_set_alone(items):
+def test_printed_table_1_is_shown_for_the_released_set_only(items):
     candidates = of_rows(schema.CANDIDATES, [("class", i, f"k{i}", f"k{i}") for i in range(12)])
     sets = dict.fromkeys(("onto_released", "onto_world"), (items, candidates))
     found = {

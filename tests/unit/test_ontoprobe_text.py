@@ -1,4 +1,4 @@
-"""Templates of OntoProbe: labels, clauses, premises."""
+"""OntoProbe templates: labels, clauses, premises."""
 
 from dataclasses import asdict
 
@@ -36,7 +36,7 @@ def test_the_released_rule_empties_architect_and_the_repaired_one_does_not():
     assert concepts.domain_clause(pattern, "architect", "repaired") == "if one has architect ."
 
 
-def test_the_papers_template_is_known_for_nouns_and_one_pattern():
+def test_the_paper_s_template_is_defined_for_nouns_and_one_pattern():
     assert (
         concepts.domain_clause("[X]'s composer is [Y] .", "person", "paper") == "to have composer ."
     )
@@ -73,6 +73,6 @@ def test_every_switch_has_a_value_in_every_mode_and_refuses_others():
         modes.resolve("best")
 
 
-def test_switches_off_their_default_are_told():
+def test_switches_with_other_than_default_values_are_reported():
     assert modes.changed(modes.resolve("default")) == {}
     assert modes.changed(modes.resolve("default", {"sco_m2": "class"})) == {"sco_m2": "class"}

@@ -1,4 +1,4 @@
-"""The nine attributes on a graph whose ids are its own: the same graph under other names."""
+"""The nine attributes on a graph with user-defined ids: the same graph under other names."""
 
 import importlib
 import os
@@ -18,7 +18,7 @@ from kgprobe.settings.benchmarks import ATTRIBUTES
 from tests.unit.attribute_graphs import attribute, encode, planted, settings
 
 IS_NIGHTLY = os.environ.get("KGPROBE_TIER") == "nightly"
-#: what lets every candidate of the planted graphs through
+#: settings that keep every candidate of the planted graphs
 WIDE = {
     "symmetry": {"min_triples": 2, "ratio": 0.1},
     "asymmetry": {"min_triples": 1, "ratio": 0.1},
@@ -30,30 +30,30 @@ WIDE = {
     "bias": {"max_degree": 5},
     "ambiguous": {},
 }
-#: what a funnel says in the words of the settings
+#: a funnel's texts that quote settings
 WORDS = ["position", "step", "reason"]
 WORD = re.compile(r"\b([QP])(\d+)\b")
 
 
-def own_name(name: str) -> str:
-    """An id of another graph, in whose order the numbers stay in theirs."""
+def user_id(name: str) -> str:
+    """Return a user-defined id; ids sort in the order of their numbers."""
     letter, number = name[0], int(name[1:])
     return f"http://x/{'e' if letter == 'Q' else 'r'}{number:06}"
 
 
 def renamed(text: str) -> str:
-    return WORD.sub(lambda found: own_name(found[0]), text)
+    return WORD.sub(lambda found: user_id(found[0]), text)
 
 
 def both(seed: int) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """FACTS of items, and the same under ids of its own."""
+    """Return FACTS with Wikidata ids, and the same with user-defined ids."""
     given = planted(seed).filter(pl.col("object").str.contains(r"^Q\d+$"))
-    texts = [pl.col(c).map_elements(own_name, pl.String) for c in ("subject", "relation", "object")]
+    texts = [pl.col(c).map_elements(user_id, pl.String) for c in ("subject", "relation", "object")]
     return given, given.with_columns(*texts, kg=pl.lit("zoo"))
 
 
 def known(facts: pl.DataFrame) -> dict[str, list[str]]:
-    return {name: [own_name(name)] for name in facts["relation"].unique()}
+    return {name: [user_id(name)] for name in facts["relation"].unique()}
 
 
 @pytest.mark.parametrize("name", ATTRIBUTES)
@@ -72,15 +72,15 @@ def test_a_graph_under_other_names_has_the_same_examples(name):
             # rows are numbered, and one of two ids of a name is taken, in the order of the texts:
             # Q10 before Q9
             if name == "ambiguous" and frame != "patterns":
-                continue  # one of several objects is drawn
+                continue  # one of several objects is sampled
             loose = {"items": ["row"], "candidates": ["id"], "steps": WORDS}.get(frame, [])
             rows, other = (getattr(made, frame) for made in (first, second))
             if frame == "steps":
                 # the planted graph lacks relations of the settings
                 other = other.filter(pl.col("step") != "relations of the settings")
             rows, other = rows.drop(loose), other.drop(loose)
-            told = [[_renamed(value) for value in row] for row in rows.rows()]
-            same = pl.DataFrame(told, schema=rows.schema, orient="row")
+            values = [[_renamed(value) for value in row] for row in rows.rows()]
+            same = pl.DataFrame(values, schema=rows.schema, orient="row")
             assert sorted(map(str, same.rows())) == sorted(map(str, other.rows())), frame
     assert found
 
@@ -91,7 +91,7 @@ def _renamed(value: object) -> object:
     return [_renamed(one) for one in value] if isinstance(value, list) else value
 
 
-def test_samples_are_drawn_by_the_text_of_ids():
+def test_samples_depend_on_the_text_of_ids():
     _, ours = both(1)
     every = attribute("symmetry", ours, own=True, cap_pairs=1000, eval_examples=None, min_triples=1)
     some = attribute("symmetry", ours, own=True, cap_pairs=2, eval_examples=3, min_triples=1)
@@ -108,13 +108,13 @@ def test_samples_are_drawn_by_the_text_of_ids():
     assert sorted(asked.rows()) == sorted(sampled.rows())
 
 
-def test_the_numbers_of_ids_are_written_beside_the_graph(tmp_path):
+def test_the_numbers_of_ids_are_written_with_the_graph(tmp_path):
     _, ours = both(0)
     paths = {name: str(tmp_path / name) for name in knowledge.TABLES}
     with DuckDB() as engine:
         knowledge.write(knowledge.encode(engine, engine.table(ours), own=True), paths, {})
         again = knowledge.read(engine, *(paths[n] for n in knowledge.TABLES[:3]), paths["ids"])
-        assert again.entity_numbers([own_name("Q1"), "Q1"]) == {own_name("Q1"): 0}
+        assert again.entity_numbers([user_id("Q1"), "Q1"]) == {user_id("Q1"): 0}
     table = schema.read(paths["ids"], ids.IDS)
     for kind, columns in (("entity", ("subject", "object")), ("relation", ("relation",))):
         texts = sorted({text for column in columns for text in ours[column]})
@@ -124,12 +124,12 @@ def test_the_numbers_of_ids_are_written_beside_the_graph(tmp_path):
     edges = pl.read_parquet(paths["edges"])
     texts = dict(table.filter(kind="entity").select("number", "id").rows())
     links = dict(table.filter(kind="relation").select("number", "id").rows())
-    told = {(texts[s], links[p], texts[o]) for s, p, o in edges.select("s", "p", "o").rows()}
+    stored = {(texts[s], links[p], texts[o]) for s, p, o in edges.select("s", "p", "o").rows()}
     triples = ours.select("subject", "relation", "object").rows()
-    assert told == {row for row in triples if row[0] != row[2]}
+    assert stored == {row for row in triples if row[0] != row[2]}
 
 
-def test_what_a_graph_lacks_stands_in_the_funnel_and_in_the_error():
+def test_missing_data_is_in_the_funnel_and_in_the_error():
     rows = [("zoo", "a", "A", "eats", f"b{n}", f"B{n}") for n in range(3)]
     facts = pl.DataFrame(rows, schema=dict(FACTS.columns), orient="row")
     with pytest.raises(GraphError, match=r"name none for P21, P30, P91, P140"):
@@ -145,13 +145,13 @@ def _build(name: str, facts: pl.DataFrame):
     return module.build(encode(facts, own=True), settings(name))
 
 
-def test_two_steps_of_an_own_relation_are_asked_under_its_name():
+def test_two_hop_relations_of_a_user_graph_keep_the_relation_s_name():
     chain = [("a", "b"), ("b", "c")]
     rows = [("zoo", s, s.upper(), "http://x/below", o, o.upper()) for s, o in chain]
     facts = pl.DataFrame(rows, schema=dict(FACTS.columns), orient="row")
     made = attribute("hierarchy", facts, own=True, known={"P279": ["http://x/below"]})
     assert made is not None
-    told = made.examples.sort("position").select("subject", "predicate", "object", "golds").rows()
+    row = made.examples.sort("position").select("subject", "predicate", "object", "golds").rows()
     twice = "http://x/below/http://x/below"
-    assert told[2] == ("a", twice, "c", ["c"])
+    assert row[2] == ("a", twice, "c", ["c"])
     assert made.items["relation"].n_unique() == 2

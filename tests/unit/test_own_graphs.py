@@ -1,4 +1,4 @@
-"""Own graphs: what readers give, and one clear error for each problem."""
+"""User-supplied graphs: the output of the readers, and one clear error for each problem."""
 
 import json
 
@@ -27,7 +27,7 @@ def turtle(tmp_path, text, name="g.ttl", **section):
     return read("g", OwnGraph("rdf", (str(path),), **section), LANGUAGES)
 
 
-def test_a_csv_with_quotes_gives_statements_in_their_contracts(tmp_path):
+def test_a_csv_with_quotes_gives_statements_in_their_schemas(tmp_path):
     made = table(tmp_path, SOUND)
     for name, contract in CONTRACTS.items():
         check(getattr(made, name), contract)
@@ -55,7 +55,7 @@ def test_tables_with_tabs_without_header_and_parquet_give_the_same(tmp_path):
 
 
 def test_lines_of_json_give_the_same(tmp_path):
-    """A byte order mark, blank lines, line separators inside a label, keys that are not read."""
+    """The file has a byte order mark, blank lines, line separators in a label, and unused keys."""
     lines = ["\ufeff" + json.dumps({"subject": "x1", "relation": "in", "object": 2, "n": [1]}), ""]
     more = {"subject": "x3", "relation": "in", "object": "2", "subject_label": "Ly\u2028on"}
     lines += [json.dumps(more | {"object_label": "France"}, ensure_ascii=False), " "]
@@ -77,13 +77,13 @@ def test_lines_of_json_give_the_same(tmp_path):
         ('{"subject": "a"', "line 2: no JSON: "),
     ],
 )
-def test_a_line_of_json_that_is_no_fact_is_named(line, message, tmp_path):
+def test_a_json_line_that_is_no_fact_is_reported(line, message, tmp_path):
     good = '{"subject": "a", "relation": "in", "object": "b"}\n'
     with pytest.raises(GraphFileError, match=message):
         table(tmp_path, f"{good}{line}\n{good}", "g.jsonl")
 
 
-def test_keys_name_the_columns_whatever_their_order_and_header(tmp_path):
+def test_keys_select_columns_in_any_order_with_any_header(tmp_path):
     first = '{"object": "b", "relation": "in"}'
     whole = '{"object": "x", "subject": "a", "relation": "in"}'
     with pytest.raises(GraphFileError, match=r"1: no subject; every row"):
@@ -99,7 +99,7 @@ def test_keys_name_the_columns_whatever_their_order_and_header(tmp_path):
     assert "no line has" not in str(e.value)
 
 
-def test_columns_that_a_parquet_file_lacks_are_named_beside_those_that_it_has(tmp_path):
+def test_missing_parquet_columns_are_reported_with_the_present_ones(tmp_path):
     path = tmp_path / "g.parquet"
     pl.DataFrame({"s": ["a"], "relation": ["in"], "o": ["b"]}).write_parquet(path)
     with pytest.raises(GraphFileError) as error:
@@ -108,13 +108,13 @@ def test_columns_that_a_parquet_file_lacks_are_named_beside_those_that_it_has(tm
     assert "first line" not in str(error.value)
 
 
-def test_ids_are_labels_where_nothing_else_is(tmp_path):
+def test_ids_are_the_labels_if_there_are_no_others(tmp_path):
     made = table(tmp_path, "subject,relation,object\nNew_York,capitalOf,x\n")
     assert made.facts.select("subject_label", "object_label").rows() == [("New York", "x")]
     assert made.properties["label"].to_list() == ["capital of"]
 
 
-def test_relations_that_give_labels_are_taken_in_their_order_before_tables_of_labels(tmp_path):
+def test_label_relations_precede_label_tables_in_their_order(tmp_path):
     rows = "a,runs,b\na,alias,Al\na,name,Alpha\nb,alias,Beta\n"
     (tmp_path / "labels.csv").write_text("id,label\na,A\nb,B\nruns,runs into\n")
     text, roles = "subject,relation,object\n" + rows, Roles(label=("name", "alias"))
@@ -126,7 +126,7 @@ def test_relations_that_give_labels_are_taken_in_their_order_before_tables_of_la
     assert made.properties.select("property", "label").rows() == [("runs", "runs into")]
 
 
-def test_wikidata_s_ids_keep_their_graph_and_literals_are_none(tmp_path):
+def test_wikidata_ids_stay_and_literals_are_left_out(tmp_path):
     (tmp_path / "labels.tsv").write_text("id\tlabel\nQ1\tone\nQ2\ttwo\n")
     text = "subject,relation,object\nQ1,P1,Q2\nQ1,P2,1970-01-01\n"
     labels = (str(tmp_path / "labels.tsv"),)
@@ -143,7 +143,7 @@ def test_wikidata_s_ids_keep_their_graph_and_literals_are_none(tmp_path):
 
 
 def test_addresses_in_place_of_wikidata_s_ids_are_refused(tmp_path):
-    """Every object would be a literal, and facts of such subjects would be lost to the graph."""
+    """Otherwise every object would be a literal, and facts of such subjects would be lost."""
     wikidata = "http://www.wikidata.org"
     text = f"<{wikidata}/entity/Q1> <{wikidata}/prop/direct/P36> <{wikidata}/entity/Q2> ."
     with pytest.raises(GraphFileError, match=r"g\.ttl: .*/P36 is not a property; expected ids "):
@@ -182,7 +182,7 @@ def test_addresses_in_place_of_wikidata_s_ids_are_refused(tmp_path):
         ),
     ],
 )
-def test_each_flaw_of_a_table_is_one_error_or_left_out_and_counted(tmp_path, problem, text, told):
+def test_each_table_problem_is_one_error_or_a_counted_omission(tmp_path, problem, text, told):
     roles = Roles(subclass=("up",))
     with pytest.raises(GraphFileError) as error:
         table(tmp_path, text, roles=roles)
@@ -219,13 +219,13 @@ def test_each_flaw_of_a_table_is_one_error_or_left_out_and_counted(tmp_path, pro
         (HEAD, "no statement in"),
     ],
 )
-def test_a_table_that_cannot_be_read_is_told_with_its_line(tmp_path, text, told):
+def test_an_unreadable_table_is_reported_with_its_line(tmp_path, text, told):
     with pytest.raises(GraphFileError, match=r"g\.csv") as error:
         table(tmp_path, text)
     assert told in str(error.value)
 
 
-def test_bytes_that_are_no_text_and_other_endings_are_told(tmp_path):
+def test_non_text_bytes_and_other_file_endings_are_reported(tmp_path):
     (tmp_path / "g.csv").write_bytes(HEAD.encode() + b"a,\xff,r,b,B\n")
     with pytest.raises(GraphFileError, match=r"g\.csv, line 2: byte 53 \(0xff\) is not UTF-8"):
         read("g", OwnGraph("table", (str(tmp_path / "g.csv"),)), LANGUAGES)
@@ -251,7 +251,7 @@ ZOO = """
 """
 
 
-def test_labels_in_a_language_that_is_not_asked_for_are_told(tmp_path):
+def test_labels_in_another_language_are_reported(tmp_path):
     with pytest.raises(GraphFileError, match=r"`languages` \(en-US is not en\)"):
         turtle(tmp_path, ZOO.replace('"cat"@en', '"cat"@en-US'))
     made = turtle(tmp_path, ZOO.replace('"cat"@en', '"cat"@EN'))
@@ -297,7 +297,7 @@ def test_an_ontology_in_turtle_and_rdf_xml(tmp_path):
         ("loop", ":Animal rdfs:subClassOf :Cat .", "http://x/Animal > http://x/Cat"),
     ],
 )
-def test_each_flaw_of_an_ontology_is_one_error_or_left_out(tmp_path, problem, more, told):
+def test_each_ontology_problem_is_one_error_or_left_out(tmp_path, problem, more, told):
     with pytest.raises(GraphFileError) as error:
         turtle(tmp_path, ZOO + more)
     assert f"{problem}: {tmp_path}/g.ttl: " in str(error.value)
@@ -316,8 +316,8 @@ def test_each_flaw_of_an_ontology_is_one_error_or_left_out(tmp_path, problem, mo
         ("g.nt", "<x:r> <x:p> <<( <x:a> <x:p> <x:b> )>> .", "x:p of x:r is a triple"),
     ],
 )
-def test_a_triple_inside_of_a_triple_is_unread(tmp_path, name, text, told):
-    """As an object it was passed over in silence."""
+def test_a_quoted_triple_is_counted_as_unread(tmp_path, name, text, told):
+    """It used to be skipped silently as an object."""
     with pytest.raises(GraphFileError) as error:
         turtle(tmp_path, text, name)
     first = str(error.value).partition("\n")[0]
@@ -325,7 +325,7 @@ def test_a_triple_inside_of_a_triple_is_unread(tmp_path, name, text, told):
     assert told in first
 
 
-def test_an_import_whose_file_is_given_is_none(tmp_path):
+def test_an_import_with_a_given_file_is_not_reported(tmp_path):
     other = tmp_path / "other.ttl"
     other.write_text("<http://other/> a <http://www.w3.org/2002/07/owl#Ontology> .")
     path = tmp_path / "g.ttl"

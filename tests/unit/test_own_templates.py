@@ -1,4 +1,4 @@
-"""An own graph's templates and names: read in its rule, refused where they cannot be."""
+"""Templates and names of user-supplied graphs: read by their rule, or refused."""
 
 import runpy
 from dataclasses import asdict
@@ -20,8 +20,8 @@ HEAD = "relation\tindex\tkind\ttext\tnote\n"
 SOUND = "capital\t0\tmanual\tThe capital of [X] is [Y].\tcapital\n"
 
 
-def worded(folder: Path, own: list[str]) -> list[dict[str, str]]:
-    """What the rule's script makes of a graph with two relations and these own tables."""
+def run_script(folder: Path, own: list[str]) -> list[dict[str, str]]:
+    """Run the rule's script on a graph with two relations and these user-supplied tables."""
     facts = folder / "facts.csv"
     facts.write_text("subject,relation,object\nFrance,capital,Paris\nFrance,continent,Europe\n")
     made = read.read("g", OwnGraph("table", (str(facts),)), ("en",))
@@ -53,16 +53,16 @@ def texts(rows: list[dict[str, str]], relation: str) -> list[str]:
     return [row["text"] for row in rows if row["relation"] == relation]
 
 
-def test_the_rule_takes_own_templates_before_the_label(tmp_path):
+def test_the_rule_prefers_user_templates_to_the_label(tmp_path):
     own = tmp_path / "own.tsv"
     own.write_text(HEAD + SOUND + "capital\t1\tmanual\t[Y] is the seat of [X].\t\n")
-    made = worded(tmp_path, [str(own)])
+    made = run_script(tmp_path, [str(own)])
     assert texts(made, "capital")[:2] == ["The capital of [X] is [Y].", "[Y] is the seat of [X]."]
     assert texts(made, "continent")[0] == "The continent of [X] is [Y]."
 
 
-def test_the_rule_does_without_own_templates(tmp_path):
-    made = worded(tmp_path, [])
+def test_the_rule_runs_without_user_templates(tmp_path):
+    made = run_script(tmp_path, [])
     assert texts(made, "capital")[0] == "The capital of [X] is [Y]."
     assert len(made) == 6
 
@@ -81,7 +81,7 @@ def test_the_rule_does_without_own_templates(tmp_path):
         ),
     ],
 )
-def test_templates_that_cannot_be_asked_are_named(text, words, tmp_path):
+def test_unusable_templates_are_reported(text, words, tmp_path):
     path = tmp_path / "own.tsv"
     path.write_text(text)
     with pytest.raises(experiments.TableError, match=words) as caught:
@@ -89,7 +89,7 @@ def test_templates_that_cannot_be_asked_are_named(text, words, tmp_path):
     assert str(path) in str(caught.value)
 
 
-def test_all_templates_that_cannot_be_asked_are_in_one_message(tmp_path):
+def test_all_unusable_templates_are_in_one_message(tmp_path):
     path = tmp_path / "own.tsv"
     path.write_text(HEAD + SOUND + "a\t0\tmanual\tno slot\t\nb\tx\tmanual\t[X] [Y].\t\n")
     with pytest.raises(experiments.TableError) as caught:
@@ -105,7 +105,7 @@ def test_a_graph_named_like_a_built_in_set_is_refused(name):
         check_names([name])
 
 
-def test_every_other_graph_has_a_name_of_its_own():
+def test_every_other_graph_has_a_unique_name():
     names = {name.format("places") for name in OF_GRAPH}
     check_names(["places", "mine"])
     assert not names & set(known_benchmarks())

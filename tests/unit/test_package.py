@@ -1,4 +1,4 @@
-"""The package as others get it: built, installed into an empty environment, and used there."""
+"""The package as distributed: built, installed into an empty environment, and used there."""
 
 import subprocess
 import sys
@@ -37,7 +37,7 @@ def run(*command: object, **options) -> str:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory) -> Path:
-    """A folder with sdist and wheel, built by an environment that has nothing but the builder."""
+    """Build sdist and wheel in an environment that has only the builder; return their folder."""
     folder = tmp_path_factory.mktemp("package")
     run(sys.executable, "-m", "venv", folder / "builder")
     python = folder / "builder/bin/python"
@@ -59,7 +59,7 @@ def in_sdist(built: Path) -> dict[str, bytes]:
         return {m.name.partition("/")[2]: archive.extractfile(m).read() for m in files}
 
 
-def test_resources_lie_in_the_wheel_and_others_templates_do_not(built):
+def test_the_wheel_holds_resources_but_no_third_party_templates(built):
     wheel, sdist = in_wheel(built), in_sdist(built)
     inside = "kgprobe/project/"
     for name in ("resources/benchmarks/world_lite/items.parquet", "resources/world/properties.tsv",
@@ -75,7 +75,8 @@ def test_resources_lie_in_the_wheel_and_others_templates_do_not(built):
     assert len(theirs) == 46
     for files in (wheel, sdist):
         assert not [name for name in files if "lama/" in name or "lpaqa" in name.lower()]
-        # the patterns of the released OntoProbe, some of which read the same, are that data set's
+        # the patterns of the released OntoProbe, some of them equal to ours, belong to that data
+        # set
         tables = [
             text for name, text in files.items()
             if "/templates/" in name and not name.endswith("ontology_patterns.tsv")
@@ -85,8 +86,8 @@ def test_resources_lie_in_the_wheel_and_others_templates_do_not(built):
 
 
 def test_both_install_into_an_empty_environment_and_give_an_accuracy(built, tmp_path):
-    """The packages that it needs, torch among them, are those of this environment: an empty one
-    sees them through a path file, behind what is installed in it."""
+    """Its dependencies, including torch, come from this environment: the empty one sees them
+    through a path file, after its own packages."""
     model = tmp_path / "tiny-llama"
     save(tiny("llama", double=False), model)
     run(sys.executable, "-m", "venv", tmp_path / "venv")

@@ -1,4 +1,4 @@
-"""GGUF files in parts: packages made by hand, joined in their order, and what can be wrong."""
+"""GGUF files in parts: hand-made packages, joined in order, and their possible errors."""
 
 import hashlib
 from pathlib import Path
@@ -13,7 +13,7 @@ WHOLE = hashlib.sha256(b"GGUF one two three").hexdigest()
 
 
 def install(site: Path, name: str, files: dict[str, bytes], requires: tuple[str, ...] = ()) -> None:
-    """A package as pip leaves it: its files, RECORD and METADATA."""
+    """Write a package as pip installs it: its files, RECORD and METADATA."""
     folder, info = site / name.replace("-", "_"), site / f"{name.replace('-', '_')}-1.dist-info"
     info.mkdir(parents=True)
     folder.mkdir()
@@ -31,16 +31,16 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def split(site: Path, contents=PARTS, names=("00", "01", "02"), sums: str = WHOLE) -> None:
-    """The package `split-gguf` and one for each part."""
+    """Install the package `split-gguf` and one for each part."""
     parts = [f"split-gguf-part{i}" for i in range(1, len(contents) + 1)]
     own = {"NOTICE.md": b"Only for tests.", "SHA256SUMS": f"{sums}  m.gguf\n".encode()}
-    # the order in which a package requires its parts says nothing
+    # the order of a package's requirements has no meaning
     install(site, "split-gguf", own, tuple(f"{part}==1" for part in reversed(parts)))
     for part, content, name in zip(parts, contents, names, strict=True):
         install(site, part, {f"m.gguf.part{name}": content})
 
 
-def test_parts_are_joined_in_the_order_of_their_packages_after_the_terms_are_shown(site, capsys):
+def test_parts_are_joined_in_order_after_the_terms_are_shown(site, capsys):
     split(site)
     found = packed.packed("split-gguf", WHOLE)
     assert found.sha256 == WHOLE
@@ -52,14 +52,14 @@ def test_parts_are_joined_in_the_order_of_their_packages_after_the_terms_are_sho
     assert not capsys.readouterr().err
 
 
-def test_more_than_nine_parts_are_counted_not_spelled(site):
+def test_more_than_nine_parts_are_written_as_digits(site):
     contents = [bytes([65 + i]) for i in range(11)]
     whole = hashlib.sha256(b"".join(contents)).hexdigest()
     split(site, contents, [f"{i:02}" for i in range(11)], whole)
     assert packed.packed("split-gguf").sha256 == whole
 
 
-def test_a_whole_file_is_read_where_it_lies(site):
+def test_a_whole_file_is_read_in_place(site):
     install(site, "whole-gguf", {"m.gguf": b"GGUF"})
     found = packed.packed("whole-gguf")
     assert packed.join_parts(found) == site / "whole_gguf/m.gguf"
@@ -106,7 +106,7 @@ def lost(site: Path) -> None:
         ),
     ],
 )
-def test_what_is_missing_or_in_the_wrong_order_is_named(site, made, message):
+def test_missing_or_misordered_parts_are_reported(site, made, message):
     site.mkdir()
     made(site)
     with pytest.raises(PackedError, match=message):

@@ -1,4 +1,4 @@
-"""`make bench` fails where a row misses the target that is written beside it."""
+"""`make bench` fails if a row misses its target."""
 
 import ast
 import json
@@ -14,7 +14,7 @@ import pytest
 from perf import run
 
 ROOT = Path(__file__).parents[2]
-#: the least that each measurement can be told to measure
+#: the smallest size of each measurement
 SMALLEST = {
     "attributes": ["1:1"],
     "autoprompt": ["2"],
@@ -40,12 +40,12 @@ NEEDED = {
     "sparql_pages": lambda: shutil.which("virtuoso-t"),
 }
 ON_DATA = ("peers", "scoring", "scoring_memory", "trex")
-#: what a machine with an accelerator has not
+#: modules missing on a machine with an accelerator
 ABSENT = ("polars", "snakemake", "tenacity", "jsonschema", "SPARQLWrapper", "lm_eval")
 
 
 def data_folder() -> Path:
-    """Where the real data sets lie."""
+    """Return the folder of the real data sets."""
     return Path(os.environ.get("KGPROBE_DATA") or ROOT / "../shared/data")
 
 
@@ -57,16 +57,16 @@ def row(**values):
     ("target", "is_missed"),
     [("", False), (2.0, False), (2, False), (2.01, True), ("<= 5", False), ("<= 4.9", True)],
 )
-def test_a_target_is_the_least_ratio_or_the_most_of_ours(target, is_missed):
+def test_a_target_is_a_minimum_ratio_or_a_maximum(target, is_missed):
     assert run.missed(row(target=target)) == is_missed
 
 
-def test_a_target_that_says_nothing_is_an_error():
+def test_an_empty_target_is_an_error():
     with pytest.raises(ValueError, match="a: target '= 3'; valid: a number, '<= number', ''"):
         run.missed(row(target="= 3"))
 
 
-def test_what_misses_is_named_and_fails_the_command(tmp_path, monkeypatch, capsys):
+def test_missed_targets_are_reported_and_fail_the_command(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(run, "RESULTS", tmp_path)
     monkeypatch.setattr(
         run.subprocess, "run", lambda command: run.subprocess.CompletedProcess(command, 0)
@@ -77,12 +77,12 @@ def test_what_misses_is_named_and_fails_the_command(tmp_path, monkeypatch, capsy
     assert capsys.readouterr().err.strip() == "a: target 3 missed"
 
 
-def test_every_measurement_is_found_and_has_a_smallest_size():
+def test_every_measurement_has_a_smallest_size():
     assert run.names() == sorted(SMALLEST)
 
 
 def private(code: str) -> list[str]:
-    """Names that belong to other modules or classes, and that their next release may change."""
+    """Return private names of other modules or classes, which their next release may change."""
     found: list[str] = []
     for node in ast.walk(ast.parse(code)):
         match node:
@@ -110,7 +110,7 @@ def private(code: str) -> list[str]:
         ("self._own = 1\nfrom perf import _limit\na.__version__", []),
     ],
 )
-def test_private_names_are_seen(code, expected):
+def test_private_names_are_detected(code, expected):
     assert private(code) == expected
 
 
@@ -126,7 +126,7 @@ def test_every_measurement_ends_at_its_smallest_size(name, tmp_path, monkeypatch
         pytest.skip(f"{name}: a program of others is not installed")
     if name in ON_DATA and not (real := data_folder()).is_dir():
         pytest.skip(f"no data in {real}")
-    # what a whole `make bench` has measured stays
+    # results of a whole `make bench` stay
     for folder in ("src", "perf", "config", "resources", "docs", "tests", ".peers"):
         (tmp_path / folder).symlink_to(ROOT / folder)
     command = [sys.executable, "-m", f"perf.{name}", *SMALLEST[name]]
@@ -139,7 +139,7 @@ def test_every_measurement_ends_at_its_smallest_size(name, tmp_path, monkeypatch
 
 @pytest.mark.nightly(needs="minutes on a loaded machine")
 def test_the_measurement_of_a_device_runs_on_a_bare_machine(tmp_path):
-    """Torch, transformers and numpy alone; on a processor, with tiny models: that it runs."""
+    """It runs with only torch, transformers and numpy, on a CPU with tiny models."""
     out = tmp_path / "device.json"
     code = "import sys; sys.modules.update(dict.fromkeys(sys.argv[1].split(','))); "
     code += "from perf import device; device.main(['--device', 'cpu', '--out', sys.argv[2]])"

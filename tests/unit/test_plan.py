@@ -1,4 +1,4 @@
-"""What a run costs: rows that fit a job, sums by hand, and what nobody is asked."""
+"""Cost of a run: table rows that match a job, hand-computed sums, and services without requests."""
 
 import logging
 from pathlib import Path
@@ -48,7 +48,7 @@ TABLE = (
 
 @pytest.fixture
 def known(tmp_path: Path) -> costs.Costs:
-    """A table of three rows."""
+    """Return a table of three rows."""
     (tmp_path / "costs.tsv").write_text(TABLE)
     return costs.read(tmp_path / "costs.tsv")
 
@@ -65,14 +65,14 @@ def test_sums_by_hand(known):
     stages, unpriced = costs.plan(asked, MODELS, known)
     sources, models, probes = (stages[name] for name in ("sources", "models", "probes"))
     assert vars(sources) == vars(costs.Cost(1, 7200, 1000, 2000, 30, False))
-    # 100 M weights of four bytes; 13 B of two, downloaded once though two jobs ask it
+    # 100 M weights of four bytes; 13 B of two, downloaded once for two jobs
     assert (models.jobs, models.download_mb, models.requests) == (0, 400 + 26000, 10)
     assert (probes.jobs, probes.cpu_s) == (5, 3 * 3600 + 2 * 60)
     assert probes.estimated
     assert not unpriced
 
 
-def test_what_is_printed_has_every_stage_and_says_what_is_estimated(known, capsys, monkeypatch):
+def test_the_output_has_every_stage_and_marks_estimates(known, capsys, monkeypatch):
     asked = [job("pull", log="sources", source="x"), score("small"), job("unknown", log="tables")]
     stages, unpriced = costs.plan(asked, MODELS, known)
     assert unpriced == ["unknown"]
@@ -88,7 +88,7 @@ def test_what_is_printed_has_every_stage_and_says_what_is_estimated(known, capsy
     assert all(any(stage in line for line in lines) for stage in costs.STAGES)
 
 
-def test_a_pull_of_files_asks_nobody():
+def test_a_pull_of_files_sends_no_requests():
     live = job("pull", source="wikidata", query="properties")
     local = job("pull", source="wikidata", inputs="a/b.nt.gz resources/q.rq")
     assert costs.cost_of(live, "*", COSTS).requests > 0
@@ -114,7 +114,7 @@ def test_the_kind_of_a_model_counts():
     assert (causal.cpu_s, masked.cpu_s) == (30, 60)
 
 
-def test_every_file_of_a_model_s_rule_is_priced_and_one_unknown_leaves_all_without(known):
+def test_every_file_of_a_model_is_priced_or_none_if_one_is_unknown(known):
     more = score("x", more=("ranks/onto_world/templates/x.parquet",))
     both = costs.cost_of(more, "causal", known)
     assert (both.cpu_s, both.disk_mb, both.estimated) == (3660, 501, True)
@@ -134,13 +134,13 @@ def test_a_model_s_rule_names_it():
     [("measured\tx", "guessed\tx", "rule pull: basis 'guessed'; valid: measured, estimated"),
      ("7200", "two", "rule pull: could not convert string to float: 'two'")],
 )  # fmt: skip
-def test_a_bad_table_names_row_and_value(tmp_path, old, new, message):
+def test_a_bad_table_is_reported_with_row_and_value(tmp_path, old, new, message):
     (tmp_path / "costs.tsv").write_text(TABLE.replace(old, new, 1))
     with pytest.raises(TableError, match=message):
         costs.read(tmp_path / "costs.tsv")
 
 
-def test_announced_jobs_are_kept_whoever_prints():
+def test_announced_jobs_are_recorded_whoever_prints():
     logger = logging.Logger("x")
     announced = jobs.Announced()
     logger.addFilter(announced)
@@ -148,13 +148,13 @@ def test_announced_jobs_are_kept_whoever_prints():
     class Event:
         value = "job_info"
 
-    told = {
+    event = {
         "event": Event, "rule_name": "score", "wildcards": {"model": "m"}, "input": ["a"],
         "output": ["b"], "log": ["logs/x/scores/m.log"], "resources": {"mem_mb": 5, "gpu": 1},
     }  # fmt: skip
     for _ in range(2):
-        logger.info("", extra=told)
-    logger.info("", extra={**told, "rule_name": "all"})
+        logger.info("", extra=event)
+    logger.info("", extra={**event, "rule_name": "all"})
     logger.info("something else")
     expected = PlannedJob("score", {"model": "m"}, ("a",), ("b",), "logs/x/scores/m.log", 5, 1)
     assert list(announced.jobs.values()) == [expected]

@@ -1,4 +1,4 @@
-"""Every model that a paper prints has a row of config/models.tsv, in the paper's group."""
+"""Every model in a paper's printed tables has a row in config/models.tsv, in the paper's group."""
 
 import re
 from pathlib import Path
@@ -16,21 +16,21 @@ ROWS = experiments.by_name(
 
 
 def group(name: str) -> set[str]:
-    """Models of a group."""
+    """Return the models of a group."""
     return {model for model, row in ROWS.items() if name in row["groups"].split(",")}
 
 
 def printed(table: str, column: str = "model") -> set[str]:
-    """What a table of published figures has in a column."""
+    """Return the values of a column in a table of published figures."""
     return {row[column] for row in experiments.read_table(PUBLISHED / f"{table}.tsv")}
 
 
 def hub_name(model: str) -> str:
-    """Name of a model's repository, without its owner."""
+    """Return the name of a model's repository, without its owner."""
     return ROWS[model]["source"].rpartition("/")[2]
 
 
-def test_the_leaderboard_and_the_paper_s_part_of_it():
+def test_models_of_the_leaderboard_and_of_the_bear_paper():
     board = experiments.read_table(PUBLISHED / "bear_leaderboard.tsv")
     for name, listed, count in (("bear", {"paper"}, 22), ("leaderboard", {"paper", "later"}, 36)):
         names = {row["model"] for row in board if row["listed"] in listed}
@@ -42,7 +42,7 @@ def test_the_leaderboard_and_the_paper_s_part_of_it():
         for model in group("leaderboard"):
             if hub_name(model) == row["model"]:
                 assert ROWS[model]["kind"] == row["kind"]
-                # the board says 2 B of Gemma's 2.5
+                # the leaderboard lists Gemma's 2.5 B as 2 B
                 board_says = float(row["parameters"]) / 1e6
                 assert 0.75 < int(ROWS[model]["parameters"]) / board_says < 1.26, model
 
@@ -62,7 +62,7 @@ def test_the_other_papers_models():
     assert group("attributes") >= {"bert-base-uncased", "roberta-base", "t5-base"}
 
 
-def test_revisions_that_were_never_seen_are_marked_and_all_others_are_commits():
+def test_unverified_revisions_are_marked_and_others_are_commits():
     hub = {model: row for model, row in ROWS.items() if row["source"].startswith("hub:")}
     assert len(hub) == 40
     marked = {model for model, row in hub.items() if experiments.UNSEEN in row["note"]}
@@ -71,7 +71,7 @@ def test_revisions_that_were_never_seen_are_marked_and_all_others_are_commits():
         expected = "main" if model in marked else r"[0-9a-f]{40}"
         assert re.fullmatch(expected, row["revision"]), model
         assert row["parameters"], f"{model}: its jobs cannot be planned without its size"
-    # gpt2-bos are the weights of gpt2, asked with a BOS token
+    # gpt2-bos has the weights of gpt2, probed with a BOS token
     assert hub["gpt2-bos"]["revision"] == hub["gpt2"]["revision"]
     own = [row for model, row in hub.items() if model != "gpt2-bos"]
     commits = [row["revision"] for row in own if row["revision"] != "main"]
@@ -79,7 +79,7 @@ def test_revisions_that_were_never_seen_are_marked_and_all_others_are_commits():
 
 
 @pytest.mark.parametrize("owner", ["meta-llama", "google"])
-def test_gated_models_say_what_they_need(owner):
+def test_gated_models_state_their_requirements(owner):
     gated = [r for r in ROWS.values() if r["source"].startswith(f"hub:{owner}/")]
     assert gated
     assert all("HF_TOKEN" in row["note"] for row in gated)

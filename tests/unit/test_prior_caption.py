@@ -1,4 +1,4 @@
-"""Wherever a prior-corrected number is printed, it is said what it uses and what it assumes."""
+"""Every view with a prior-corrected number states what it uses and what it assumes."""
 
 import dataclasses
 import importlib
@@ -19,16 +19,16 @@ from tests.unit.test_report import MODELS, found, paged
 from tests.unit.test_slices_all import ASKED, answers
 
 ROOT = Path(__file__).parents[2]
-#: what has to be said, in the words of whoever measures
+#: texts that have to be in the caption
 SAID = ("uses other questions' texts", "no labels", "assumes balanced answers")
 
 
-def is_said(text: str) -> bool:
+def has_caption(text: str) -> bool:
     return all(words in text for words in SAID)
 
 
 def views_in(made: object) -> Iterator[View]:
-    """The views of a value, in lists and mappings as well."""
+    """Return the views in a value, including those in lists and mappings."""
     if isinstance(made, View):
         yield made
     elif isinstance(made, Mapping):
@@ -40,7 +40,7 @@ def views_in(made: object) -> Iterator[View]:
 
 
 def every_view(paper: str) -> list[View]:
-    """All that stand in a module of a paper's tables."""
+    """Return all views of a module of a paper's tables."""
     place = importlib.import_module(f"{tables.__name__}.{paper}")
     modules = [
         importlib.import_module(one.name)
@@ -50,7 +50,7 @@ def every_view(paper: str) -> list[View]:
 
 
 def corrected(paper: str, benchmark: str, own: str, group: str = "") -> pl.DataFrame:
-    """RESULTS of candidates scored as sentences, prior-corrected ones among them."""
+    """Return RESULTS of candidates scored as sentences, including prior-corrected ones."""
     asked = dataclasses.replace(ASKED, aggregation=own, group=group)
     one = scored.Scored(probe("m", benchmark), scores(answers(0.6, 1)), asked)
     made = results.frame(paper, scored.estimates([one]))
@@ -59,12 +59,12 @@ def corrected(paper: str, benchmark: str, own: str, group: str = "") -> pl.DataF
 
 
 def shows(view: View, own: pl.DataFrame) -> bool:
-    """Whether a number of the view is prior-corrected."""
+    """Return whether a number of the view is prior-corrected."""
     return "prior" in view.select(own)["aggregation"]
 
 
 def with_prior() -> pl.DataFrame:
-    """RESULTS of BEAR in which each model has a prior-corrected accuracy and gain."""
+    """Return RESULTS of BEAR in which each model has a prior-corrected accuracy and gain."""
     own = found()
     rows = own.filter(
         pl.col("model").is_in(list(MODELS)), results.plain(), metric="accuracy", group="", slice=""
@@ -75,7 +75,7 @@ def with_prior() -> pl.DataFrame:
     return pl.concat([kept, *(part.cast(own.schema) for part in more)])
 
 
-def test_every_view_that_shows_such_a_number_says_it():
+def test_every_view_with_a_corrected_number_has_the_caption():
     bear = with_prior()
     made = {
         "bear": (bear, list(bear_views.views(bear, list(MODELS)).values())),
@@ -89,33 +89,33 @@ def test_every_view_that_shows_such_a_number_says_it():
         shown = [view for view in views if shows(view, own)]
         names = {view.name for view in shown}
         assert {"aggregations", "confidence"} <= names, paper
-        silent = [view.name for view in shown if not is_said(view.caption)]
+        silent = [view.name for view in shown if not has_caption(view.caption)]
         assert not silent, f"{paper}: no word of what the prior uses: {silent}"
 
 
-def test_the_terminal_says_it_once_and_only_where_one_is_shown():
+def test_the_terminal_prints_the_caption_once_and_only_if_needed():
     plain = with_prior().filter(aggregation="")
     assert "prior-corrected" not in headline.text(plain)
     assert "balanced answers" not in headline.text(plain)
     text = headline.text(with_prior())
     assert "prior-corrected" in text
-    assert is_said(text)
+    assert has_caption(text)
     assert text.count("balanced answers") == 1
 
 
-def test_every_page_of_the_report_that_shows_one_says_it():
+def test_report_pages_with_a_corrected_number_have_the_caption():
     made = pages.render(paged(with_prior()))
-    told = {name: unescape(text) for name, text in made.items() if name.endswith(".html")}
-    shown = [name for name, text in told.items() if "prior-corrected" in text or ", prior" in text]
+    texts = {name: unescape(text) for name, text in made.items() if name.endswith(".html")}
+    shown = [name for name, text in texts.items() if "prior-corrected" in text or ", prior" in text]
     assert {"index.html", "pages/bear.html"} <= set(shown)
     assert "pages/models.html" in shown
-    assert not [name for name in shown if not is_said(told[name])]
+    assert not [name for name in shown if not has_caption(texts[name])]
 
 
-def test_the_pages_of_documentation_that_print_one_say_it():
+def test_documentation_pages_with_a_corrected_number_have_the_caption():
     places = [*ROOT.glob("docs/*.md"), ROOT / "README.md"]
     shown = [
         p for p in places if 'aggregation="prior"' in p.read_text() or "| prior-c" in p.read_text()
     ]
     assert shown
-    assert not [p.name for p in shown if not is_said(" ".join(p.read_text().split()))]
+    assert not [p.name for p in shown if not has_caption(" ".join(p.read_text().split()))]

@@ -1,4 +1,4 @@
-"""Products of matrices by oneDNN: MKL's numbers, also backwards, in all shapes and layouts."""
+"""Matrix products by oneDNN equal MKL's, forward and backward, in all shapes and layouts."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ needs_onednn = pytest.mark.skipif(
 
 
 def run(code: str) -> str:
-    """What Python prints in a process of its own, with the kernels in place and one thread."""
+    """Return the output of a separate Python process with the kernels installed and one thread."""
     before = """
         import torch
         from kgprobe.probes.models import products
@@ -34,8 +34,8 @@ def run(code: str) -> str:
 
 @needs_onednn
 def test_products_and_gradients_are_those_of_float64():
-    """Every layout and shape, with and without bias, down to single rows, none and other dtypes."""
-    told = run("""
+    """Covers all layouts and shapes, with and without bias, single rows, no rows, other dtypes."""
+    output = run("""
         from itertools import product
         def made(rows, columns, turned, generator):
             shape = (columns, rows) if turned else (rows, columns)
@@ -78,13 +78,13 @@ def test_products_and_gradients_are_those_of_float64():
             raise AssertionError("shapes that do not fit")
         print(seen)
     """)
-    assert int(told) > 1000
+    assert int(output) > 1000
 
 
 @needs_onednn
-def test_a_model_says_the_same_and_twice_the_same_bytes():
-    """Log-probabilities of a transformer by both libraries; the same bytes on a second pass."""
-    told = run("""
+def test_a_model_agrees_across_libraries_and_repeats_its_bytes():
+    """Log-probabilities of a transformer agree in both libraries; a repeat gives the same bytes."""
+    output = run("""
         from transformers import GPT2Config, GPT2LMHeadModel
         torch.manual_seed(0)
         model = GPT2LMHeadModel(GPT2Config(vocab_size=500, n_embd=64, n_layer=2, n_head=4)).eval()
@@ -95,21 +95,21 @@ def test_a_model_says_the_same_and_twice_the_same_bytes():
             after, again = (model(ids).logits.log_softmax(-1) for _ in range(2))
         print(float((before - after).abs().max()), torch.equal(after, again))
     """)
-    apart, same = told.split()
+    apart, same = output.split()
     assert float(apart) < 1e-4
     assert same == "True"
 
 
-def test_only_processors_that_mkl_halves_are_changed(monkeypatch, tmp_path):
+def test_only_processors_that_mkl_slows_down_are_changed(monkeypatch, tmp_path):
     """An Intel processor, one without AVX-512 and a system without /proc/cpuinfo keep MKL."""
-    told = tmp_path / "cpuinfo"
-    monkeypatch.setattr(products, "CPUINFO", told)
+    cpuinfo = tmp_path / "cpuinfo"
+    monkeypatch.setattr(products, "CPUINFO", cpuinfo)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
     monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
     assert not products._is_narrow()
-    told.write_text("vendor_id\t: GenuineIntel\n")
+    cpuinfo.write_text("vendor_id\t: GenuineIntel\n")
     assert not products._is_narrow()
-    told.write_text("vendor_id\t: AuthenticAMD\n")
+    cpuinfo.write_text("vendor_id\t: AuthenticAMD\n")
     assert products._is_narrow()
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
     assert not products._is_narrow()

@@ -33,7 +33,7 @@ def sick(path, counts=(3, 5, 9)):
     return path
 
 
-def test_sentences_lose_the_blanks_at_their_ends_and_get_named_classes(tmp_path):
+def test_sentences_are_stripped_and_get_named_classes(tmp_path):
     task = prompt_classes.build(prompt_classes.read_sst2(sst2(tmp_path)), "sst2", SETTINGS, 5, 0)
     schema.check(task.examples, schema.EXAMPLES)
     first = task.examples.filter(split="train").sort("example").row(0, named=True)
@@ -65,12 +65,12 @@ def test_the_overlap_switch_of_classes(tmp_path):
 
 
 @pytest.mark.parametrize("bad", ["no tab 1\n", "text\t2\n", "\t1\n"])
-def test_a_bad_line_of_sst2_is_named(tmp_path, bad):
+def test_a_bad_line_of_sst2_is_reported(tmp_path, bad):
     with pytest.raises(TaskError, match="sentiment-test, line 1: "):
         prompt_classes.read_sst2(sst2(tmp_path, bad))
 
 
-def test_a_missing_file_names_the_key_of_the_config(tmp_path):
+def test_a_missing_file_is_reported_with_the_config_key(tmp_path):
     with pytest.raises(TaskError, match=r"sentiment-train: no such file.*sources\.sst2\.folder"):
         prompt_classes.read_sst2(tmp_path)
 
@@ -78,7 +78,7 @@ def test_a_missing_file_names_the_key_of_the_config(tmp_path):
 @pytest.mark.parametrize(
     ("form", "classes", "per_class"), [("sick_3way", 3, 3), ("sick_2way", 2, 3)]
 )
-def test_balanced_forms_have_equal_classes_in_every_split_and_draw(
+def test_balanced_forms_have_equal_classes_in_every_split_and_sample(
     tmp_path, form, classes, per_class
 ):
     examples = prompt_classes.read_sick(sick(tmp_path))
@@ -123,7 +123,7 @@ def test_the_later_release_in_other_columns_is_refused(tmp_path):
         prompt_classes.read_sick(path)
 
 
-def test_an_unknown_class_is_named(tmp_path):
+def test_an_unknown_class_is_reported(tmp_path):
     path = sick(tmp_path)
     text = (path / "SICK_train.txt").read_text().replace("NEUTRAL", "NEITHER", 1)
     (path / "SICK_train.txt").write_text(text)

@@ -1,4 +1,4 @@
-"""Facts as examples: files, overlap, flags, templates, facts out of pulls, the embedded world."""
+"""Facts as examples: files, overlap, flags, templates, pulls, the embedded knowledge graph."""
 
 import json
 from dataclasses import replace
@@ -70,7 +70,7 @@ def step(task, name: str) -> tuple[int, int]:
     return row["rows_in"], row["rows_out"]
 
 
-def test_files_are_read_in_their_order_and_a_missing_one_is_named(tmp_path):
+def test_files_are_read_in_order_and_a_missing_one_is_reported(tmp_path):
     assert prompt_facts.read_facts(folder(tmp_path)) == facts()
     with pytest.raises(TaskError, match=r"no folder for P36; it has 1"):
         prompt_facts.read_facts(tmp_path / "trex_original", ["P36"])
@@ -82,7 +82,7 @@ def test_files_are_read_in_their_order_and_a_missing_one_is_named(tmp_path):
         prompt_facts.read_facts(tmp_path / "trex_original")
 
 
-def test_flags_of_test_facts_look_at_train_and_dev_those_of_dev_at_train():
+def test_flags_compare_test_with_train_and_dev_and_dev_with_train():
     found = {(f.split, *f.pair): own for f, own in zip(facts(), flags(facts()), strict=True)}
     assert found["test", "Ada", "London"] == ["pair"]
     assert found["test", "Dan", "Paris"] == []
@@ -119,7 +119,7 @@ def test_shared_facts_are_an_error_by_the_switch():
         settle(facts(), "error", Funnel("x"), "auto_lama")
 
 
-def test_examples_keep_every_row_and_count_what_a_model_cannot_answer(tmp_path):
+def test_examples_keep_every_row_and_count_unanswerable_ones(tmp_path):
     task = built()
     schema.check(task.examples, schema.EXAMPLES)
     test = task.examples.filter(split="test").sort("example")
@@ -145,7 +145,7 @@ def test_a_subset_by_vocabulary_drops_facts_of_every_split_and_counts_them():
     ]
 
 
-def test_too_few_facts_are_told_with_relation_needed_and_found():
+def test_too_few_facts_are_reported_with_relation_and_counts():
     with pytest.raises(TaskError, match=r"P19: train needs 5, found 4"):
         built(settings=PromptFacts(least=Rows(5, 1, 1)))
 
@@ -163,7 +163,7 @@ def test_templates_are_kept_verbatim_and_cut_for_causal_models():
     assert task["notes"] == ["relations with a template and without facts here: P1923"]
 
 
-def test_a_template_whose_answer_is_not_last_is_none_for_causal_models():
+def test_causal_models_get_no_template_whose_answer_is_not_last():
     found = prompt_templates.manual("[X] plays [Y] music .")
     assert "causal" not in found
     own = prompt_templates.manual("[X] plays [Y] music .", ending="The genre of [X] is [Y].")
@@ -172,7 +172,7 @@ def test_a_template_whose_answer_is_not_last_is_none_for_causal_models():
     assert "causal" not in before
 
 
-def test_contexts_stand_in_front_of_the_same_template():
+def test_contexts_precede_the_same_template():
     found = prompt_templates.manual("[X] was born in [Y] .", context=True)
     assert found["masked"] == "{context} [SEP] {sub} was born in [P] ."
     assert found["roberta"] == "{context} {sub} was born in [P] ."
@@ -196,7 +196,7 @@ def collected(most: int, variant: str = "original", pages=None):
     return rows, {row["step"]: (row["rows_in"], row["rows_out"]) for row in funnel.rows}
 
 
-def test_facts_to_search_with_are_trex_first_then_topped_up_without_test_facts():
+def test_search_facts_come_from_trex_first_without_test_facts():
     rows, steps = collected(15)
     assert [sum(f.split == s for f in rows) for s in ("train", "dev")] == [12, 3]
     assert sum(f.object == "a" for f in rows) == 5, "all of T-REx but the test fact and Z"
@@ -210,19 +210,19 @@ def test_facts_to_search_with_are_trex_first_then_topped_up_without_test_facts()
     assert "Wikidata: topped up" not in steps
 
 
-def test_rows_from_wikidata_need_a_page_where_pages_are_known():
+def test_rows_from_wikidata_need_a_page_if_pages_are_known():
     rows, steps = collected(15, pages={"Q8", "Q9"})
     assert steps["Wikidata: a page and a label"] == (26, 2)
     assert len(rows) == 7
 
 
-def test_the_trex_split_has_three_parts_of_one_distribution():
+def test_the_trex_split_has_three_splits_of_one_distribution():
     rows, _ = collected(20, "trex")
     assert [sum(f.split == s for f in rows) for s in ("train", "dev", "test")] == [12, 4, 4]
     assert len({f.key for f in rows}) == 20
 
 
-def test_the_world_searches_on_taught_facts_and_tests_on_both_halves():
+def test_embedded_facts_search_on_trained_on_and_test_on_both():
     known = frame([(f"Q{i}", "A" if i % 2 else "B") for i in range(30)] + [("Q50", "C")])
     trained_on = pl.DataFrame(
         [
@@ -251,7 +251,7 @@ def test_the_world_searches_on_taught_facts_and_tests_on_both_halves():
         world.build(*arguments[:4], more, *arguments[5:])
 
 
-def test_an_own_graph_is_split_by_subject_and_relations_without_enough_are_told():
+def test_a_user_graph_is_split_by_subject_and_small_relations_are_reported():
     rows = [("zoo", f"s{n}", f"S{n}", "eats", f"o{n % 3}", f"O{n % 3}") for n in range(20)]
     rows += [("zoo", "s1", "S1", "eats", "o9", "O9"), ("zoo", "s1", "S1", "likes", "o9", "O9")]
     rows += [("zoo", f"s{n}", f"S{n}", "mute", "o1", None) for n in range(20)]
@@ -279,8 +279,8 @@ def test_an_own_graph_is_split_by_subject_and_relations_without_enough_are_told(
     assert task.vocabulary == ["O0", "O1", "O2", "O9"]
 
 
-def test_a_subject_of_an_own_graph_comes_with_all_its_facts_or_with_none():
-    """Whatever the cut: an answer that is left out would count as wrong."""
+def test_a_subject_of_a_user_graph_comes_with_all_its_facts_or_none():
+    """This holds for any limit, because an omitted answer would count as wrong."""
     rows = [("zoo", f"s{n}", f"S{n}", "eats", f"o{m}", f"O{m}") for n in range(12) for m in (0, 1)]
     rows += [("zoo", "s0", "S0", "eats", f"o{m}", f"O{m}") for m in range(2, 20)]
     facts = pl.DataFrame(rows, schema=dict(FACTS.columns), orient="row")
@@ -293,7 +293,7 @@ def test_a_subject_of_an_own_graph_comes_with_all_its_facts_or_with_none():
         assert {len(others) for others in made["others"]} == {1}
 
 
-def test_subjects_of_one_name_of_an_own_graph_are_in_one_split_with_all_their_facts():
+def test_same_named_subjects_of_a_user_graph_are_in_one_split():
     rows = [("zoo", f"s{n}", f"S{n // 2}", "eats", f"o{n % 4}", f"O{n % 4}") for n in range(60)]
     facts = pl.DataFrame(rows, schema=dict(FACTS.columns), orient="row")
     templates = [{"relation": "eats", "index": "0", "kind": "manual", "text": "[X] eats [Y].",
@@ -307,7 +307,7 @@ def test_subjects_of_one_name_of_an_own_graph_are_in_one_split_with_all_their_fa
         assert {len(others) for others in made["others"]} == {1}
 
 
-def test_all_facts_of_the_embedded_world_are_enough_for_an_interval():
+def test_embedded_facts_are_enough_for_an_interval():
     root = Path(__file__).parents[2] / "resources"
     made = load(root / "world")
     labels = dict(made.entities.select("id", "label").rows())

@@ -1,4 +1,4 @@
-"""From a task's folder to prompt files and outcomes: searches, baselines, controls, sweeps."""
+"""From a task folder to prompt files and outcomes: searches, baselines, controls, sweeps."""
 
 import json
 from collections import Counter
@@ -24,7 +24,7 @@ from tests.unit.tiny_models import tiny
 
 
 def searched_task(folder, loaded, name="searched", benchmark="auto_world", **changed):
-    """(outcomes, record) of a search; prompts in folder / name, states in folder / states."""
+    """Return (outcomes, record) of a search: prompts in folder/name, states in folder/states."""
     own = prompt_folders.settings(**changed)
     task = tasks.load(folder / benchmark, own)
     places = folder / name, folder / "states"
@@ -34,7 +34,7 @@ def searched_task(folder, loaded, name="searched", benchmark="auto_world", **cha
 
 @pytest.fixture
 def answering(monkeypatch):
-    """Answerers get the model that is given, whatever their specification says."""
+    """Make answerers use the given model, whatever their specification says."""
 
     def use(loaded):
         given = partial(predict.Answerer, load=lambda spec: loaded)
@@ -61,7 +61,7 @@ def test_a_search_leaves_a_file_per_relation_and_outcomes_of_dev_and_test(tmp_pa
     assert not (tmp_path / "states").exists()
 
 
-def test_a_stopped_search_goes_on_to_the_same_bytes(tmp_path, monkeypatch):
+def test_a_stopped_search_resumes_to_the_same_bytes(tmp_path, monkeypatch):
     loaded = tiny("bert")
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     for folder in (whole, broken):
@@ -85,7 +85,7 @@ def test_a_stopped_search_goes_on_to_the_same_bytes(tmp_path, monkeypatch):
         assert (broken / "searched" / name).read_bytes() == (whole / "searched" / name).read_bytes()
 
 
-def test_other_settings_do_not_meet_the_states_of_a_stopped_search(tmp_path):
+def test_other_settings_do_not_reuse_states_of_a_stopped_search(tmp_path):
     loaded = tiny("bert")
     task = tasks.load(prompt_folders.facts(tmp_path / "auto_world"), {})
     one = search.digest(loaded, task, "a template", {"iterations": 3})
@@ -106,7 +106,7 @@ def test_written_prompts_and_controls_of_a_searched_one(tmp_path, answering):
     counts = dict(frame["prompt"].value_counts().iter_rows())
     names = {*asked, *(f"random_triggers:{i:02d}" for i in range(3))} - {"random_triggers"}
     assert counts == dict.fromkeys(names, 14)
-    # the starting triggers are all masks: what the model says without a search
+    # the initial triggers are all masks: the model's answers without a search
     start = frame.filter((pl.col("prompt") == "initial_triggers") & (pl.col("group") == "P36"))
     template = Template.parse("{sub} [T]x2 [P] .", "masked")
     blank = outcomes.TriggerPrompt(template, (loaded.tokenizer.mask_token_id,) * 2)
@@ -119,7 +119,7 @@ def test_written_prompts_and_controls_of_a_searched_one(tmp_path, answering):
     assert set(constant["options"]) == {len(own.options)}
 
 
-def test_a_causal_model_is_asked_what_ends_in_its_answer(tmp_path, answering):
+def test_a_causal_model_gets_prompts_that_end_in_the_answer(tmp_path, answering):
     loaded = answering(tiny("gpt2"))
     folder = prompt_folders.facts(tmp_path / "auto_world")
     own = predict.Answerer(loaded.spec, tasks.load(folder, {}))
@@ -133,7 +133,7 @@ def test_a_causal_model_is_asked_what_ends_in_its_answer(tmp_path, answering):
         own.answers(["published"])
 
 
-def test_published_prompts_are_asked_as_their_text(tmp_path):
+def test_published_prompts_are_used_verbatim(tmp_path):
     loaded = tiny("bert")
     task = tasks.load(prompt_folders.facts(tmp_path / "auto_world"), {"groups": ["P36"]})
     listed = tmp_path / "bert.jsonl"
@@ -143,7 +143,7 @@ def test_published_prompts_are_asked_as_their_text(tmp_path):
     assert frame[:7].equals(frame[7:])
 
 
-def test_prompts_move_to_another_model_by_their_text(tmp_path, answering):
+def test_prompts_transfer_to_another_model_by_their_text(tmp_path, answering):
     first, second = tiny("bert"), answering(tiny("roberta"))
     folder = prompt_folders.facts(tmp_path / "auto_world")
     searched_task(tmp_path, first)
@@ -187,7 +187,7 @@ def test_balanced_facts_of_relation_extraction_keep_their_repeats(tmp_path, monk
     train = [row for row in rows if row["split"] == "train"]
     for row, label in zip(train, ["Rome"] * 4 + ["Paris"] * 2, strict=True):
         row["label"] = label
-    # a second sentence of a fact is no example of its own
+    # a second sentence of a fact is no separate example
     rows.append({**train[0], "example": "zzzz"})
     write(pl.DataFrame(rows, schema=dict(EXAMPLES.columns)), EXAMPLES, folder / "examples.parquet")
     seen, real = [], search.search
@@ -203,7 +203,7 @@ def test_balanced_facts_of_relation_extraction_keep_their_repeats(tmp_path, monk
 
 
 @pytest.mark.parametrize(("name", "gold_filter"), [("roberta", "exact"), ("gpt2", "text")])
-def test_random_triggers_are_drawn_from_the_candidates_of_the_search(
+def test_random_triggers_are_sampled_from_the_search_candidates(
     tmp_path, monkeypatch, answering, name, gold_filter
 ):
     loaded = answering(tiny(name))
@@ -226,7 +226,7 @@ def test_random_triggers_are_drawn_from_the_candidates_of_the_search(
     assert all(prompt.filters["gold"] for prompt in prompts)
 
 
-def test_constant_answers_count_the_words_that_are_one_token_together(tmp_path):
+def test_constant_answers_merge_words_with_the_same_token(tmp_path):
     loaded = tiny("bert")
     loaded.tokenizer.backend_tokenizer.normalizer = normalizers.Lowercase()
     folder = prompt_folders.facts(tmp_path / "auto_world")
@@ -247,7 +247,7 @@ def test_constant_answers_count_the_words_that_are_one_token_together(tmp_path):
 
 
 def answered(prompt, folder, **section):
-    """OUTCOMES and record of a trained baseline for the task in a folder."""
+    """Return OUTCOMES and the record of a trained baseline for the task in a folder."""
     loaded = tiny("bert")
     part = SimpleNamespace(
         prompt=prompt, settings={"seed": 0, "section": section}, spec=loaded.spec,
@@ -299,7 +299,7 @@ def test_a_sweep_over_few_examples(tmp_path, selection):
     assert set(frame["n"]) == {8}
 
 
-def test_a_sweep_takes_up_the_points_that_are_there(tmp_path, monkeypatch):
+def test_a_sweep_reuses_finished_points(tmp_path, monkeypatch):
     loaded, own = tiny("bert"), sweep_settings()
     task = tasks.load(prompt_folders.classes(tmp_path / "auto_sst2"), {})
     ways = (loaded, task, "finetuned", own, "default", tmp_path / "shards")
@@ -312,7 +312,7 @@ def test_a_sweep_takes_up_the_points_that_are_there(tmp_path, monkeypatch):
     assert set(usual["k"]) == {100}
 
 
-def test_subsets_hold_every_class_and_halves_too(tmp_path):
+def test_subsets_and_half_subsets_hold_every_class(tmp_path):
     task = tasks.load(prompt_folders.classes(tmp_path / "auto_sst2"), {})
     part = sweep.subset(task, 4, 0, 0)
     rows = part.of("", "train")
@@ -343,7 +343,7 @@ def test_a_grid_has_every_point(tmp_path):
     assert np.isfinite(frame["value"].to_numpy()).all()
 
 
-def test_a_task_is_cut_down_by_hash_and_by_relation(tmp_path):
+def test_a_task_is_subsampled_by_hash_and_by_relation(tmp_path):
     folder = prompt_folders.facts(tmp_path / "auto_world")
     task = tasks.load(folder, {"groups": ["P36"], "most": {"train": 4, "test": None}})
     counts = task.examples.group_by("group", "split").len().sort("split").rows()
@@ -354,7 +354,7 @@ def test_a_task_is_cut_down_by_hash_and_by_relation(tmp_path):
         tasks.load(folder, {"groups": ["P1"]})
 
 
-def test_the_settings_of_a_model_lie_over_those_of_the_task():
+def test_model_settings_override_task_settings():
     config = {
         "facts": {"triggers": 5, "settings": {"iterations": 9, "batch": 2}},
         "models": {"m": {"facts": {"settings": {"batch": 3}}}},
@@ -381,7 +381,7 @@ SIZES = {
 
 
 @pytest.mark.parametrize("mode", ["default", "paper", "released"])
-def test_every_task_is_searched_with_its_own_sizes_under_one_config(tmp_path, mode):
+def test_every_task_is_searched_with_task_specific_sizes(tmp_path, mode):
     loaded, config = tiny("bert"), asdict(Settings())
     for benchmark, sizes in SIZES.items():
         if benchmark.startswith(("auto_sst2", "auto_sick")):
@@ -410,7 +410,7 @@ def test_a_benchmark_whose_name_is_of_another_task_is_refused(tmp_path):
     ("mode", "selection", "perturbed"),
     [("default", "within", "fact"), ("paper", "full", "fact"), ("released", "full", "released")],
 )
-def test_the_mode_decides_what_the_config_leaves_open(mode, selection, perturbed):
+def test_the_mode_sets_values_missing_from_the_config(mode, selection, perturbed):
     config = asdict(Settings())
     own = {**config["autoprompt"], "mode": mode}
     made = prompt_settings.sweep(own, "low_data", "auto_sst2", "m")
@@ -418,13 +418,13 @@ def test_the_mode_decides_what_the_config_leaves_open(mode, selection, perturbed
     assert made["settings"]["batch"] == 24
     given = config["prompt_tasks"]["sentences"]["perturbed"]
     assert prompt_settings.point("perturbed", given, mode) == perturbed
-    # what the config says goes before
+    # config values take precedence
     own["low_data"] = {**own["low_data"], "selection": "within"}
     assert prompt_settings.sweep(own, "low_data", "auto_sst2", "m")["selection"] == "within"
     assert "selection" not in prompt_settings.sweep(own, "grid", "auto_sst2", "m")
 
 
-def test_rows_of_experiments_that_make_no_sense_are_told():
+def test_invalid_rows_of_experiments_are_reported():
     row = {"_line": "3", "paper": "autoprompt", "method": "predict", "prompt": "searched"}
     assert prompt_settings.problems([row]) == []
     (wrong,) = prompt_settings.problems([{**row, "prompt": "templates"}])
@@ -434,7 +434,7 @@ def test_rows_of_experiments_that_make_no_sense_are_told():
     assert prompt_settings.problems([{**row, "paper": "bear", "method": "sentence"}]) == []
 
 
-def test_every_prompt_that_a_row_may_name_has_who_answers_it():
+def test_every_valid_prompt_name_has_an_answerer():
     assert all(callable(getattr(predict.Answerer, name)) for name in prompt_settings.WRITTEN)
     assert set(trained.TRAINED) == set(prompt_settings.TRAINED)
     assert set(search.RANDOM) | set(search.LENGTHS) | {

@@ -1,4 +1,4 @@
-"""Relation extraction and its perturbation, on a few made records."""
+"""Relation extraction and its perturbation, on a few synthetic records."""
 
 import gzip
 import json
@@ -57,7 +57,7 @@ def steps(made) -> dict[str, tuple[int, int]]:
     return {row[3]: row[4:6] for row in made.funnel.rows()}
 
 
-def test_train_facts_give_one_sentence_test_facts_all_distinct_short_ones():
+def test_train_facts_have_one_sentence_and_test_facts_all_short_ones():
     made = task()
     schema.check(made.examples, schema.EXAMPLES)
     counts = made.examples.group_by("split", "fact").len()
@@ -71,7 +71,7 @@ def test_train_facts_give_one_sentence_test_facts_all_distinct_short_ones():
         assert row["surfaces"][0] in context or row["split"] != "test"
 
 
-def test_equal_contexts_are_one_with_every_surface_of_the_object():
+def test_equal_contexts_are_merged_with_every_surface_form():
     texts = [("Roman", "S was a [MASK] , born in Rome ."), ("Rome", "S lived in [MASK] ."),
              ("Rome", "S was a Roman , born in [MASK] .")]  # fmt: skip
     evidences = tuple(Evidence("S", surface, text) for surface, text in texts)
@@ -83,7 +83,7 @@ def test_equal_contexts_are_one_with_every_surface_of_the_object():
         ("S was a Roman , born in Rome .", ["Roman", "Rome"]),
         ("S lived in Rome .", ["Rome"]),
     ]
-    # an exchanged object stands in one place of a context, so that both are asked
+    # a replaced object occurs once in a context, so that both are asked
     changed = [row["fact"] for row in by_example(task("fact", rows)).values()]
     assert changed.count(one.fact) == 3
     step = "test: equal contexts dropped"
@@ -118,7 +118,7 @@ def test_splits_share_neither_fact_nor_subject():
     assert sizes["dev"] > 0
 
 
-def test_a_perturbed_fact_has_one_new_object_in_the_slot_alone():
+def test_a_perturbed_fact_has_one_new_object_in_the_slot_only():
     plain, changed = by_example(task()), by_example(task("fact"))
     right = {
         r.fact: {q.object for q in records() if q.subject_id == r.subject_id} for r in records()
@@ -139,7 +139,7 @@ def test_a_perturbed_fact_has_one_new_object_in_the_slot_alone():
     assert changed.keys() <= plain.keys()
 
 
-def test_mentions_of_the_old_object_that_stay_are_counted():
+def test_remaining_mentions_of_the_old_object_are_counted():
     made = task("fact")
     left = sum(
         any(s in row["fields"]["context"] for s in CITIES[row["fields"]["old"]])
@@ -150,8 +150,8 @@ def test_mentions_of_the_old_object_that_stay_are_counted():
     assert total - clean == left > 0
 
 
-def test_released_mode_equals_a_literal_reading():
-    """At test: per sentence another object, and every occurrence of the old surface replaced."""
+def test_released_mode_equals_a_reference_implementation():
+    """At test time each sentence gets another object at every occurrence of the old one."""
     plain, changed = by_example(task()), by_example(task("released"))
     assert plain.keys() == changed.keys()
     split = {r.fact: r for r in records()}
@@ -170,7 +170,7 @@ def test_released_mode_equals_a_literal_reading():
     assert several, "sentences of one test fact get different objects"
 
 
-def test_pools_bar_texts_whatever_their_case_and_draw_by_hash():
+def test_pools_exclude_texts_in_any_case_and_sample_by_hash():
     pools = Pools.of([("Rome", "Rome"), ("Rome", "ROMA"), ("Bonn", "Bonn"), ("Roma", "x")])
     assert pools.without(["roma", "Rome"]) == [("Bonn", ["Bonn"])]
     assert pools.list_surfaces(["Rome", "nowhere"]) == ["ROMA", "Rome"]
@@ -202,7 +202,7 @@ def row(**more) -> dict:
     return {**full, **more}
 
 
-def test_records_are_read_packed_or_out_of_the_archive(tmp_path):
+def test_records_are_read_compressed_or_from_the_archive(tmp_path):
     with gzip.open(tmp_path / "P19.jsonl.gz", "wt") as stream:
         stream.write(json.dumps(row()) + "\n")
     deeper = tmp_path / "TREx_all" / "P20"
@@ -230,14 +230,14 @@ def test_records_are_read_packed_or_out_of_the_archive(tmp_path):
         ),
     ],
 )
-def test_a_broken_record_is_named_with_its_row(tmp_path, wrong, message):
+def test_a_broken_record_is_reported_with_its_row(tmp_path, wrong, message):
     with gzip.open(tmp_path / "P19.jsonl.gz", "wt") as stream:
         stream.write(json.dumps(row(**wrong)) + "\n")
     with pytest.raises(TaskError, match=message):
         relations.read_records(tmp_path)
 
 
-def test_a_folder_without_records_says_what_was_expected(tmp_path):
+def test_a_folder_without_records_is_reported(tmp_path):
     with pytest.raises(TaskError, match=r"no P\*\.jsonl\.gz"):
         relations.read_records(tmp_path)
     with pytest.raises(TaskError, match=r"sources\.trex_sentences\.folder"):

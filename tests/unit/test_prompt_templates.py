@@ -1,4 +1,4 @@
-"""The built-in templates of the tasks are templates of the kinds that they are for."""
+"""The built-in templates of the tasks are valid for their model kinds."""
 
 import pytest
 
@@ -16,7 +16,7 @@ FIELDS = {
 
 @pytest.mark.parametrize("task", FIELDS)
 @pytest.mark.parametrize("triggers", [1, 5])
-def test_search_templates_parse_for_their_kinds(task, triggers):
+def test_search_templates_parse_for_their_model_kinds(task, triggers):
     for kind, text in templates.search_templates(task, triggers).items():
         found = Template.parse(text, "masked" if kind == "roberta" else kind)
         assert found.triggers == triggers
@@ -34,7 +34,7 @@ def test_manual_prompts_parse_for_their_kinds():
             assert set(found.fields) == FIELDS["relation_extraction" if context else "facts"]
 
 
-def test_our_own_template_for_causal_models_is_the_first_manual_one_that_ends_in_the_answer():
+def test_the_causal_template_is_the_first_manual_one_ending_in_the_answer():
     rows = [
         {"relation": "P27", "index": "2", "kind": "manual", "text": "Citizenship of [X]: [Y]."},
         {"relation": "P27", "index": "0", "kind": "manual", "text": "[Y] is the land of [X]."},
@@ -53,10 +53,10 @@ def test_our_own_template_for_causal_models_is_the_first_manual_one_that_ends_in
         ("{", "line 2: not JSON"),
     ],
 )
-def test_a_bad_file_of_templates_is_named_with_its_row(tmp_path, line, message):
+def test_a_bad_template_file_is_reported_with_its_row(tmp_path, line, message):
     good = '{"relation": "P0", "template": "[X] in [Y]"}'
     (tmp_path / "relations.jsonl").write_text(f"{good}\n{line}\n")
-    with pytest.raises(TaskError) as told:
+    with pytest.raises(TaskError) as error:
         templates.read_templates(tmp_path / "relations.jsonl")
-    assert message in str(told.value)
-    assert "relations.jsonl" in str(told.value)
+    assert message in str(error.value)
+    assert "relations.jsonl" in str(error.value)

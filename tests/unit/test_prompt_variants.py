@@ -1,4 +1,4 @@
-"""The templates of the benchmarks of graph attributes: tables, choice, traces."""
+"""The templates of the attribute benchmarks: tables, selection, sources."""
 
 import json
 from collections import Counter
@@ -24,7 +24,7 @@ LAMA = (
 ).split()
 
 
-def test_every_relation_of_lama_has_its_template_and_all_others_have_their_own():
+def test_lama_relations_have_lama_s_template_and_others_a_project_one():
     assert {r for r, ws in TABLE.items() if any(w.kind == "lama" for w in ws)} >= set(LAMA)
     for relation, ws in TABLE.items():
         kinds = Counter(w.kind for w in ws)
@@ -42,7 +42,7 @@ def test_relations_with_some_facts_have_five_other_templates():
     assert not few & {row["relation"] for row in SHARED}
 
 
-def test_texts_are_sentences_and_none_stands_twice():
+def test_texts_are_sentences_without_duplicates():
     texts = [w.text for ws in TABLE.values() for w in ws if w.kind != "lama"]
     assert [text for text, n in Counter(texts).items() if n > 1] == []
     for row in MORE:
@@ -54,18 +54,18 @@ def test_texts_are_sentences_and_none_stands_twice():
         assert (row["kind"] == "paraphrase") == bool(row["parent"])
 
 
-def test_no_article_stands_before_a_place_that_may_begin_with_a_vowel_unless_lama_has_it():
+def test_no_article_precedes_a_slot_that_may_begin_with_a_vowel():
     wrong = [r["text"] for r in MORE if r["kind"] == "own" and " an [" in r["text"]]
     assert wrong == []
 
 
-def test_the_space_before_the_stop_goes_unless_asked_for():
+def test_the_space_before_the_stop_is_removed_by_default():
     assert TABLE["P19"][-1].text == "[X] was born in [Y]."
     kept = relations.join(SHARED, MORE, stop_space=True)
     assert kept["P19"][-1].text == "[X] was born in [Y] ."
 
 
-def test_choice_begins_with_lama_and_our_own_and_a_smaller_one_is_a_subset():
+def test_selection_begins_with_lama_and_smaller_ones_are_subsets():
     triples = {"P27": 3, "P26": 2, "P279/P279": 1}
     everything = relations.choose(TABLE, triples)
     assert [len(everything[r]) for r in ("P26", "P27", "P279/P279")] == [6, 6, 6]
@@ -83,14 +83,14 @@ def test_choice_begins_with_lama_and_our_own_and_a_smaller_one_is_a_subset():
     assert relations.choose(TABLE, triples, 4, 1) != relations.choose(TABLE, triples, 4, 2)
 
 
-def test_all_relations_without_template_are_named_at_once_most_used_first():
+def test_all_relations_without_template_are_reported_at_once():
     with pytest.raises(
         relations.MissingTemplateError, match=r"3 relations .*P8 \(9\), P7 \(5\), P9 "
     ):
         relations.choose(TABLE, {"P9": 2, "P7": 5, "P19": 4, "P8": 9})
 
 
-def test_rows_trace_every_prompt():
+def test_rows_give_the_source_of_every_prompt():
     chosen = relations.choose(TABLE, {"P26": 1}, 3)
     (first,) = (w for w in chosen["P26"] if w.id == "P26/0")
     word = first.text.split()[1]
@@ -119,7 +119,7 @@ def test_rows_trace_every_prompt():
         ({"index": "9", "parent": "8"}, "no parent P26/8"),
     ],
 )
-def test_bad_rows_are_named(row, message):
+def test_bad_rows_are_reported(row, message):
     good = {"relation": "P26", "kind": "paraphrase", "text": "[X] and [Y].", "parent": "0"}
     with pytest.raises(ValueError, match=message):
         relations.join(SHARED, [{**good, **row}])
@@ -154,7 +154,7 @@ def test_prompts_of_the_questions_of_a_benchmark():
     assert few.height == 4
 
 
-def test_models_behind_an_api_are_asked_ten_prompts_by_hash():
+def test_api_models_are_asked_ten_prompts_selected_by_hash():
     import polars as pl
 
     from kgprobe.probes.jobs.word import for_api
@@ -182,7 +182,7 @@ def test_every_relation_of_the_real_triples_has_a_written_template(real_data):
         assert {w.kind for w in TABLE[relation]} <= {"lama", "own", "paraphrase"}, relation
 
 
-#: subject and object of real triples whose relations can be read in two directions
+#: subject and object of real triples whose relations are easily reversed
 DIRECTED = {
     ("P279", "folktronica", "electronica"): "folktronica is a kind of electronica.",
     ("P1962", "Michelangelo", "Lorenzo de' Medici"): (
@@ -206,7 +206,7 @@ DIRECTED = {
 
 
 @pytest.mark.parametrize(("relation", "subject", "object_"), DIRECTED)
-def test_the_subject_stands_where_the_subject_belongs(relation, subject, object_):
+def test_the_subject_is_in_the_subject_slot(relation, subject, object_):
     own = next(w for w in TABLE[relation] if w.kind == "own")
     said = own.text.replace("[X]", subject).replace("[Y]", object_)
     assert said == DIRECTED[relation, subject, object_]

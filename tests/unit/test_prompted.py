@@ -1,4 +1,4 @@
-"""Outcomes of prompts on examples, against a plain sort of the whole model's scores."""
+"""Outcomes of prompts on examples, against a plain sort of the full model's scores."""
 
 import json
 
@@ -37,7 +37,7 @@ def examples(rows: list[dict]) -> pl.DataFrame:
 
 
 def facts(words: list[str]) -> pl.DataFrame:
-    """Facts with golds, other right answers and subjects of several lengths out of `words`."""
+    """Return facts with golds, other right answers and subjects of several lengths from `words`."""
     generator = np.random.default_rng(0)
     rows = []
     for number in range(24):
@@ -53,7 +53,7 @@ def facts(words: list[str]) -> pl.DataFrame:
 
 
 def whole(loaded, template: Template, trigger, fields) -> np.ndarray:
-    """Log-probabilities of the whole vocabulary at [P], one prompt at a time."""
+    """Return log-probabilities of the whole vocabulary at [P], one prompt at a time."""
     encoded = encode(loaded, template, fields)
     found = []
     for row, place in zip(encoded.filled(trigger), encoded.places, strict=True):
@@ -137,8 +137,8 @@ def test_batches_and_threads_do_not_matter():
     np.testing.assert_allclose(made[0]["logprob"], made[1]["logprob"], atol=1e-5)
 
 
-def test_golds_of_several_tokens_have_no_rank_and_are_counted():
-    """For byte-level BPE the blank form counts: what is no token behind a blank is left out."""
+def test_multi_token_golds_have_no_rank_and_are_counted():
+    """For byte-level BPE the form with a leading space must be one token."""
     loaded = tiny("roberta")
     template = Template.parse("{sub} is [P].", "masked")
     tokens = single(loaded, template, WORDS)
@@ -159,7 +159,7 @@ def test_golds_of_several_tokens_have_no_rank_and_are_counted():
     assert metrics.rank_outcomes(metrics.join_outcomes(asked, found)).height == 1
 
 
-def test_glued_and_blank_forms_are_different_tokens():
+def test_forms_with_and_without_space_are_different_tokens():
     loaded = tiny("roberta")
     blank = single(loaded, Template.parse("{sub} is [P].", "masked"), ["and", "a", "of"])
     glued = single(loaded, Template.parse("{sub} is ([P]).", "masked"), ["and", "a", "of"])
@@ -168,7 +168,7 @@ def test_glued_and_blank_forms_are_different_tokens():
     assert all(blank[word] != glued[word] for word in both)
 
 
-def test_words_that_are_one_token_share_a_column_and_the_gold_names_it():
+def test_words_with_the_same_token_share_a_column():
     loaded = tiny("bert")
     loaded.tokenizer.backend_tokenizer.normalizer = normalizers.Lowercase()
     template = Template.parse("{sub} is [P].", "masked")
@@ -202,7 +202,7 @@ def test_classes_answer_by_the_sum_of_their_label_tokens(name):
         assert row["options"] == 3
 
 
-def test_a_context_is_a_field_and_loses_words_where_it_is_too_long():
+def test_a_context_is_a_field_and_is_truncated_if_too_long():
     loaded = tiny("bert")
     text = "{context} {sub} [T] [P]."
     rows = [{"group": g, "fact": "f", "label": "Rome", "surfaces": ["rome"],
@@ -219,7 +219,7 @@ def test_a_context_is_a_field_and_loses_words_where_it_is_too_long():
         outcomes.outcomes(Predictor(loaded), "searched", {"": short}, asked, WORDS)
 
 
-def test_bad_input_is_named():
+def test_bad_input_is_reported():
     loaded = tiny("bert")
     predictor = Predictor(loaded)
     prompt = outcomes.TriggerPrompt(Template.parse("{sub} [P]", "masked"))

@@ -9,7 +9,7 @@ from tests.unit.tiny_models import tiny
 
 
 def literal_radius(table, middle, skipped, alpha):
-    """alpha times the distance to the nearest other row, by a loop."""
+    """Return alpha times the distance to the nearest other row, by a loop."""
     apart = [
         sum((a - b) ** 2 for a, b in zip(row, middle, strict=True)) ** 0.5
         for k, row in enumerate(table)
@@ -20,7 +20,7 @@ def literal_radius(table, middle, skipped, alpha):
 
 @pytest.mark.parametrize("name", ["bert", "roberta", "albert"])
 @pytest.mark.parametrize("alpha", [0.5, 0.25])
-def test_pseudowords_lie_on_the_sphere_about_the_mask(name, alpha):
+def test_pseudowords_are_on_the_sphere_around_the_mask(name, alpha):
     loaded = tiny(name, double=False)
     found = pseudowords(loaded, pairs=4, alpha=alpha)
     table = loaded.model.get_input_embeddings().weight.double().tolist()
@@ -46,7 +46,7 @@ def test_the_same_seed_gives_the_same_words_and_the_model_keeps_its_rows():
     assert torch.equal(before, loaded.model.get_input_embeddings().weight)
 
 
-def test_released_centre_is_the_unknown_token_of_byte_level_models():
+def test_the_released_center_is_the_unknown_token_of_byte_level_models():
     roberta, bert = tiny("roberta"), tiny("bert")
     found = pseudowords(roberta, center="tokenizer_default")
     table = roberta.model.get_input_embeddings().weight
@@ -62,7 +62,7 @@ def test_released_centre_is_the_unknown_token_of_byte_level_models():
 
 
 @pytest.mark.parametrize(("name", "center"), [("gpt2", None), ("t5", "<extra_id_0>")])
-def test_models_without_a_mask_have_a_centre_of_their_own(name, center):
+def test_models_without_a_mask_have_another_center(name, center):
     loaded = tiny(name)
     found = pseudowords(loaded, pairs=2)
     table = loaded.model.get_input_embeddings().weight[: len(loaded.tokenizer)]
@@ -74,7 +74,7 @@ def test_models_without_a_mask_have_a_centre_of_their_own(name, center):
     assert "extension" in found.record["pseudoword_center"]
 
 
-def test_two_equal_rows_leave_no_room():
+def test_two_equal_rows_are_refused():
     loaded = tiny("bert")
     weight = loaded.model.get_input_embeddings().weight
     with torch.no_grad():
@@ -83,7 +83,7 @@ def test_two_equal_rows_leave_no_room():
         pseudowords(loaded)
 
 
-def test_random_words_are_those_of_a_grown_vocabulary():
+def test_random_words_equal_those_of_an_extended_vocabulary():
     loaded = tiny("bert")
     found = random_words(loaded, pairs=200)
     assert found.vectors.shape[0] == 400

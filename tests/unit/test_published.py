@@ -1,4 +1,4 @@
-"""Our copy of the papers' figures: complete, consistent, and equal to the printed values."""
+"""The copy of the papers' published numbers is complete, consistent and equal to the print."""
 
 from pathlib import Path
 
@@ -41,7 +41,7 @@ def test_the_leaderboard_has_the_paper_s_models_and_their_correlations():
     assert board.baseline("bear_released", 7731) == 4.68
 
 
-def test_every_model_of_the_table_finds_its_published_row():
+def test_every_model_of_the_table_has_its_published_row():
     board = published.read(FOLDER)
     models = published.read_tsv(FOLDER.parents[1] / "config" / "models.tsv")
     named = {name for name in models["published"].drop_nulls() if name}
@@ -53,16 +53,16 @@ def adds_bos(name: str) -> bool:
     return next(adds for start, adds in ADDS_BOS.items() if name.startswith(start))
 
 
-def test_the_leaderboard_tells_what_each_tokenizer_adds():
+def test_the_leaderboard_states_what_each_tokenizer_adds():
     rows = published.read(FOLDER).models().select("model", "kind", "bos").rows()
-    told = [(name, bos) for name, kind, bos in rows if kind == "causal" and bos]
-    assert len(told) == 29  # phi-4 alone was not checked
-    assert told == [(name, "added" if adds_bos(name) else "none") for name, _ in told]
+    stated = [(name, bos) for name, kind, bos in rows if kind == "causal" and bos]
+    assert len(stated) == 29  # only phi-4 was not checked
+    assert stated == [(name, "added" if adds_bos(name) else "none") for name, _ in stated]
     assert {bos for _, kind, bos in rows if kind == "masked"} == {None}
 
 
 @pytest.mark.parametrize("adds", [False, True])
-def test_the_tokenizer_of_gpt2_and_opt_adds_what_its_configuration_says(adds):
+def test_gpt2_and_opt_tokenizers_add_bos_as_configured(adds):
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {token: number for number, token in enumerate(["</s>", *letters])}
     options = {"add_bos_token": True} if adds else {}
@@ -71,16 +71,16 @@ def test_the_tokenizer_of_gpt2_and_opt_adds_what_its_configuration_says(adds):
 
 
 def rows_in_print() -> list[dict[str, str]]:
-    """Rows of config/models.tsv that name a published figure."""
+    """Return the rows of config/models.tsv that name a published number."""
     frame = published.read_tsv(FOLDER.parents[1] / "config" / "models.tsv")
     return frame.filter(pl.col("published").is_not_null()).rows(named=True)
 
 
 def beside(row: dict[str, str], **changes: str) -> tuple[float, str] | None:
-    """(published figure, source) beside a complete answer of BEAR by a row of models.tsv."""
+    """Return (published number, source) for a complete BEAR answer by a row of models.tsv."""
     names = ("model", "kind", "bos", "dtype", "published")
-    told = {name: row[name] for name in names} | changes
-    probe = Probe(benchmark="bear_released", prompt="templates", method="sentence", **told)
+    fields = {name: row[name] for name in names} | changes
+    probe = Probe(benchmark="bear_released", prompt="templates", method="sentence", **fields)
     return published.read(FOLDER).score(probe, 7731, [0, 1, 2])
 
 
@@ -94,7 +94,7 @@ def test_rows_with_a_published_figure_have_the_figure_s_bos_policy():
             assert (row["bos"] != "none") == adds_bos(row["published"]), row["model"]
 
 
-def test_a_figure_stands_beside_its_own_bos_policy_alone():
+def test_a_published_number_is_shown_for_its_bos_policy_only():
     rows = {row["model"]: row for row in rows_in_print()}
     policies = ("none", "default", "forced")
     expected = {
@@ -155,7 +155,7 @@ def test_the_readme_describes_every_table():
         assert f"`{path.name}`" in text
 
 
-def test_a_missing_column_and_a_missing_file_are_named(tmp_path):
+def test_a_missing_column_and_a_missing_file_are_reported(tmp_path):
     (tmp_path / "a.tsv").write_text("model\tscore\nx\ty\n")
     with pytest.raises(ValueError, match=r"a\.tsv: columns"):
         published.read_tsv(tmp_path / "a.tsv", published.REMEASURED)
@@ -166,8 +166,8 @@ def test_a_missing_column_and_a_missing_file_are_named(tmp_path):
 
 
 @pytest.mark.real
-def test_every_printed_value_is_kept_to_the_last_digit(real_data):
-    """Multisets of the printed numbers, table by table."""
+def test_every_printed_value_is_stored_to_the_last_digit(real_data):
+    """Compare multisets of the printed numbers, table by table."""
     printed = real_data.parent / "published"
     if not printed.is_dir():
         pytest.skip("no published figures beside the data")

@@ -11,7 +11,7 @@ from kgprobe.metrics import ranking
 
 
 def expected_over_orders(scores: list[int], gold: int, value, reduce=np.mean) -> float:
-    """Mean of value(rank of gold) over every order in which ties may be broken."""
+    """Return the mean of value(rank of gold) over every order in which ties may be broken."""
     ranks = []
     for order in itertools.permutations(range(len(scores))):
         ordered = sorted(range(len(scores)), key=lambda i: (-scores[i], order[i]))
@@ -64,7 +64,7 @@ def test_auc_of_one_class_is_refused(positive, negative):
 
 
 @given(st.lists(st.integers(0, 4), min_size=1), st.lists(st.integers(0, 4), min_size=1))
-def test_auc_is_the_share_of_ordered_pairs(positive, negative):
+def test_auc_is_the_fraction_of_ordered_pairs(positive, negative):
     pairs = [(p > n) + 0.5 * (p == n) for p in positive for n in negative]
     found = ranking.auc(np.array(positive, dtype=float), np.array(negative, dtype=float))
     assert found == pytest.approx(np.mean(pairs))

@@ -1,4 +1,4 @@
-"""Rank frames of a model: all configurations, candidates that cannot be spelt, refusals."""
+"""Rank frames of a model: all configurations, candidates that cannot be tokenized, refusals."""
 
 from functools import partial
 
@@ -52,7 +52,7 @@ def loaded(monkeypatch):
 SPEC = ModelSpec("tiny", "masked", "random")
 
 
-def test_frames_obey_their_contracts_and_hold_all_configurations(loaded, frames):
+def test_frames_satisfy_schemas_and_hold_all_configurations(loaded, frames):
     ranks, top, record = ranking.rank_frame(SPEC, *frames)
     schema.check(ranks, schema.RANKS)
     schema.check(top, schema.TOPS)
@@ -61,7 +61,7 @@ def test_frames_obey_their_contracts_and_hold_all_configurations(loaded, frames)
     assert set(ranks["template"]) == {1, 3}
 
 
-def test_a_candidate_without_tokens_is_left_out_and_named(loaded, frames):
+def test_a_candidate_without_tokens_is_left_out_and_reported(loaded, frames):
     kept = ranking.rankable(loaded, {"class": LABELS})
     ids = loaded.tokenizer(LABELS, add_special_tokens=False)["input_ids"]
     gone = [label for label, own in zip(LABELS, ids, strict=True) if not own]
@@ -72,7 +72,7 @@ def test_a_candidate_without_tokens_is_left_out_and_named(loaded, frames):
     assert set(ranks["gold"]) == {0, 3, 5}  # places of the whole set
 
 
-def test_under_leave_out_unknown_tokens_go_too_and_items_without_gold_are_named(loaded, frames):
+def test_leave_out_drops_unknown_tokens_and_reports_items_without_gold(loaded, frames):
     items, candidates, prompts = frames
     odd = candidates.with_columns(
         label=pl.when(pl.col("index") == 5).then(pl.lit("東")).otherwise(pl.col("label"))

@@ -1,4 +1,4 @@
-"""Where a written answer ends, against the rule read character by character."""
+"""The end of a generated answer, against a character-by-character implementation of the rule."""
 
 import copy
 from types import SimpleNamespace
@@ -57,7 +57,7 @@ def test_an_answer_ends_where_a_sentence_does(text, expected):
     assert answer(text) == expected == literal_answer(text)
 
 
-def test_what_may_go_on_has_not_ended():
+def test_a_text_that_may_continue_has_not_ended():
     assert ends_at("Paris. I", final=False) == 5
     assert ends_at("Paris. ", final=False) is None
     assert ends_at("Paris.", final=False) is None
@@ -67,7 +67,7 @@ def test_what_may_go_on_has_not_ended():
     assert ends_at("J. It is", final=False) == 1
 
 
-def test_other_stops_end_it_where_they_stand_and_none_nowhere():
+def test_other_stops_end_the_answer_at_their_position():
     assert answer("Rome, Italy. It", ",") == "Rome"
     assert answer("Rome. It\nis", "") == "Rome. It\nis"
     assert answer("Rome.", "\n") == "Rome."
@@ -75,7 +75,7 @@ def test_other_stops_end_it_where_they_stand_and_none_nowhere():
 
 @run(max_examples=400, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
-def test_it_is_the_rule_read_character_by_character(text):
+def test_the_end_equals_the_character_by_character_rule(text):
     for final in (True, False):
         assert ends_at(text, final=final) == stop_place(text, final)
     assert answer(text) == literal_answer(text)
@@ -88,7 +88,7 @@ PIECES_OF_A_MODEL = [" J", ".", " R", " Tolkien", " It", " was", " Washington", 
 
 
 class Script:
-    """Stands for a model: `p` gives the p of pieces after a text; the others share the rest."""
+    """A stand-in model: `p` gives probabilities of pieces after a text; others share the rest."""
 
     def __init__(self, p):
         self.p, self.rows = p, [()]
@@ -110,7 +110,7 @@ class Script:
 
 
 def written(p, k=1):
-    """[(text as read, raw text, log p)] of the best phrases that a script writes."""
+    """Return [(parsed text, raw text, log p)] of the best phrases that a script generates."""
     special = {PIECES_OF_A_MODEL.index(END): SimpleNamespace(special=True)}
     tokenizer = SimpleNamespace(
         all_special_ids=[], added_tokens_decoder=special,
@@ -139,18 +139,16 @@ def written(p, k=1):
         ([" Tolkien", " the", ".", " It"], "Tolkien the", "Tolkien the. It", 3),
     ],
 )  # fmt: skip
-def test_a_model_writes_through_the_dots_of_a_name_and_its_raw_text_is_kept(
-    pieces, text, raw, counted
-):
+def test_generation_continues_through_dots_of_a_name(pieces, text, raw, counted):
     following = {"".join(pieces[:i]): {piece: 0.9} for i, piece in enumerate(pieces)}
     ((found, said, logprob),) = written(lambda so_far: following.get(so_far, {" the": 0.9}))
     assert (found, said) == (text, raw)
-    # what only shows that a stop is one is not counted
+    # a token that only confirms the stop is not counted
     assert logprob == pytest.approx(counted * np.log(0.9), abs=0.03)
 
 
-def test_that_many_sentences_may_follow_takes_nothing_from_an_answer():
-    """After the stop ten pieces are alike; the phrase that runs on has the better next piece."""
+def test_many_possible_next_sentences_do_not_lower_an_answer():
+    """Ten pieces are equally likely after the stop; the longer phrase has a likelier piece."""
     following = {
         "": {" Tolkien": 0.9},
         " Tolkien": {".": 0.5, ",": 0.4},
@@ -161,8 +159,8 @@ def test_that_many_sentences_may_follow_takes_nothing_from_an_answer():
     assert found[0][2] == pytest.approx(np.log(0.9 * 0.5), abs=0.02)
 
 
-def test_an_initial_does_not_end_an_answer_because_a_sentence_might_follow():
-    """After "J." a name has p .9; a sentence that is as good as impossible makes J no answer."""
+def test_an_initial_does_not_end_an_answer():
+    """After "J." a name has p .9; a nearly impossible sentence does not make "J" an answer."""
     following = {"": {" J": 0.9}, " J": {".": 0.9}, " J.": {" Tolkien": 0.9, " It": 0.05},
                  " J. Tolkien": {".": 0.9}, " J. Tolkien.": {" It": 0.9}}  # fmt: skip
     found = written(lambda so_far: following.get(so_far, {" was": 0.9}), k=2)

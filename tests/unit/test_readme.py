@@ -1,4 +1,4 @@
-"""README.md is short, and what the pages point at is there."""
+"""README.md is short, and the targets of its links exist."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_readme_is_short_and_what_it_points_at_is_there():
+def test_the_readme_is_short_and_its_links_exist():
     text = (ROOT / "README.md").read_text()
     assert len(text.split()) <= 1200
     pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", text)
@@ -18,7 +18,7 @@ def test_the_readme_is_short_and_what_it_points_at_is_there():
             assert (page.parent / link).exists(), (page.name, link)
 
 
-def test_the_readme_claims_the_pythons_and_systems_that_are_tried_and_no_others():
+def test_the_readme_lists_exactly_the_tested_pythons_and_systems():
     texts = [path.read_text() for path in (ROOT / ".github/workflows").glob("*.yml")]
     assert len(texts) == 2
     lines = [line for text in texts for line in re.findall(r"python-version: (.+)", text)]

@@ -1,4 +1,4 @@
-"""Method reason: what models are asked of the rules, and which settings of premises follow."""
+"""Method reason: which rule questions models get, and the resulting premise settings."""
 
 from dataclasses import asdict, replace
 from types import SimpleNamespace
@@ -19,7 +19,7 @@ from tests.unit.test_reasoning import PLAN, SWITCHES, saved
 PROBE = Probe("onto_world", "templates", "reason", "m", "masked")
 
 
-def test_at_most_so_many_rows_of_a_rule_by_hash():
+def test_rows_of_a_rule_are_limited_by_hash():
     def taken(items, seed):
         return method.sampled(items, 2, seed).filter(role="test").sort("item")
 
@@ -60,8 +60,8 @@ def test_causal_models_reason_by_one_scheme_and_pair_on_some_rows(tmp_path, name
     assert found["ranks"].equals(method.answers(part, tmp_path)[0]["ranks"])
 
 
-def test_what_a_causal_model_has_memorized_need_not_be_known(tmp_path):
-    """Without answers of the memorizing tasks its first premises are explicit or not in it."""
+def test_a_causal_model_needs_no_memorizing_answers(tmp_path):
+    """Without answers to the memorizing tasks, its first premises are explicit or absent."""
     rows = frames.reasoning().filter(role="test")
     items = rows["item"].to_list()
     keys = ("scheme", "p1", "p2", "pair")

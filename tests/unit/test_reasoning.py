@@ -1,4 +1,4 @@
-"""Reasoning prompts: what stands in them, what they score, and that nothing leaks."""
+"""Reasoning prompts: their text, their scores, and no leaks from training."""
 
 import itertools
 import re
@@ -31,7 +31,7 @@ SLOTS = entailment.layout(dict.fromkeys(sorted(frames.TASKS), 3))
 
 
 def shown(question):
-    """The text with a readable word for every slot."""
+    """Return the text with a readable word for every slot."""
     names = {SLOTS.words: "X", SLOTS.words + 1: "Y", SLOTS.words + 2: "X1", SLOTS.words + 3: "Y1",
              SLOTS.conjunctions: "c1", SLOTS.conjunctions + 1: "c2"}  # fmt: skip
     for task, (start, count) in SLOTS.templates.items():
@@ -74,7 +74,7 @@ def test_pattern_premises_have_no_soft_form():
 
 @pytest.mark.parametrize("rule", list(CASES))
 @pytest.mark.parametrize("scheme", entailment.SCHEMES)
-def test_pseudowords_stand_in_every_prompt_of_every_rule(rule, scheme):
+def test_pseudowords_are_in_every_prompt_of_every_rule(rule, scheme):
     loaded = tiny("bert")
     for case in CASES[rule]:
         for form in entailment.FORMS:
@@ -92,7 +92,7 @@ def test_pseudowords_stand_in_every_prompt_of_every_rule(rule, scheme):
         assert first + 6 in test.ids
 
 
-def test_released_prompts_keep_letters_where_the_code_does():
+def test_released_prompts_keep_letters_as_the_released_code():
     switches = Switches(pseudoword_slots="pattern_rules")
 
     def ask(rule):
@@ -129,7 +129,7 @@ def test_no_subject_is_trained_on_and_tested():
 
 
 def literal(loaded, question, label, vectors):
-    """One candidate in one complete row through inputs_embeds, no hooks: mean over its tokens."""
+    """Score one candidate in one full row by inputs_embeds without hooks: mean over its tokens."""
     table, first = loaded.model.get_input_embeddings().weight, rows_of_embedding(loaded)
     tok = loaded.tokenizer
     text = question.before + tok.mask_token + question.after
@@ -152,7 +152,7 @@ def literal(loaded, question, label, vectors):
 
 
 def _pieces(text):
-    """Runs of plain text and slot numbers; white space before a slot goes."""
+    """Split into plain text and slot numbers, dropping white space before a slot."""
     found, run = [], ""
     for character in text:
         if vectors_of(character):
@@ -216,10 +216,10 @@ def test_causal_scores_equal_a_literal_loop(bos):
             embedded = torch.stack([table[i] if i < first else vectors[i - first] for i in row])
             with torch.no_grad():
                 logp = torch.log_softmax(loaded.model(inputs_embeds=embedded[None]).logits[0], -1)
-            # the slot of the second question is followed by more than a full stop: all of it counts
+            # more than a full stop follows the slot of the second question, and all of it is scored
             end = len(before) + len(middle) if q == 0 else len(row)
             parts = []
-            # a space that is a token of its own belongs to the text before the candidate
+            # a space that is a separate token belongs to the text before the candidate
             bare = not tok.decode(own[:1]).strip()
             for j in range(len(before) + bare, end):
                 # a pseudoword is no token that could be predicted
@@ -242,8 +242,8 @@ def test_prompts_of_causal_models_end_before_the_slot():
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
-def test_the_text_around_a_vector_has_the_tokens_that_it_has_around_a_word(name):
-    """Llama's tokenizer puts a blank behind every special token: none may hold the place."""
+def test_text_has_the_same_tokens_around_a_vector_and_a_word(name):
+    """Llama's tokenizer puts a space after special tokens, so none may mark the slot."""
     tok = tokenizer("causal") if name == "gpt2" else sentencepiece("causal")
     loaded = with_tokenizer("gpt2", tok)
     text = "{0} is a country , {0} lies in Africa. The capital of {0}: Rome {0}"
@@ -254,7 +254,7 @@ def test_the_text_around_a_vector_has_the_tokens_that_it_has_around_a_word(name)
     for token, (_, end) in zip(coded["input_ids"], coded["offset_mapping"], strict=True):
         is_vector = end - 1 in starts
         expected.append(rows_of_embedding(loaded) + 3 if is_vector else token)
-        # the blank in front of a vector goes
+        # the space before a vector is removed
         ends.append(end - sum(0 < start < end for start in starts))
     ((ids, spans),) = tokens_with_slots(loaded, [text.format(mark(3))])
     assert ids.tolist() == expected
@@ -265,8 +265,8 @@ def test_the_text_around_a_vector_has_the_tokens_that_it_has_around_a_word(name)
 @pytest.mark.parametrize(
     ("kind", "space"), [("masked", "none"), ("masked", "auto"), ("seq2seq", "auto")]
 )
-def test_vectors_beside_a_mask_slot_stand_like_words(style, kind, space):
-    """Behind a special token both tokenizers would put a blank: before `'s`, and a second one."""
+def test_vectors_near_a_mask_slot_are_tokenized_like_words(style, kind, space):
+    """After a special token both tokenizers would insert a space: before `'s`, and a second one."""
     loaded = with_tokenizer({"masked": "bert", "seq2seq": "t5"}[kind], sentencepiece(kind, style))
     before, after = "{0}'s capital , {0} is ", " . It lies in {0} ."
     (word, vector) = tokenize_prompts(
@@ -281,7 +281,7 @@ def test_vectors_beside_a_mask_slot_stand_like_words(style, kind, space):
 
 
 def saved(tmp_path, name="bert"):
-    """The spec of a tiny model in a folder."""
+    """Save a tiny model in a folder and return its spec."""
     loaded = tiny(name, double=False)
     folder = tmp_path / name
     save(loaded, folder)
@@ -304,7 +304,7 @@ def reasoned(
     tmp_path, name="bert", switches=SWITCHES, schemes=None, folder=None, twin=None,
     rules=tuple(frames.RULES),
 ):  # fmt: skip
-    """What is asked of reasoning alone; `folder` holds trained prompts, where schemes need some."""
+    """Run reasoning only; `folder` holds trained prompts, if schemes need some."""
     rows = frames.reasoning(twin).filter(pl.col("item").str.extract(r"(\w+)-").is_in(rules))
     return reason.reason(saved(tmp_path, name), rows, frames.candidates(), folder,
                          switches, PLAN, schemes)  # fmt: skip
@@ -317,7 +317,9 @@ ENDS = ("manual+manual", "soft+soft")
     ("name", "schemes"), [("bert", entailment.SCHEMES), ("gpt2", ENDS), ("t5", ENDS)]
 )
 def test_every_kind_of_model_trains_ranks_and_reasons(tmp_path, name, schemes):
-    record, ranks, curves, (reasons, premises, told) = run(tmp_path, name, twin=5, schemes=schemes)
+    record, ranks, curves, (reasons, premises, reason_record) = run(
+        tmp_path, name, twin=5, schemes=schemes
+    )
     assert record["positions_fed"] > 0
     assert sorted(ranks["item"].unique()) == sorted(
         f"{task}-{row}" for task in frames.TASKS for row in range(2, 7)
@@ -326,9 +328,9 @@ def test_every_kind_of_model_trains_ranks_and_reasons(tmp_path, name, schemes):
     assert (ranks["best"] <= ranks["worst"]).all()
     # 6 rules x 4 forms x 2 pairs x 2 golds x 3 rows, the last of which is left out of soft schemes
     assert reasons.height == 6 * 4 * 2 * 2 * (3 + 2 * (len(schemes) - 1))
-    assert told["left_out"]["soft+soft"] == sorted(f"{rule}-5" for rule in frames.RULES)
+    assert reason_record["left_out"]["soft+soft"] == sorted(f"{rule}-5" for rule in frames.RULES)
     assert premises.height == 6 * 3 * 2 * 2
-    assert told["pseudoword_pairs"] == 2
+    assert reason_record["pseudoword_pairs"] == 2
     if name == "bert":
         again = reasoned(tmp_path, name, schemes=schemes, folder=tmp_path / "prompts", twin=5)
         assert again[0].equals(reasons)
@@ -358,7 +360,7 @@ ROLES_LEFT = ("train", "train", "dev", "dev")
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """Soft prompts that are trained without a switch, and their ranks."""
+    """Return soft prompts trained with default switches, and their ranks."""
     folder = tmp_path_factory.mktemp("trained")
     spec, prompts_ = saved(folder), folder / "prompts"
     soft.train(spec, frames.items(), frames.candidates(), SWITCHES, PLAN, prompts_)
@@ -393,7 +395,7 @@ def test_each_switch_of_training_changes_scores(trained, tmp_path, key, value):
     assert not trained[1]["score"].equals(ranks["score"])
 
 
-def test_the_choice_on_the_development_rows_is_a_switch():
+def test_selection_on_the_development_rows_is_a_switch():
     released = soft.recipes(PLAN, "masked", resolve("released"))[0]
     assert (released.dev_scores, released.init, released.warmup) == ("logits", "words", 0)
     default = soft.recipes(PLAN, "masked", resolve("default", {"dev_metric": "MRR"}))[0]
@@ -441,7 +443,7 @@ def test_nll_gold_is_a_switch(tmp_path):
     assert not scores_[0].equals(scores_[1])
 
 
-def test_one_task_that_fails_is_named_after_the_others_are_trained(tmp_path, monkeypatch):
+def test_a_failed_task_is_reported_after_the_others_are_trained(tmp_path, monkeypatch):
     train_one = soft.train_one
 
     def failing(loaded, items, options, task, *others):
@@ -473,7 +475,7 @@ def test_api_models_and_unknown_schemes_are_refused(tmp_path):
                         PLAN, ("soft+soft",))  # fmt: skip
 
 
-def test_an_answer_that_ends_in_a_character_of_several_tokens_is_scored_to_its_last_one():
+def test_an_answer_ending_in_a_multi_token_character_is_scored_fully():
     loaded = tiny("gpt2", bos="forced")
     labels = ["a 🦀", "大阪", "Niger", "½", "Burkina Faso"]
     vectors = pseudowords(loaded, pairs=1).vectors
@@ -495,7 +497,7 @@ SPLIT = [" ".join(w) for n in (1, 2, 3) for w in itertools.permutations(frames.C
 
 
 @pytest.mark.parametrize(("seed", "sharpness"), [(0, 1), (1, 8), (2, 30), (3, 60)])
-def test_ranks_are_the_same_where_candidates_that_cannot_win_are_left_out(seed, sharpness):
+def test_pruning_candidates_that_cannot_win_keeps_the_ranks(seed, sharpness):
     loaded = tiny("gpt2")
     torch.manual_seed(seed)
     with torch.no_grad():
@@ -522,8 +524,8 @@ def test_ranks_are_the_same_where_candidates_that_cannot_win_are_left_out(seed, 
     assert (whole["worst"] > whole["best"])[whole["gold"] == 40].all()
 
 
-def test_only_answers_that_end_the_text_are_left_out():
-    """A later word may make any beginning likely: nothing is known before the end."""
+def test_only_answers_at_the_end_of_the_text_are_pruned():
+    """Later words may change any score, so that nothing can be pruned before the end."""
     loaded = tiny("gpt2")
     with torch.no_grad():
         loaded.model.get_input_embeddings().weight.mul_(30)

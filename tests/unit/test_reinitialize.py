@@ -1,4 +1,4 @@
-"""Random weights as a control, and triggers that no search has found."""
+"""Random weights as a control, and random triggers."""
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ def state(loaded):
 
 
 @pytest.mark.parametrize("name", ["bert", "roberta", "gpt2", "llama", "t5"])
-def test_all_weights_are_drawn_anew_and_alike_on_every_call(name):
+def test_all_weights_are_reinitialized_identically_on_every_call(name):
     loaded = tiny(name)
     before = state(loaded)
     torch.manual_seed(11)
@@ -33,7 +33,7 @@ def test_all_weights_are_drawn_anew_and_alike_on_every_call(name):
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "llama"])
-def test_embeddings_alone_are_drawn_anew(name):
+def test_only_embeddings_are_reinitialized(name):
     loaded = tiny(name)
     before = state(loaded)
     control = reinitialize(loaded, "embeddings", 0)
@@ -52,7 +52,7 @@ def test_another_part_is_refused():
         reinitialize(tiny("bert"), "head")
 
 
-def test_random_triggers_are_allowed_tokens_drawn_alike_whatever_the_order():
+def test_random_triggers_are_allowed_tokens_whatever_the_order():
     drawn = random_triggers([9, 4, 7], 5, "P36", seed=2)
     assert len(drawn) == len(set(names("random_triggers"))) == 20
     assert all(len(trigger) == 5 and set(trigger) <= {4, 7, 9} for trigger in drawn)
@@ -70,5 +70,5 @@ def test_a_shuffled_trigger_has_the_same_tokens_in_another_order(found):
     assert other == shuffled_trigger(found, "P36")
 
 
-def test_a_trigger_with_one_order_stays():
+def test_a_trigger_with_one_order_is_unchanged():
     assert shuffled_trigger((5, 5, 5), "P36") == (5, 5, 5)

@@ -1,4 +1,4 @@
-"""The relation extractor: mentions, the network against a literal one, and a toy relation."""
+"""The relation extractor: mentions, the network against a literal version, and a toy relation."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def test_a_sentence_without_subject_or_without_any_other_is_left_out():
 
 
 def literal(network, fact, words):
-    """Logits of one sentence, pair by pair, without padding, packing or masks."""
+    """Return the logits of one sentence, pair by pair, without padding, packing or masks."""
     ids, roles, lengths, _, _ = _batch([fact], words)
     read = []
     for row in range(len(ids)):
@@ -103,7 +103,7 @@ def test_it_learns_two_relations_and_gives_the_same_answers_again():
     found = answer(fit(rows, settings), rows)
     check(found, OUTCOMES)
     right = (found["best"] == 1).mean()
-    assert right > 0.9  # one of two places is right: guessing gives a half
+    assert right > 0.9  # one of two positions is right: guessing gives one half
     assert answer(fit(rows, settings), rows).equals(found)
 
 
@@ -115,13 +115,13 @@ def test_the_most_confident_edge_of_all_sentences_answers_for_the_fact():
     table = examples([*rows, *test, silent, lost])
     trained = fit(table, RelationLstmSettings(width=16, hidden=16, epochs=12, rate=5e-3))
     found = answer(trained, table)
-    # the sentence without entities bears its fact's answer; a fact without any has none
+    # the sentence without entities has its fact's answer; a fact without sentences has none
     assert found["answer"].to_list() == ["Paris", "Paris", ""]
     assert found["best"].to_list() == [1, 1, None]
     assert trained.counts["test_left_out"] == 2
 
 
-def test_fields_and_facts_that_are_missing_are_named():
+def test_missing_fields_and_facts_are_reported():
     lacking = examples([{"split": "train", "label": "x", "fields": {"sub": "b"}}])
     with pytest.raises(ValueError, match="no field 'context'"):
         fit(lacking, RelationLstmSettings())

@@ -1,4 +1,4 @@
-"""Unpacking the archives of released data sets: what comes out, and what never does."""
+"""Unpacking the archives of released data sets: the files that are unpacked or refused."""
 
 import stat
 import zipfile
@@ -11,7 +11,7 @@ from kgprobe.sources.dumps import archives
 from kgprobe.sources.dumps.archives import ArchiveError, DamagedError, open_archive, read, unpack
 from kgprobe.sources.dumps.download import link, place
 
-#: What is read of BEAR and of OntoProbe.
+#: Required files of BEAR and of OntoProbe.
 BEAR = Settings().sources.bear.archives[0].parts
 ONTOPROBE = Settings().sources.ontoprobe.archives[0].parts
 ONE = {"BEAR": "BEAR/"}
@@ -34,14 +34,14 @@ def archive(path, *names, data=None):
 
 
 def everything(folder):
-    """All files below a folder, the archives themselves aside."""
+    """Return all files below a folder, without the archives themselves."""
     return sorted(
         str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file() and p.suffix != ".zip"
     )
 
 
 def refused(path, match, parts=ONE):
-    """The archive is refused in these words, and nothing of it was written anywhere near."""
+    """Assert that the archive is refused with this message, and that no file of it was written."""
     target = path.parent / "inner" / "target"
     target.mkdir(parents=True, exist_ok=True)
     with pytest.raises(ArchiveError, match=match) as error:
@@ -50,7 +50,7 @@ def refused(path, match, parts=ONE):
     assert everything(path.parent) == []
 
 
-def test_the_parts_come_out_from_below_any_folder_and_replace_what_was_there(tmp_path):
+def test_parts_are_unpacked_from_any_folder_and_replace_old_files(tmp_path):
     (tmp_path / "BEAR").mkdir()
     (tmp_path / "BEAR/old.jsonl").write_text("of another release")
     (tmp_path / ".BEAR.part").mkdir()
@@ -74,7 +74,7 @@ def test_a_folder_of_the_same_name_is_not_mixed_in(tmp_path):
         unpack(path, tmp_path, {"memorizing": "memorizing/"})
 
 
-def test_a_folder_and_a_file_are_told_apart(tmp_path):
+def test_a_folder_and_a_file_are_distinguished(tmp_path):
     path = archive(tmp_path / "a.zip", *BEAR_MEMBERS)
     with pytest.raises(ArchiveError, match="BEAR is a folder there: write it with / at its end"):
         unpack(path, tmp_path, {"BEAR": "BEAR"})
@@ -83,7 +83,7 @@ def test_a_folder_and_a_file_are_told_apart(tmp_path):
     assert everything(tmp_path) == []
 
 
-def test_an_archive_is_kept_by_its_address():
+def test_an_archive_is_stored_under_its_address():
     data = Path("data").resolve()
     found = place(data, "https://github.com/lm-pub-quiz/BEAR/archive/ace91fd.zip")
     assert found == data / "archives/github.com/lm-pub-quiz/BEAR/archive/ace91fd.zip"
@@ -93,14 +93,14 @@ def test_an_archive_is_kept_by_its_address():
     assert odd.suffix == ".zip"
 
 
-def test_a_missing_part_and_a_damaged_archive_are_named(tmp_path):
+def test_a_missing_part_and_a_damaged_archive_are_reported(tmp_path):
     path = archive(tmp_path / "a.zip", "x/BEAR/P36.jsonl")
     refused(path, r"a\.zip: no BEAR-big/ in it", parts=BEAR)
     (tmp_path / "b.zip").write_bytes(b"no zip")
     refused(tmp_path / "b.zip", r"b\.zip: not a complete zip archive")
 
 
-def test_damage_inside_leaves_nothing_under_a_final_name(tmp_path):
+def test_damaged_content_leaves_no_file_under_a_final_name(tmp_path):
     path = archive(tmp_path / "a.zip", "x/BEAR/P36.jsonl", data="abc" * 1000)
     whole = bytearray(path.read_bytes())
     for byte in (50, 55):  # of the packed bytes: bad blocks, or a wrong checksum
@@ -112,7 +112,7 @@ def test_damage_inside_leaves_nothing_under_a_final_name(tmp_path):
         assert everything(tmp_path) == []
 
 
-def test_parts_get_names_of_their_own_and_the_place_nearest_to_the_top_counts(tmp_path):
+def test_parts_are_renamed_and_the_least_nested_match_is_used(tmp_path):
     names = ["top/prompt/mine/P1.jsonl", "top/code/prompt/x.py", "top/a/b.txt", "top/c/a/b.txt"]
     parts = {"mined": "prompt/", "vocab/words.txt": "a/b.txt"}
     taken = unpack(archive(tmp_path / "a.zip", *names), tmp_path, parts)
@@ -142,7 +142,7 @@ def test_parts_get_names_of_their_own_and_the_place_nearest_to_the_top_counts(tm
     ],
 )
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_names_that_lead_astray_are_refused_before_anything_is_written(tmp_path, name, wrong):
+def test_unsafe_paths_are_refused_before_anything_is_written(tmp_path, name, wrong):
     path = archive(tmp_path / "a.zip", "top/BEAR/P36.jsonl", name)
     refused(path, rf"member .*{wrong}")
     with pytest.raises(ArchiveError, match=wrong), open_archive(path):
@@ -156,7 +156,7 @@ def test_names_that_lead_astray_are_refused_before_anything_is_written(tmp_path,
         *((kind, "neither file nor folder") for kind in (stat.S_IFCHR, stat.S_IFBLK, stat.S_IFIFO)),
     ],
 )
-def test_links_and_devices_are_refused_where_they_would_be_unpacked(tmp_path, kind, wrong):
+def test_links_and_devices_are_refused_if_they_would_be_unpacked(tmp_path, kind, wrong):
     odd = zipfile.ZipInfo("top/BEAR/odd")
     odd.external_attr = (kind | 0o644) << 16
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as zipped:
@@ -164,12 +164,12 @@ def test_links_and_devices_are_refused_where_they_would_be_unpacked(tmp_path, ki
         zipped.writestr(odd, "/etc/passwd")
         zipped.writestr("top/BEAR-big/P36.jsonl", "{}")
     refused(tmp_path / "a.zip", rf"'top/BEAR/odd': {wrong}")
-    # repositories hold links; one that is not asked for does no harm
+    # repositories hold links; an unrequested one is harmless
     unpack(tmp_path / "a.zip", tmp_path, {"BEAR-big": "BEAR-big/"})
     assert everything(tmp_path) == ["BEAR-big/P36.jsonl"]
 
 
-def test_encrypted_and_oddly_packed_members_are_refused(tmp_path):
+def test_encrypted_and_oddly_compressed_members_are_refused(tmp_path):
     path = archive(tmp_path / "a.zip", "top/BEAR/P36.jsonl")
     whole = bytearray(path.read_bytes())
     place = whole.index(b"PK\x01\x02") + 8  # flags in the table of contents
@@ -181,7 +181,7 @@ def test_encrypted_and_oddly_packed_members_are_refused(tmp_path):
     refused(path, "packed by method 12")
 
 
-def test_too_much_is_refused_by_what_the_archive_declares(tmp_path, monkeypatch):
+def test_declared_sizes_above_the_limit_are_refused(tmp_path, monkeypatch):
     names = [f"top/BEAR/P{n}.jsonl" for n in range(5)]
     path = archive(tmp_path / "a.zip", *names, data="x" * 100)
     for limit, least, words in (
@@ -202,7 +202,7 @@ def test_bombs_are_refused(tmp_path):
     # many that are small each
     small = archive(tmp_path / "b.zip", *(f"BEAR/{n}" for n in range(20)), data=zeros[: 1 << 18])
     refused(small, "5,242,880 bytes packed into .* more than 100 fold")
-    # what is said to be small is not read any further than that
+    # a member is not read beyond its declared size
     lying = bytearray((tmp_path / "a.zip").read_bytes())
     place = lying.index(b"PK\x01\x02") + 24  # size in the table of contents
     lying[place : place + 4] = (1000).to_bytes(4, "little")
@@ -210,14 +210,14 @@ def test_bombs_are_refused(tmp_path):
     with pytest.raises(DamagedError, match=r"c\.zip: not a complete zip archive .*CRC"):
         unpack(tmp_path / "c.zip", tmp_path, ONE)
     assert everything(tmp_path) == []
-    # text of a kind packs well, and blanks in a small file do no harm
+    # uniform text compresses well, and spaces in a small file are harmless
     lines = b"".join(b'{"sub_id": "Q%d", "obj_id": "Q1"}\n' % n for n in range(100_000))
     unpack(archive(tmp_path / "d.zip", "BEAR/a", data=lines), tmp_path, ONE)
     unpack(archive(tmp_path / "e.zip", "BEAR/a", data=zeros[: 1 << 17]), tmp_path, ONE)
 
 
-def test_members_over_each_other_are_a_bomb(tmp_path):
-    """Every entry of the table of contents points at the same packed bytes."""
+def test_overlapping_members_are_a_bomb(tmp_path):
+    """Every entry of the table of contents points at the same compressed bytes."""
     data = b"".join(b"%d\n" % n for n in range(200_000))
     path = archive(tmp_path / "a.zip", "BEAR/000", data=data)
     whole = path.read_bytes()
@@ -239,7 +239,7 @@ def test_one_member_is_read_under_the_same_checks(tmp_path, monkeypatch):
         assert read(path, zipped, "in/a") == bytes(4 << 20)
 
 
-def test_a_kept_file_outlives_the_output_of_a_rule(tmp_path, monkeypatch):
+def test_a_stored_file_survives_the_deletion_of_a_rule_s_output(tmp_path, monkeypatch):
     url = "https://api.figshare.com/v2/file/download/8760241"
     kept = place(tmp_path, url, "TREx.zip")
     assert kept == tmp_path / "archives/api.figshare.com/v2/file/download/8760241/TREx.zip"

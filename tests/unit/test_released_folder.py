@@ -1,4 +1,4 @@
-"""A released folder that is not as BEAR's: read, or refused with file, line and remedy."""
+"""A released folder that differs from BEAR's is read, or refused with file, line and remedy."""
 
 import json
 from pathlib import Path
@@ -47,12 +47,12 @@ def test_fewer_than_three_templates_are_read(n, tmp_path):
         ),
     ],
 )
-def test_what_cannot_be_read_is_named_with_its_line(entry, words, tmp_path):
+def test_unreadable_files_are_reported_with_the_line(entry, words, tmp_path):
     with pytest.raises(ReleasedError, match=words) as caught:
         load(folder(tmp_path, entry), templates=(0, 1, 2))
-    told = str(caught.value)
-    assert told.startswith(f"{tmp_path}/metadata_relations.json, P36: ")
-    assert "line 5" in told
+    message = str(caught.value)
+    assert message.startswith(f"{tmp_path}/metadata_relations.json, P36: ")
+    assert "line 5" in message
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_what_cannot_be_read_is_named_with_its_line(entry, words, tmp_path):
         ({"sub_id": "Q38"}, "the subject Q38 stands on line 1, too; expected one line"),
     ],
 )
-def test_an_instance_that_cannot_be_read_is_named_with_its_line(cells, words, tmp_path):
+def test_an_unreadable_instance_is_reported_with_its_line(cells, words, tmp_path):
     rows = [ROWS[1] | {"obj_id": "Q90"}, ROWS[0] | cells]
     with pytest.raises(ReleasedError, match=rf"P36\.jsonl, line 2: {words}"):
         load(folder(tmp_path, {"templates": TEXTS}, rows))
@@ -79,7 +79,7 @@ def test_aliases_may_be_null(tmp_path):
 
 
 def test_labels_of_answers_without_their_ids_are_not_read(tmp_path):
-    """Their order says nothing: each answer has the label that its instances give it."""
+    """Their order is undefined: each answer gets the label of its instances."""
     found = load(folder(tmp_path, {"templates": TEXTS, "answer_space_labels": ["Rome", "Paris"]}))
     assert found.candidates.select("id", "label").rows() == [("Q90", "Paris"), ("Q220", "Rome")]
 
@@ -90,7 +90,7 @@ def test_answers_of_one_label_are_reported(tmp_path, caplog):
     assert "2 answers have the label 'Paris'" in caplog.text
 
 
-def test_metadata_that_is_a_list_is_named(tmp_path):
+def test_metadata_that_is_a_list_is_reported(tmp_path):
     folder(tmp_path, {})
     (tmp_path / "metadata_relations.json").write_text("[]")
     with pytest.raises(ReleasedError, match="expected an entry per relation"):
@@ -104,7 +104,7 @@ def test_metadata_that_is_a_list_is_named(tmp_path):
         ({"P36": {"domains": "Geography"}}, "domains is 'Geography'; P36: expected a list"),
     ],
 )
-def test_domains_that_are_none_are_named_with_their_file(info, words, tmp_path):
+def test_invalid_domains_are_reported_with_their_file(info, words, tmp_path):
     (tmp_path / "BEAR").mkdir()
     found = load(folder(tmp_path / "BEAR", {"templates": TEXTS}))
     assert relations(tmp_path / "BEAR", found)["domains"].to_list() == [[]]

@@ -1,4 +1,4 @@
-"""The report: pages that need nothing else, escaped, sortable, the same for the same data."""
+"""The report: self-contained, escaped, sortable pages, deterministic for the same data."""
 
 import dataclasses
 import html
@@ -52,7 +52,7 @@ VOID = {"meta", "br", "hr", "img", "input", "link"}
 
 
 class Reader(HTMLParser):
-    """Collects tags, ids, links and text, and checks that tags close in order."""
+    """Parser that collects tags, ids, links and text, and checks that tags close in order."""
 
     def __init__(self):
         super().__init__()
@@ -100,7 +100,7 @@ NAMES = {"P36": "capital of <b>"}
 
 
 def bear(own, models=MODELS):
-    """BEAR's section with every part but the example."""
+    """Return BEAR's section with every part but the example."""
     drawn = figures.size_plot(figures.sizes_of("world_lite", own), [12.5], own, models)
     made = draw.specification(drawn)
     shown = grid.of_rows("Size", own.filter(metric="accuracy", group="", slice=""))
@@ -115,7 +115,7 @@ def bear(own, models=MODELS):
 
 
 def paged(own, models=MODELS, **changed):
-    """The report with BEAR's section alone; one note of a model holds markup."""
+    """Return the report with BEAR's section only; one note of a model holds markup."""
     made = {} if "sections" in changed else {
         "sections": [part for part in (bear(own, models), validity.section(own, models)) if part]
     }  # fmt: skip
@@ -147,7 +147,7 @@ def paged(own, models=MODELS, **changed):
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory):
-    """A benchmark's folder."""
+    """Return a benchmark's folder."""
     folder = tmp_path_factory.mktemp("asked") / "world_lite"
     write_benchmark(FRAMES, folder)
     return folder
@@ -155,7 +155,7 @@ def asked(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def full(asked):
-    """The report with pages about the benchmark and its relations."""
+    """Return the report with pages about the benchmark and its relations."""
     own, judged = found(), make.judged_answers([STUDY])
     made = paged(own)
     about_it = about.benchmarks(
@@ -165,13 +165,13 @@ def full(asked):
 
 
 def texts(made):
-    """The text of all pages of a report."""
+    """Return the text of all pages of a report."""
     found = [text for name, text in pages.render(made).items() if name.endswith(".html")]
     return " ".join(" ".join(read(page).text) for page in found)
 
 
 def resolved(folder, page):
-    """(file, anchor) of every link of a page that leads to a place inside the folder."""
+    """Return (file, anchor) of every link of a page to a target inside the folder."""
     for link in read(page.read_text()).links:
         place, _, anchor = link.partition("#")
         target = (page.parent / place).resolve() if place else page
@@ -233,19 +233,19 @@ def test_every_table_and_figure_has_its_n_its_data_and_its_command(full):
     assert figure.startswith("model,") or "value" in figure.splitlines()[0]
 
 
-def test_a_number_says_how_it_is_traced(full):
+def test_a_number_states_its_source(full):
     own = found()
     page = pages.render(full)["pages/bear.html"]
     row = own.filter(plain(), metric="accuracy", model="smol", group="", slice="")
-    told = grid.trace(row.row(0, named=True))
-    assert told.startswith(f"{row['value'][0]:.1f} -w paper=bear -w benchmark=world_lite")
-    assert f'data-trace="{told}"' in html.unescape(page)
+    trace = grid.trace(row.row(0, named=True))
+    assert trace.startswith(f"{row['value'][0]:.1f} -w paper=bear -w benchmark=world_lite")
+    assert f'data-trace="{trace}"' in html.unescape(page)
     odd = {**row.row(0, named=True), "instead": "a b"}
     assert grid.trace(odd).endswith("-w 'instead=a b' --exact")
 
 
 def claimed():
-    """Claims on a made run of OntoProbe with a case of each verdict, and what is behind them."""
+    """Return claims on a synthetic OntoProbe run with a case of each verdict, and their data."""
     from kgprobe.tables.claims import printed, verdicts
 
     of = Number(benchmark="onto_released", n=500)
@@ -286,24 +286,26 @@ def test_the_page_of_a_paper_begins_with_its_claims_verdicts_and_rows(tmp_path):
     from kgprobe.tables.claims.section import section as claims_section
 
     found_ = claimed()
-    told = verdicts.frame(found_)
+    verdict_rows = verdicts.frame(found_)
     run = tmp_path / "results/small"
     verdicts.write_rows(found_, run / "tables/claim_rows")
-    parts = [Section("ontoprobe", "OntoProbe", "Lead."), claims_section(told)]
+    parts = [Section("ontoprobe", "OntoProbe", "Lead."), claims_section(verdict_rows)]
     pages.write_report(run / "report", paged(found(), sections=parts))
     text = (run / "report/pages/ontoprobe.html").read_text()
     heads = r'<tr>\s*(<th[^>]*data-sort="(O\d\d)".*?)</tr>'
     cells = {name: read(row) for row, name in re.findall(heads, text, re.DOTALL)}
-    # the principal claims, those that this run speaks of first
-    opening = told.filter(pl.col("comparison") != "", paper="ontoprobe")["claim"].to_list()
+    # the principal claims, those covered by this run first
+    opening = verdict_rows.filter(pl.col("comparison") != "", paper="ontoprobe")["claim"].to_list()
     assert sorted(cells) == sorted(opening)
     spoken = [name for name in cells if any("claim_rows" in link for link in cells[name].links)]
     assert list(cells)[: len(spoken)] == spoken
     own = " ".join(" ".join(cells["O01"].text).split())
     assert own.endswith("9.4 holds; expected > 0 40 35 to 45 500 one same direction p < .001"), own
     # differences of few items are marked, literally counted
-    small = [row["n"] for row in told.drop_nulls("value").rows(named=True) if 0 < row["n"] < 20]
-    parts = [grid for part in claims_section(told).parts for grid in part.grids]
+    small = [
+        row["n"] for row in verdict_rows.drop_nulls("value").rows(named=True) if 0 < row["n"] < 20
+    ]
+    parts = [grid for part in claims_section(verdict_rows).parts for grid in part.grids]
     here = [row[2].text for made in parts for row in made.rows]
     assert sum(text.endswith(" †") for text in here) == len(small) > 0
     for name in spoken:
@@ -312,12 +314,12 @@ def test_the_page_of_a_paper_begins_with_its_claims_verdicts_and_rows(tmp_path):
         assert kept == run / f"tables/claim_rows/{name}.tsv"
         behind = pl.read_csv(kept, separator="\t")
         mean = dict(behind.group_by("side").agg(pl.col("value").mean()).rows())
-        row = told.row(by_predicate=pl.col("claim") == name, named=True)
+        row = verdict_rows.row(by_predicate=pl.col("claim") == name, named=True)
         if name in ("O01", "O65"):
             assert mean["a"] - mean["b"] == pytest.approx(row["value"])
         assert f'data-trace="{name}"' in text
     every = (run / "report/pages/claims.html").read_text()
-    verdict = dict(told.select("claim", "verdict").rows())
+    verdict = dict(verdict_rows.select("claim", "verdict").rows())
     told_of = {"O65": "reproduced", "O01": "same direction", "O05": "opposite", "O09": "undecided",
                "O16": "not tested here"}  # fmt: skip
     assert {name: verdict[name] for name in told_of} == told_of
@@ -326,10 +328,10 @@ def test_the_page_of_a_paper_begins_with_its_claims_verdicts_and_rows(tmp_path):
         assert verdict[name] in row
     assert "it equals the printed value within" in every
     assert "n = 10, fewer than 20" in every
-    # what no run can speak of says why, and what fails in print says so
+    # claims that no run can check state why, as do those that fail in print
     for claim in (one.claim for one in found_ if one.claim.untested):
         assert html.escape(claim.untested) in every, claim.claim
-    failing = told.filter(holds="no").height
+    failing = verdict_rows.filter(holds="no").height
     assert every.count("fails in print") == failing > 5
     index = (run / "report/index.html").read_text()
     assert "of 54 claims have numbers in this run: 1 reproduced" in index
@@ -346,7 +348,7 @@ def test_text_from_data_is_escaped(full):
     assert not read(html).active
 
 
-def test_it_says_what_was_run_and_how_to_read_it(full):
+def test_the_report_states_what_was_run_and_how_to_read_it(full):
     text = texts(full)
     for phrase in ("sources.bear.folder", "a&b", "abababababab", "0.1.0", "BOS forced"):
         assert phrase in text
@@ -378,8 +380,8 @@ def test_the_first_page_counts_every_probe_and_has_every_model(full):
     assert shown.rows[0][1].href == "bear-questions.html#benchmark-world_lite"
 
 
-def test_each_relation_has_its_own_place_whatever_its_id(asked, tmp_path):
-    """Ids of own graphs: without a letter of an address, alike but for case, of any length."""
+def test_each_relation_has_its_own_anchor_whatever_its_id(asked, tmp_path):
+    """Ids of user-supplied graphs: without URL characters, equal but for case, of any length."""
     names = ["首都", "東京", "Chef", "chef", *("r" * 300 + end for end in "ab")]
     items = pl.concat([FRAMES["items"]] * 2).head(len(names))
     items = items.with_columns(pl.Series(name, names) for name in ("item", "relation"))
@@ -417,7 +419,7 @@ def test_the_fraction_below_a_number_has_no_exponent(above, below, shown):
 
 
 def test_a_run_without_a_principal_number_has_no_matrix():
-    """One example whose parts are all wrong: the metric is not defined."""
+    """The metric is undefined for one example whose parts are all wrong."""
     undefined = Number(metric="value", benchmark="symmetry", model="smol", method="fill", n=2)
     rows = frame("attributes", [undefined.but(numerator=0.0, denominator=0.0)])
     empty = overview.matrix(rows, MODELS)
@@ -426,21 +428,23 @@ def test_a_run_without_a_principal_number_has_no_matrix():
     assert blocks.arranged(page, blocks.Room()) == []
 
 
-def test_examples_say_what_was_first_and_where_the_right_answer_stood(asked):
+def test_examples_show_the_first_answer_and_the_gold_rank(asked):
     items = FRAMES["items"].sort("relation", "row")
     sums = {"P36": [0.0, -1.0, -2.0], "P1": [0.0, -1.0]}
     asked_ = items.select("item", "relation").rows()
     answers = {(item, t): sums[relation] for item, relation in asked_ for t in range(3)}
     judged = make.judged_answers([study(FRAMES, [(probe("m"), answers)])])
     row = {"benchmark": "world_lite", "prompt": "templates", "method": "sentence", "model": "m"}
-    questions, told = said.answered(asked, [row], judged)
+    questions, model_answers = said.answered(asked, [row], judged)
     assert {q.relation for q in questions} == {"P36", "P1"}
     for one in questions:
-        cell, place = told["m"][one.item], "abc".index(one.right[0]) + 1
+        cell, place = model_answers["m"][one.item], "abc".index(one.right[0]) + 1
         assert cell.text == "a"
         assert f"right at {place} of" in cell.small
         assert cell.small.startswith("✓") == (one.right == ["a"])
-    (page,) = said.by_relation("world_lite", questions, told, NAMES, said.first_templates(asked))
+    (page,) = said.by_relation(
+        "world_lite", questions, model_answers, NAMES, said.first_templates(asked)
+    )
     assert [made.title for made in page.grids] == ["P1", "capital of <b> (P36)"]
     assert page.grids[0].caption == "First template: [X] is [Y]."
 
@@ -449,8 +453,8 @@ def test_examples_say_what_was_first_and_where_the_right_answer_stood(asked):
     ("text", "place"),
     [("The ALPHA.", 1), ("Álpha", 1), ("beth", 2), ("Alef", 2), ("alphabet", None)],
 )
-def test_written_answers_are_right_by_the_rules_of_the_tables(asked, text, place):
-    """Articles, stops, accents; an alias where the run has them: as metrics/matching counts."""
+def test_generated_answers_are_judged_by_the_rules_of_the_tables(asked, text, place):
+    """Articles, stops, accents and aliases (if the run has them) count as in metrics/matching."""
     right = FRAMES["items"].filter(relation="P36").sort("row").row(0, named=True)
     texts = [text] if place == 1 or place is None else ["nothing", text]
     rows = [
@@ -465,16 +469,16 @@ def test_written_answers_are_right_by_the_rules_of_the_tables(asked, text, place
     who = probe("m", method="fill", kind="causal")
     judged = judged_frame("attributes", [(who, attribute_study.judge(who, alphas, bench))])
     row = {"benchmark": "world_lite", "prompt": "templates", "method": "fill", "model": "m"}
-    _, told = said.answered(asked, [row], judged)
-    small = told["m"][right["item"]].small
+    _, answers = said.answered(asked, [row], judged)
+    small = answers["m"][right["item"]].small
     assert small.removeprefix("✓ ") == (
         f"right at {place}" if place else f"right answer not among {len(texts)}"
     )
 
 
-def test_a_page_that_quotes_questions_names_their_license(tmp_path):
+def test_a_page_that_quotes_questions_states_their_license(tmp_path):
     """Facts of Wikidata are CC0, the questions of the released BEAR are not."""
-    told, made_of = {}, study(FRAMES, [(probe("m"), guesses(FRAMES, 0.5, 1))])
+    leads, made_of = {}, study(FRAMES, [(probe("m"), guesses(FRAMES, 0.5, 1))])
     own, judged = results(made_of), make.judged_answers([made_of])
     for rule, origin in (("load_bear", ""), ("construct_bear", "wikidata"), ("build", "museum")):
         made = {"rule": rule, "wildcards": {"origin": origin}}
@@ -486,8 +490,8 @@ def test_a_page_that_quotes_questions_names_their_license(tmp_path):
         )
         made, descriptions = {rule: tmp_path / rule}, {rule: "made here"}
         page, *_ = about.benchmarks(own, MODELS, [row], judged, made, {}, descriptions)
-        told[rule] = page.parts[0].lead
-    assert told == {
+        leads[rule] = page.parts[0].lead
+    assert leads == {
         "load_bear": "Made here. License of the questions: CC-BY-SA-4.0 (the released BEAR).",
         "construct_bear": "Made here. License of the questions: CC0-1.0 (Wikidata).",
         "build": "Made here. These questions have the license of the data that they were made "
@@ -498,7 +502,7 @@ def test_a_page_that_quotes_questions_names_their_license(tmp_path):
 @pytest.mark.parametrize(
     ("published", "shown"), [(16.38, "[16.38]"), (14.5, "[14.5]"), (1234.25, "[1,234.25]")]
 )
-def test_a_published_figure_stands_as_it_was_printed(published, shown):
+def test_a_published_number_is_shown_as_printed(published, shown):
     of = Number(metric="accuracy", benchmark="bear_released", model="m", n=100, value=16.4)
     made = frame("bear", [of.but(published=published, source="a table")])
     cell = grid.measured(made.row(0, named=True), 1)
@@ -507,7 +511,7 @@ def test_a_published_figure_stands_as_it_was_printed(published, shown):
 
 @pytest.fixture
 def trained_on(tmp_path):
-    """A benchmark's folder with a multiple-choice question, a rule, and what a model said."""
+    """Return a benchmark's folder with a multiple-choice question, a rule and a model's answers."""
     folder = tmp_path / "onto_world"
     meta = '{"p1": "Poet is a writer .", "p2": "[X] is a poet .", "h": "[X] is a [MASK] ."}'
     item = ("rdfs9-0", "g", "test", "rdfs9", "poet", "", "class", [2], 0, meta)
@@ -528,7 +532,7 @@ def trained_on(tmp_path):
     return folder
 
 
-def test_what_was_chosen_and_concluded_is_shown_beside_its_question(trained_on):
+def test_choices_and_conclusions_are_shown_with_their_question(trained_on):
     row = {"paper": "ontoprobe", "benchmark": "onto_world", "prompt": "templates", "model": "m"}
     rows = [{**row, "method": "choice"}, {**row, "method": "reason"}]
     one, other = (probe("m", "onto_world", method=row["method"]) for row in rows)
@@ -537,13 +541,13 @@ def test_what_was_chosen_and_concluded_is_shown_beside_its_question(trained_on):
         {}, {}, {"onto_world": trained_on}, {other: (ranks, "")},
         {one: (trained_on / "choices.parquet", chosen)}, "expectation",
     )  # fmt: skip
-    (asked_,), told = said.answered(trained_on, rows, judged, said.CHOICE)
+    (asked_,), answers = said.answered(trained_on, rows, judged, said.CHOICE)
     assert (asked_.subject, asked_.right) == ("What is the type of Dante?", ["(c) writer"])
-    cell = told["m"]["TP-0"]
+    cell = answers["m"]["TP-0"]
     assert (cell.text, cell.small) == ("answer: writer ✓", "letter: lake; text: “I am a poem”")
-    (asked_,), told = said.answered(trained_on, rows, judged, said.REASON)
+    (asked_,), answers = said.answered(trained_on, rows, judged, said.REASON)
     assert asked_.subject == "Poet is a writer . [X] is a poet . Therefore, [X] is a [MASK] ."
-    cells = {head: (own["rdfs9-0"].text, own["rdfs9-0"].small) for head, own in told.items()}
+    cells = {head: (own["rdfs9-0"].text, own["rdfs9-0"].small) for head, own in answers.items()}
     assert cells == {
         "m, premises written": ("✓ right at 1 of 3", ""),
         "m, conclusion alone": ("right at 3 of 3", ""),
@@ -558,7 +562,7 @@ def test_what_was_chosen_and_concluded_is_shown_beside_its_question(trained_on):
     assert {"relations-onto_world-choice", "relations-onto_world-reason"} <= set(apart)
 
 
-def test_a_graph_that_allows_types_alone_has_no_rules_to_show(trained_on):
+def test_a_benchmark_without_reasoning_shows_no_rules(trained_on):
     nothing = schema.read(trained_on / "reasoning.parquet", schema.ITEMS).clear()
     empty = dataclasses.replace(schema.ITEMS, may_be_empty=True)
     schema.write(nothing, empty, trained_on / "reasoning.parquet")
@@ -579,11 +583,11 @@ def test_a_table_is_written_as_data():
     assert r"a\textbar{}b\_c \& d & 12.5 (10 to 15) & --" in formats.latex(made)
 
 
-def test_signs_of_markdown_and_latex_in_a_table_stand_as_they_are():
+def test_markdown_and_latex_characters_in_a_table_are_escaped():
     cells = [[grid.Cell(text)] for text in (r"[X] \| <mask> *a* `b`", "*")]
     made = grid.Grid("T", ["prompt"], cells)
     assert r"| [X] \\\| \<mask> \*a\* \`b\` |" in formats.markdown(made).splitlines()
-    # behind \\ a [ begins its space, and a * is a part of it
+    # after \\ a [ begins its space, and a * is a part of it
     body = formats.latex(made).partition(r"\midrule")[2].splitlines()
     assert body[1] == (
         r"{[}X] \textbackslash{}\textbar{} \textless{}mask\textgreater{} {*}a{*} `b` \\"
@@ -591,7 +595,7 @@ def test_signs_of_markdown_and_latex_in_a_table_stand_as_they_are():
     assert body[2] == r"{*} \\"
 
 
-def test_the_first_table_stands_before_the_figures_and_the_other_tables(tmp_path):
+def test_the_first_table_precedes_figures_and_other_tables(tmp_path):
     first, long = (
         grid.Grid(name, ["a", "b"], [[grid.Cell("x"), grid.Cell("1 (?)")]] * 99)
         for name in ("First", "Long")
@@ -609,7 +613,7 @@ def test_the_first_table_stands_before_the_figures_and_the_other_tables(tmp_path
     assert shown[-1].is_folded
 
 
-def test_parts_that_do_not_exist_leave_no_empty_section():
+def test_missing_parts_leave_no_empty_section():
     own = results(STUDY)
     parts = bear_section.arranged(own, MODELS, {}, {})
     alone = section.Section("bear", "BEAR", "Lead.", parts=parts)
@@ -623,7 +627,7 @@ def test_parts_that_do_not_exist_leave_no_empty_section():
 
 
 def attributes():
-    """RESULTS of one model: one metric is defined, the other 0/0; other readings beside."""
+    """RESULTS of one model: one metric is defined, the other 0/0; with other aggregations."""
     setting = {"k": 1, "pooling": "best", "alpha": "exact", "gold": "own"}
     of = Number(metric="value", n=5, benchmark="symmetry", model="smol", method="fill",
                 setting=setting)  # fmt: skip
@@ -636,7 +640,7 @@ def attributes():
     return frame("attributes", numbers)
 
 
-def test_a_report_without_bear_has_no_word_of_it():
+def test_a_report_without_bear_does_not_mention_it():
     other = section.Section("attributes", "Attributes", "Nine patterns.")
     text = texts(paged(attributes(), {"smol": MODELS["smol"]}, sections=[other]))
     text = text.partition("Cite the papers")[0]
@@ -647,7 +651,7 @@ def test_a_report_without_bear_has_no_word_of_it():
         assert word not in text
 
 
-def test_a_mark_that_one_paper_s_answers_alone_told_of_stands_at_the_numbers_everywhere():
+def test_a_mark_from_one_paper_s_answers_is_shown_at_all_numbers():
     sound = frame("autoprompt", [Number(metric="weights complete", model="smol", value=0, n=0)])
     alone = section.Section("bear", "BEAR", "Lead.")
     made = pages.render(paged(pl.concat([found(), sound]), sections=[alone]))
@@ -659,7 +663,7 @@ def test_a_mark_that_one_paper_s_answers_alone_told_of_stands_at_the_numbers_eve
         assert "no more likely than the same words shuffled" in made[name]
 
 
-def test_a_failed_requirement_is_named():
+def test_a_failed_requirement_is_reported():
     made = pages.render(paged(found(trained_on=50.0)))
     html = made["pages/validity.html"]
     text = " ".join(read(html).text)
@@ -673,7 +677,7 @@ def test_a_failed_requirement_is_named():
     assert 'class="verdict bad"' in html
 
 
-def test_an_unbalanced_sample_is_called_one():
+def test_an_unbalanced_sample_is_reported():
     frames = benchmark({"P1": (["a", "b"], ["a", "a", "a", "b"])})
     own = results(study(frames, [(probe("m"), guesses(frames, 0.5, 1))]))
     models = {"m": MODELS["smol"]}
@@ -690,7 +694,7 @@ def test_a_probe_without_numbers_is_an_error(full):
         pages.render(dataclasses.replace(full, experiments=[]))
 
 
-def test_a_section_is_read_as_it_was_written(tmp_path):
+def test_a_section_round_trips(tmp_path):
     section.write(bear(found()), tmp_path / "bear.json")
     again = section.read(tmp_path / "bear.json")
     assert [part.name for part in again.parts] == ["world_lite", "construction"]
@@ -701,13 +705,13 @@ def test_a_section_is_read_as_it_was_written(tmp_path):
 @pytest.mark.parametrize("mark", [
     {"type": "image", "url": "http://example.org/x.png"}, {"type": "text", "href": "x.html"},
 ])  # fmt: skip
-def test_only_plain_svg_goes_in(mark):
+def test_only_plain_svg_is_accepted(mark):
     chart = {"data": {"values": [{"a": 1}]}, "mark": mark, "encoding": {"x": {"field": "a"}}}
     with pytest.raises(ValueError, match="no plain SVG"):
         pages.inline(Drawing("p", "n", "t", "c", chart))
 
 
-def test_a_label_may_hold_words_that_no_tag_may_have():
+def test_a_label_may_hold_words_forbidden_in_tags():
     label = 'JavaScript: phase one = url(x) @import href="y"'
     chart = {
         "data": {"values": [{"a": label}]},
@@ -717,7 +721,7 @@ def test_a_label_may_hold_words_that_no_tag_may_have():
     assert label in html.unescape(pages.inline(Drawing("p", "n", "t", "c", chart)))
 
 
-def test_inlined_figures_take_the_theme_and_keep_their_ids_apart():
+def test_inlined_figures_use_the_theme_and_have_separate_ids():
     chart = {"data": {"values": [{"a": "</script><b>"}]},
              "mark": {"type": "bar", "color": draw.INK, "clip": True},
              "encoding": {"x": {"field": "a", "type": "nominal"}}}  # fmt: skip
@@ -748,13 +752,13 @@ def test_headline_prints_an_aligned_table_and_the_path_of_the_report(tmp_path, c
     assert summary.main([]) == 2
 
 
-def test_headline_of_every_paper_stands_below_bear_s():
+def test_headlines_of_other_papers_follow_bear_s():
     onto = Number(metric="R@1", n=10, benchmark="onto_world", group="TP", model="m", method="cloze")
     prompt = Number(metric="P@1", n=10, benchmark="auto_world", model="m", method="predict")
     ways = {"chosen": 60.0, "fixed": 50.0, "oracle": 99.0}
     rows = [
         *(onto.but(value=v, setting={"choice": c}) for c, v in ways.items()),
-        # without dev rows nothing is chosen
+        # without dev rows nothing is selected
         onto.but(value=40.0, benchmark="onto_world_lite", setting={"choice": "fixed"}),
         onto.but(metric="MRR", value=71.0, setting={"choice": "chosen"}),
         onto.but(metric="accuracy", method="choice", value=25.0, setting={"scoring": "letter"}),
@@ -780,7 +784,7 @@ def test_headline_of_every_paper_stands_below_bear_s():
 
 @pytest.fixture(scope="module")
 def folder(full, tmp_path_factory):
-    """The pages on disk."""
+    """Return the folder of the pages on disk."""
     made = tmp_path_factory.mktemp("browser") / "report"
     pages.write_report(made, full)
     return made
@@ -788,7 +792,7 @@ def folder(full, tmp_path_factory):
 
 @pytest.mark.nightly(needs="Chromium")
 @pytest.mark.skipif(not browser.is_there(), reason=browser.NEEDED)
-def test_pages_are_short_fit_their_screen_and_can_be_read_by_everybody(folder, tmp_path):
+def test_pages_are_short_fit_the_screen_and_are_accessible(folder, tmp_path):
     for options in ((), browser.DARK):
         found, console = browser.all_pages(folder, tmp_path / "profile", *options)
         assert len(found) == 2 * len(list(folder.rglob("*.html"))) > 10
@@ -797,7 +801,7 @@ def test_pages_are_short_fit_their_screen_and_can_be_read_by_everybody(folder, t
 
 
 @pytest.mark.skipif(not browser.is_there(), reason=browser.NEEDED)
-def test_tables_sort_and_filter_and_a_number_shows_its_trace(folder, tmp_path):
+def test_tables_sort_and_filter_and_a_number_shows_its_source(folder, tmp_path):
     presses = """<script>
       const block = document.querySelector("#models-by-benchmarks"), out = [];
       const table = block.querySelector("table");
@@ -825,19 +829,19 @@ def test_tables_sort_and_filter_and_a_number_shows_its_trace(folder, tmp_path):
     page.unlink()
     assert console == []
     title = re.search(r"<title>(.*?)</title>", dom)[1].split("|")
-    down, first, up, second, names, left, told, trace, is_below = title
+    down, first, up, second, names, left, counted, trace, is_below = title
     values = [float(value) for value in down.split()]
     assert values == sorted(values, reverse=True)
     assert up.split() == sorted(up.split(), key=float)
     assert (first, second) == ("descending", "ascending")
     assert names.split() == sorted(names.split())
     assert left == "control-masked"
-    assert told == "1 of 6 rows"
+    assert counted == "1 of 6 rows"
     assert re.fullmatch(r"kgprobe trace [\d.]+ -w paper=bear .* --run small", trace)
     assert is_below == "true"
 
 
-def test_the_picture_has_every_principal_number_but_those_of_controls_and_baselines():
+def test_the_overview_has_all_principal_numbers_without_controls():
     made = overview.picture(found())
     own = found().filter(plain(), metric="accuracy", group="", slice="")
     own = own.filter(pl.col("model").str.starts_with("smol"))
@@ -850,7 +854,7 @@ def test_the_picture_has_every_principal_number_but_those_of_controls_and_baseli
     assert overview.picture(found().filter(model="random")) is None
 
 
-def test_a_table_says_who_was_asked_though_it_was_one_model_alone():
+def test_a_table_names_the_model_even_if_there_is_only_one():
     own = {"metric": "accuracy", "benchmark": "b", "model": "m", "prompt": "p", "n": 9}
     numbers = [Number(method=name, value=50.0, **own) for name in ("soft", "cloze")]
     view = View("v", "Title", {"metric": ["accuracy"]}, rows=["benchmark", "model", "method"])
@@ -861,7 +865,7 @@ def test_a_table_says_who_was_asked_though_it_was_one_model_alone():
     assert grid.of_view(view, frame("bear", nobody)).heads == ["benchmark", "accuracy"]
 
 
-def test_a_section_with_nothing_to_read_has_no_page(tmp_path):
+def test_an_empty_section_has_no_page(tmp_path):
     own = found()
     empty = section.Section("measured", "Measured before", "Lead.")
     folder = tmp_path / "report"

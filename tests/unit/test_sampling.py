@@ -1,4 +1,4 @@
-"""Seeded hash samples are stable: the properties that the attributes and BEAR rely on."""
+"""Seeded hash samples are stable, as the attributes and BEAR require."""
 
 import polars as pl
 import pytest
@@ -34,7 +34,7 @@ def test_an_added_candidate_swaps_at_most_one():
         assert len(after - before) <= 1
 
 
-def test_a_stratum_smaller_than_n_is_kept_whole():
+def test_a_stratum_smaller_than_n_is_sampled_whole():
     sample = take(FRAME, 50, 0, ["id"], ["p"])
     assert sample.group_by("p").len().sort("p")["len"].to_list() == [50, 20]
 
@@ -44,6 +44,6 @@ def test_seed_and_label_change_the_sample():
     assert ids(take(FRAME, 50, 0, ["id"], label="x")) != ids(take(FRAME, 50, 0, ["id"], label="y"))
 
 
-def test_ids_that_repeat_are_refused():
+def test_repeated_ids_are_refused():
     with pytest.raises(ValueError, match="needs unique ids"):
         take(pl.concat([FRAME, FRAME]), 5, 0, ["id"])

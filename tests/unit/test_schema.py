@@ -1,4 +1,4 @@
-"""What a contract refuses, and that a file appears whole or not at all."""
+"""Schema validation errors, and atomic writes of files."""
 
 import polars as pl
 import pytest
@@ -18,14 +18,14 @@ def trained_on(**changes: list[object]) -> pl.DataFrame:
     return pl.DataFrame({**columns, **changes})
 
 
-def test_write_sorts_by_key_and_read_gives_it_back(tmp_path):
+def test_write_sorts_by_key_and_round_trips(tmp_path):
     schema.write(trained_on(), TRAINED_ON, tmp_path / "t.parquet", {"seed": 3})
     frame = schema.read(tmp_path / "t.parquet", TRAINED_ON)
     assert frame["fact"].to_list() == ["a", "b"]
     assert schema.provenance(tmp_path / "t.parquet") == {"contract": "TRAINED_ON", "seed": 3}
 
 
-def test_a_folder_with_brackets_is_no_pattern(tmp_path):
+def test_brackets_in_a_folder_name_are_no_pattern(tmp_path):
     path = tmp_path / "copy [2]" / "t.parquet"
     schema.write(trained_on(), TRAINED_ON, path)
     assert schema.read(path, TRAINED_ON).height == 2
@@ -55,7 +55,7 @@ def test_row_and_column_order_do_not_change_the_bytes(tmp_path):
         (trained_on().clear(), "no rows"),
     ],
 )
-def test_a_broken_contract_names_column_and_row_and_writes_nothing(tmp_path, frame, message):
+def test_a_schema_violation_names_column_and_row_and_writes_nothing(tmp_path, frame, message):
     with pytest.raises(ContractError, match=message):
         schema.write(frame, TRAINED_ON, tmp_path / "t.parquet")
     assert list(tmp_path.iterdir()) == []
@@ -69,7 +69,7 @@ def test_nan_is_refused(tmp_path):
 
 
 def row_of(contract: schema.Contract) -> dict[str, list[object]]:
-    """A legal row: texts "x", lists empty, numbers 1."""
+    """Return a valid row: texts "x", lists empty, numbers 1."""
     made: dict[str, list[object]] = {}
     for name, dtype in contract.columns.items():
         if isinstance(dtype, pl.List):
@@ -79,7 +79,7 @@ def row_of(contract: schema.Contract) -> dict[str, list[object]]:
     return made
 
 
-#: columns of numbers that come out of models, and of counts and ranks, which begin at 1
+#: columns of model outputs, and of counts and ranks, which begin at 1
 MEASURED = {
     "SCORES": ("sum answer_sum continuation_sum", "count"),
     "RANKS": ("score", "best worst in_order tokens"),
@@ -114,11 +114,11 @@ def test_numbers_of_models_are_finite_and_counts_above_zero(tmp_path, name):
     cases += [(c, v, "not above 0") for c in counts for v in (0, -1)]
     assert cases
     for column, value, what in cases:
-        # a null before it, where that is legal, hides nothing
+        # a legal null before it hides nothing
         first = None if column in contract.nullable else 1
         bad = rows.with_columns(pl.Series(column, [first, value, value], dtype=types[column]))
-        told = rf"t\.parquet \({name}\): column '{column}' is {what} in row 1: "
-        with pytest.raises(ContractError, match=told):
+        message = rf"t\.parquet \({name}\): column '{column}' is {what} in row 1: "
+        with pytest.raises(ContractError, match=message):
             schema.write(bad, contract, path)
         assert not path.exists()
 
@@ -138,20 +138,20 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
-def test_a_full_disk_names_the_file_whichever_library_wrote_it(tmp_path):
-    """Polars says so in an error of its own, without a name."""
-    told = "parquet: underlying IO error: No space left on device (os error 28)"
+def test_a_full_disk_error_names_the_file_for_every_library(tmp_path):
+    """Polars raises its own error for this, without the file name."""
+    message = "parquet: underlying IO error: No space left on device (os error 28)"
 
     def full() -> None:
         with schema.atomic(tmp_path / "file"):
-            raise pl.exceptions.ComputeError(told)
+            raise pl.exceptions.ComputeError(message)
 
     with pytest.raises(OSError, match=r"No space left on device \(.* make room") as error:
         full()
     assert error.value.filename == str(tmp_path / "file")
 
 
-def test_reading_something_else_names_the_file(tmp_path):
+def test_reading_another_format_names_the_file(tmp_path):
     (tmp_path / "t.parquet").write_text("no parquet")
     with pytest.raises(
         ContractError, match=r"t\.parquet \(TRAINED_ON\): not a readable parquet file"
@@ -164,7 +164,7 @@ def test_reading_something_else_names_the_file(tmp_path):
 
 
 @pytest.mark.parametrize("cut", [1, 7, 1 << 17])
-def test_sorted_parts_give_the_bytes_of_the_whole(tmp_path, cut):
+def test_sorted_parts_give_the_same_bytes_as_one_write(tmp_path, cut):
     rows = pl.DataFrame({"count": [f"{n:06}" for n in range(200)], "n": range(200)})
     contract = Contract("X", {"count": pl.String, "n": pl.Int64}, ("count",))
     schema.write(rows, contract, tmp_path / "whole", {"seed": 1})

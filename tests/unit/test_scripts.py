@@ -1,4 +1,4 @@
-"""Rules' scripts name only what there is: no type checker reads them."""
+"""Names used by the scripts of rules exist; no type checker reads these scripts."""
 
 import ast
 import importlib

@@ -1,4 +1,4 @@
-"""Sentence scores against a literal loop: one sentence, one pass, the whole model, no sharing."""
+"""Sentence scores against a literal loop: one full pass per sentence, no prefix sharing."""
 
 import copy
 import dataclasses
@@ -45,7 +45,7 @@ def filled_sentences(templates=TEMPLATES, options=OPTIONS, items=ITEMS):
 def answer_tokens(
     text: str, span: tuple[int, int], offsets: Sequence[tuple[int, int]]
 ) -> list[int]:
-    """Indices of tokens that overlap the answer, leading white space not counted."""
+    """Return the indices of tokens that overlap the answer, without leading white space."""
     found = []
     for i, (a, b) in enumerate(offsets):
         inner = [c for c in range(a, b) if not (text[a:b][: c - a + 1]).isspace()]
@@ -96,7 +96,7 @@ def test_causal_scores_equal_the_literal_loop(name, policy, adds, bos):
 
 @pytest.mark.parametrize(("name", "words"), [("llama", 40), ("t5", 0)])
 def test_equal_options_tie_in_every_batch(name, words):
-    """The last bits of a row depend on the rows beside it, and a tie is exact or none."""
+    """The last bits of a row depend on the other rows of a batch, but a tie has to be exact."""
     loaded = dataclasses.replace(tiny(name, double=False), limit=1000)
     options = ["Niger", "Paris", "Niger", "Nigeria, where the capital of Italy stands", "Niger"]
     subjects = [*SUBJECTS, "a country", "Rome", "an option", "the capital"]
@@ -114,7 +114,7 @@ def test_equal_options_tie_in_every_batch(name, words):
         assert sum(done) == len(columns["sum"])
 
 
-def test_prefixes_are_shared_where_attention_can_be_told_who_sees_whom():
+def test_prefixes_are_shared_if_attention_accepts_a_custom_mask():
     plain = sum(len(tiny("llama").tokenizer(f.text)["input_ids"]) for f in filled_sentences())
     for name in ("llama", "gpt2", "opt"):
         shared = run(tiny(name, bos="forced")).record
@@ -177,7 +177,7 @@ def test_pseudo_log_likelihood_equals_the_literal_loop(name, variant):
     "CUDA error: out of memory",
     "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes",
 ])  # fmt: skip
-def test_libraries_say_in_their_own_words_that_memory_ran_out(message):
+def test_out_of_memory_errors_of_all_libraries_are_recognized(message):
     asked = []
 
     def forward(batch):
@@ -193,7 +193,7 @@ def test_libraries_say_in_their_own_words_that_memory_ran_out(message):
         ))  # fmt: skip
 
 
-def test_out_of_memory_loses_nothing():
+def test_out_of_memory_loses_no_score():
     loaded = tiny("llama")
     expected = run(loaded).columns["sum"]
     body, failures = loaded.model.base_model.forward, [3]
@@ -223,7 +223,7 @@ def test_one_row_that_does_not_fit_is_an_error():
         budget.run([9], forward)
 
 
-def test_a_sentence_at_the_limit_passes_and_one_above_is_named():
+def test_a_sentence_at_the_limit_passes_and_a_longer_one_is_reported():
     loaded = tiny("gpt2")
     size = len(loaded.tokenizer(fill(TEMPLATES[0][1], "France", "Niger").text)["input_ids"])
     loaded.limit = size
@@ -244,12 +244,12 @@ def test_a_sentence_at_the_limit_passes_and_one_above_is_named():
         ({"templates": [(0, "The capital is [Y].")]}, r"expected one \[X\] and one \[Y\]"),
     ],
 )
-def test_what_cannot_be_scored_is_an_error(change, message):
+def test_unscorable_input_is_an_error(change, message):
     with pytest.raises(ValueError, match=message):
         run(tiny("gpt2"), **change)
 
 
-def test_forced_bos_takes_eos_where_there_is_no_bos_and_fails_without_both():
+def test_forced_bos_falls_back_to_eos_and_fails_without_both():
     loaded = tiny("gpt2", bos="forced")
     loaded.tokenizer.bos_token = None
     assert score.bos_prefix(loaded)[1] == "added [2]"
@@ -260,7 +260,7 @@ def test_forced_bos_takes_eos_where_there_is_no_bos_and_fails_without_both():
 
 @pytest.mark.parametrize("label", ["", " ", "\u200b"])
 @pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])
-def test_an_option_without_tokens_is_named_and_never_wins(name, label):
+def test_an_option_without_tokens_is_reported_and_never_wins(name, label):
     loaded = tiny(name, bos="forced" if name == "gpt2" else "")
     # as BERT's: characters without width are dropped
     loaded.tokenizer.backend_tokenizer.normalizer = normalizers.BertNormalizer(lowercase=False)
@@ -272,9 +272,9 @@ def test_an_option_without_tokens_is_named_and_never_wins(name, label):
 
 @pytest.mark.parametrize("label", ["  ", "\u200b", "\u200b\u200b"])
 @pytest.mark.parametrize("style", ["bpe", "unigram"])
-def test_an_option_whose_tokens_are_blanks_is_named_and_never_wins(style, label):
+def test_an_option_of_whitespace_tokens_is_reported_and_never_wins(style, label):
     tok = copy.deepcopy(sentencepiece("causal", style))
-    # as SentencePiece's: characters without width become blanks, of which one is left
+    # as SentencePiece's: zero-width characters become spaces, which are merged
     first = tok.backend_tokenizer.normalizer
     blanks = [normalizers.Replace("\u200b", " "), normalizers.Replace(Regex(" +"), " ")]
     tok.backend_tokenizer.normalizer = normalizers.Sequence([*blanks, *([first] if first else [])])
@@ -286,9 +286,9 @@ def test_an_option_whose_tokens_are_blanks_is_named_and_never_wins(style, label)
 
 
 @pytest.mark.parametrize("style", ["bpe", "unigram"])
-def test_words_are_those_between_blanks_where_a_tokenizer_tells_none(style):
+def test_words_are_split_at_spaces_if_the_tokenizer_has_none(style):
     tok = copy.deepcopy(sentencepiece("masked", style))
-    # blanks are replaced, and nothing is cut before the tokens are made: every word id is 0
+    # spaces are replaced without pre-tokenization, so every word id is 0
     tok.backend_tokenizer.pre_tokenizer = None
     tok.backend_tokenizer.normalizer = normalizers.Sequence(
         [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]

@@ -1,7 +1,7 @@
-"""Random texts and templates: a sentence among others scores like the sentence alone.
+"""Random texts and templates: a sentence in a batch has the same score as alone.
 
-Labels may be empty (subjects), equal to one another, of one token or of fifteen and more, with
-spaces in front, of any script; the templates put the answer in front, in the middle and last.
+Labels may be empty (subjects), equal, of one or fifteen and more tokens, with leading spaces, of
+any script; the templates put the answer first, in the middle and last.
 """
 
 import numpy as np
@@ -49,7 +49,7 @@ LAST = example(subjects=["ß"], options=[LONG, "a"], template="[X], [Y]")
 
 
 def sums(loaded, subjects, options, template, **more):
-    """By (subject, option) number."""
+    """Return the sums by (subject, option) number."""
     items = [Item(f"Q{i}", "P36", s, "set") for i, s in enumerate(subjects)]
     items = items[::-1] if more.pop("backward", False) else items
     found = score.score(loaded, items, {"set": options}, {"P36": [(0, template)]}, **more)
@@ -59,7 +59,7 @@ def sums(loaded, subjects, options, template, **more):
 
 
 def logits_of(loaded, ids):
-    """Logits of one causal sequence, in the precision of the weights."""
+    """Return logits of one causal sequence, in the precision of the weights."""
     model, row = loaded.model, torch.tensor([ids])
     if loaded.spec.model == "mamba":
         # transformers rounds Mamba's logits to float32, whatever the weights are
@@ -68,7 +68,7 @@ def logits_of(loaded, ids):
 
 
 def alone(loaded, text):
-    """The sum of one sentence by the whole model, without padding, sharing or batches."""
+    """Return the sum of one sentence by the full model: no padding, prefix sharing, batches."""
     tok = loaded.tokenizer
     if loaded.spec.kind == "causal":
         ids = [1, *tok(text, add_special_tokens=False)["input_ids"]]
@@ -88,7 +88,7 @@ def alone(loaded, text):
 
 
 def span(loaded, filled):
-    """The answer's sum after its sentinel, by the whole model; None without a token of its own."""
+    """Return the answer's sum after its sentinel by the full model; None without own token."""
     tok = loaded.tokenizer
     opening = tok.convert_tokens_to_ids("<extra_id_0>")
     enc = tok(filled.text, return_offsets_mapping=True)
@@ -132,7 +132,7 @@ def test_any_sentence_scores_as_alone(name, subjects, options, template):
 @CASES
 @SAME
 @LAST
-def test_any_sentence_scores_as_alone_by_a_state(subjects, options, template):
+def test_any_sentence_scores_as_alone_with_a_recurrent_model(subjects, options, template):
     assert_as_alone("mamba", subjects, options, template)
 
 

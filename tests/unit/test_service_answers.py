@@ -1,4 +1,4 @@
-"""What answers of query services mean: time-out, rate limit, refusal, broken, ok."""
+"""Classification of query service answers: time-out, rate limit, refusal, broken, ok."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def answer(status: int, body: str, kind: str = TEXT, **headers: str) -> Answer:
 
 
 def meaning(came: Answer) -> type[errors.SourceError] | None:
-    """The class of the error that an answer raises."""
+    """Return the class of the error that an answer raises."""
     try:
         check_status(came, PLACE, AGENT)
         check_answer(came, PLACE, ["s"])
@@ -75,11 +75,11 @@ def meaning(came: Answer) -> type[errors.SourceError] | None:
         (503, "<title>503 first byte timeout</title>", "text/html"),
     ],
 )
-def test_a_time_out_is_one_however_it_is_said(status, body, kind):
+def test_a_time_out_is_recognized_in_every_form(status, body, kind):
     assert meaning(answer(status, body, kind)) is errors.TimedOut
 
 
-def test_the_message_of_a_time_out_shows_the_line_that_says_so_and_not_the_query():
+def test_a_time_out_message_shows_its_line_and_not_the_query():
     with pytest.raises(errors.TimedOut) as caught:
         check_status(answer(500, QUERY + DEADLINE), PLACE, AGENT)
     assert "Query deadline is expired" in caught.value.came
@@ -101,10 +101,10 @@ def test_the_message_of_a_time_out_shows_the_line_that_says_so_and_not_the_query
 def test_a_refusal_names_the_setting_at_once(status, body, kind):
     with pytest.raises(errors.EndpointRefused) as caught:
         check_status(answer(status, body, kind), PLACE, AGENT)
-    told = str(caught.value)
+    message = str(caught.value)
     assert not caught.value.reaction, "nothing to try again"
-    assert all(word in told for word in ("`contact`", "KGPROBE_CONTACT", AGENT))
-    assert "run again" not in told
+    assert all(word in message for word in ("`contact`", "KGPROBE_CONTACT", AGENT))
+    assert "run again" not in message
 
 
 @pytest.mark.parametrize(
@@ -138,17 +138,17 @@ def test_a_refusal_names_the_setting_at_once(status, body, kind):
         (200, '{"head":{"vars":["s"]},"results":{"bindings":[]}}', JSON, None),
     ],
 )
-def test_what_is_neither_stays_what_it_is(status, body, kind, cause):
+def test_other_errors_are_unchanged(status, body, kind, cause):
     assert meaning(answer(status, body, kind)) is cause
 
 
-def test_rows_that_speak_of_time_outs_are_rows():
+def test_rows_that_mention_time_outs_are_rows():
     row = '{"s":{"type":"literal","value":"TimeoutException, or: the user agent timed out"}}'
     body = '{"head":{"vars":["s"]},"results":{"bindings":[' + row + "]}}"
     assert meaning(answer(200, body, JSON)) is None
 
 
-def test_a_page_that_a_redirect_led_to_is_named():
+def test_a_page_reached_by_a_redirect_is_reported():
     came = Answer(200, {"content-type": "text/html"}, b"<title>Sign in</title>", "https://sso/in")
     with pytest.raises(errors.ServerTrouble, match=r"text/html, of https://sso/in: Sign in"):
         check_status(came, PLACE, AGENT)
@@ -164,6 +164,6 @@ def test_a_page_that_a_redirect_led_to_is_named():
         "null",
     ],
 )
-def test_a_cell_of_another_shape_is_no_answer(cell):
+def test_a_cell_with_invalid_format_is_no_answer(cell):
     body = '{"head":{"vars":["s"]},"results":{"bindings":[{"s":' + cell + "}]}}"
     assert meaning(answer(200, body, JSON)) is errors.MalformedAnswer

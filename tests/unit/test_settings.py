@@ -1,4 +1,4 @@
-"""The configuration: files that are made of its types, what is refused, and how it is told."""
+"""The configuration: files generated from its types, refused values, and error messages."""
 
 import json
 from dataclasses import asdict, fields
@@ -23,11 +23,11 @@ ROOT = Path(__file__).parents[2]
 
 
 def plain() -> dict[str, Any]:
-    """The configuration of config.yaml."""
+    """Return the configuration of config.yaml."""
     return yaml.safe_load((ROOT / config.CONFIG).read_text())
 
 
-def test_what_is_made_of_the_settings_is_up_to_date():
+def test_files_generated_from_the_settings_are_up_to_date():
     made = config.generated_files(ROOT)
     assert len(made) == 3
     for path, text in made.items():
@@ -49,7 +49,7 @@ def test_every_config_of_the_project_is_legal(name):
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "config").rglob("*.yaml")), ids=lambda p: p.name)
-def test_editors_find_the_schema_of_each_config_and_no_fault_in_it(path):
+def test_each_config_names_its_schema_and_is_valid_under_it(path):
     text = path.read_text()
     first, _, _ = text.partition("\n")
     assert first + "\n" == config.schema_line(path.parent)
@@ -59,13 +59,13 @@ def test_editors_find_the_schema_of_each_config_and_no_fault_in_it(path):
     assert not list(schema.iter_errors(yaml.safe_load(text)))
 
 
-def test_every_field_says_what_it_means():
+def test_every_field_has_a_description():
     sections = [section for _, section in config._sections()]
     assert len(sections) > 50
     for section in sections:
         assert section.__doc__, section
-        told = config.meanings(section)
-        assert all(told.get(one.name) for one in fields(section)), section
+        meanings = config.meanings(section)
+        assert all(meanings.get(one.name) for one in fields(section)), section
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_every_field_says_what_it_means():
         ),
     ],
 )
-def test_a_wrong_key_or_value_is_told_with_what_would_be_right(tmp_path, key, value, message):
+def test_a_wrong_key_or_value_is_reported_with_a_correction(tmp_path, key, value, message):
     own: Any = value
     for part in reversed(key.split(".")):
         own = {part: own}
@@ -140,9 +140,9 @@ def test_a_wrong_key_or_value_is_told_with_what_would_be_right(tmp_path, key, va
         ('run: {name: "\x01"}\n', "no YAML: unacceptable character"),
     ],
 )
-def test_a_key_is_a_text_and_stands_once(tmp_path, text, told):
-    """PyYAML takes the last of two sections, and the first is lost; Snakemake reads files so, too,
-    so that the check is there as well where it has merged them."""
+def test_a_key_is_a_string_and_unique(tmp_path, text, told):
+    """PyYAML keeps the last of two equal sections and drops the first. Snakemake reads files the
+    same way, so merged files are checked too."""
     path = tmp_path / "own.yaml"
     path.write_text(text)
     for read in (config.load, lambda files: config.read(plain(), files)):
@@ -151,14 +151,14 @@ def test_a_key_is_a_text_and_stands_once(tmp_path, text, told):
 
 
 @pytest.mark.parametrize("run", ["name", "myname", "5", "[name]", "true"])
-def test_a_run_that_is_no_section_is_told(tmp_path, run):
+def test_a_run_that_is_no_section_is_reported(tmp_path, run):
     path = tmp_path / "own.yaml"
     path.write_text(f"run: {run}\n")
     with pytest.raises(config.ConfigError, match=r"own\.yaml: run: .*; valid: mapping of name"):
         config.load([ROOT / config.CONFIG, path])
 
 
-def test_the_name_of_a_run_of_several_files_is_that_of_the_last(capsys):
+def test_a_run_of_several_files_is_named_after_the_last(capsys):
     files = ["config/embedded.yaml", "config/validity.yaml"]
     assert config.main(["name", *files]) == 0
     assert capsys.readouterr().out == f"{config.settings_of(files).run.name}\n"
@@ -174,12 +174,12 @@ def test_anchors_and_merge_keys_are_read(tmp_path):
     assert config.load([path]).sources.dbpedia.access == "embedded"
 
 
-def test_what_no_file_says_is_the_command_lines():
+def test_a_key_in_no_file_is_attributed_to_the_command_line():
     with pytest.raises(config.ConfigError, match="--config: top level: unknown key 'sead'"):
         config.read({**plain(), "sead": 1}, [ROOT / config.CONFIG])
 
 
-def test_a_key_left_out_keeps_the_default_of_its_place():
+def test_a_missing_key_keeps_the_default_of_its_section():
     read = config.read(
         {"run": {"name": "a"}, "bear": {"lite": {"total": 7}}, "world": {"lite": {"total": 9}}}
     )
@@ -188,12 +188,12 @@ def test_a_key_left_out_keeps_the_default_of_its_place():
     assert read.world.big == Size(60, 12, 40)
 
 
-def test_a_section_comes_back_from_its_plain_values():
+def test_a_section_round_trips_through_plain_values():
     assert typed(Attributes, asdict(Settings().attributes)) == Settings().attributes
     assert typed(Settings, asdict(Settings())) == Settings()
 
 
-def test_fields_of_a_search_are_those_that_the_search_has():
+def test_search_settings_match_the_fields_of_the_search():
     known = get_type_hints(Searching)
     hints = get_type_hints(SearchChanges)
     assert hints.keys() == known.keys() - {"mode", "task", "truncate"}
@@ -203,15 +203,15 @@ def test_fields_of_a_search_are_those_that_the_search_has():
 
 
 @pytest.mark.parametrize("text", ["seed: 1.0", "seed: 1"])
-def test_a_whole_number_is_an_integer_however_it_is_written(text):
+def test_a_whole_number_is_an_integer_in_any_notation(text):
     """A float would change hashes, and with them every sample."""
     seed = typed(Settings, yaml.safe_load(text)).seed
     assert seed == 1
     assert type(seed) is int
 
 
-def test_whole_numbers_are_integers_wherever_they_stand():
-    """Also in keys that only override a task's own: of every section that a configuration has."""
+def test_whole_numbers_are_integers_in_every_section():
+    """This includes keys that only override a task's values, in every config section."""
     texts = ["{facts: %s}", "{grid: %s}", "{low_data: %s}", "{models: {bert: {sst2: %s}}}"]
     for text in texts:
         config = yaml.safe_load("autoprompt: " + text % "{settings: {seed: 2.0, batch: 8.0}}")

@@ -1,4 +1,4 @@
-"""Coverage of intervals and size of tests over many draws of data whose truth is known."""
+"""Coverage of intervals and size of tests over many simulated samples with known truth."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from kgprobe.tables.claims.comparison import Measured, _difference, _reduce
 DRAWS = 2000
 #: how often a 95 % interval has to hold the truth
 COVERS = (0.935, 0.965)
-#: what calibration is simulated under -> the chance of a hit by confidence
+#: simulated calibration -> the probability of a hit by confidence
 CALIBRATIONS = {
     "calibrated": lambda sure: sure,
     "overconfident": lambda sure: 0.7 * sure,
@@ -23,7 +23,7 @@ CALIBRATIONS = {
 
 
 def agreeing(generator, rates):
-    """Means of three templates' hits, which agree on half of the items."""
+    """Return means of three templates' hits, which agree on half of the items."""
     common, alone = generator.random(len(rates)) < rates, generator.random((3, len(rates))) < rates
     return np.where(generator.random((3, len(rates))) < 0.5, common, alone).mean(axis=0)
 
@@ -33,7 +33,7 @@ def confidences(generator, n):
 
 
 def gaps_of(sure, hits):
-    """answers x bins: confidence less hit in the answer's bin."""
+    """Return an (answers, bins) array: confidence minus hit in the answer's bin."""
     made = np.zeros((len(sure), BINS))
     made[np.arange(len(sure)), np.clip(np.ceil(sure * BINS) - 1, 0, BINS - 1).astype(int)] = (
         sure - hits
@@ -47,19 +47,19 @@ def gaps_of(sure, hits):
 )
 @pytest.mark.parametrize("name", CALIBRATIONS)
 @pytest.mark.parametrize(("n", "least"), [(40, 0.92), (300, 0.94)])
-def test_the_calibration_error_of_all_data_lies_in_its_interval(name, n, least):
-    """Too wide by what the bias may be, never too narrow."""
+def test_the_calibration_error_interval_covers(name, n, least):
+    """It may be too wide by the possible bias, but never too narrow."""
     generator, chance = np.random.default_rng(n), CALIBRATIONS[name]
     sure = confidences(np.random.default_rng(0), 1_000_000)
     truth = np.abs(gaps_of(sure, chance(sure)).mean(axis=0)).sum()
     inside = 0
     for draw in range(DRAWS):
         sure = confidences(generator, n)
-        gaps = gaps_of(sure, (generator.random(n) < chance(sure)).astype(float))
-        boot = bootstrap(gaps, seed=draw, draws=200)
+        differences = gaps_of(sure, (generator.random(n) < chance(sure)).astype(float))
+        boot = bootstrap(differences, seed=draw, draws=200)
         drawn = boot.drawn.sum(axis=1)
-        low, high = calibration_interval(gaps.mean(axis=0), drawn[:, :BINS] / n)
-        assert low <= np.abs(gaps.mean(axis=0)).sum() <= high
+        low, high = calibration_interval(differences.mean(axis=0), drawn[:, :BINS] / n)
+        assert low <= np.abs(differences.mean(axis=0)).sum() <= high
         inside += low <= truth <= high
     assert inside / DRAWS >= least
 
@@ -70,7 +70,7 @@ def test_the_calibration_error_of_all_data_lies_in_its_interval(name, n, least):
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.8])
 @pytest.mark.parametrize("n", [9, 22])
 def test_a_correlation_s_interval_covers(n, rho):
-    """Of numbers, and of their ranks, whose errors are known for large samples alone."""
+    """Of numbers and of their ranks, whose errors are known for large samples only."""
     generator, inside, of_ranks = np.random.default_rng(3), 0, 0
     for _ in range(DRAWS):
         x, z = generator.normal(size=(2, n))
@@ -87,8 +87,8 @@ def test_a_correlation_s_interval_covers(n, rho):
     gate="unit/test_claims.py::test_the_best_of_several_pays_for_having_been_chosen"
 )
 @pytest.mark.parametrize("probes", [1, 2, 12, 40])
-def test_the_best_of_probes_that_share_their_items_is_no_better_in_95_of_100_runs(probes):
-    """Probes that agree on half of the items; exact baseline, and one measured as they are."""
+def test_the_best_of_several_null_probes_is_significant_in_5_of_100_runs(probes):
+    """The probes agree on half of the items; the baseline is exact or measured like them."""
     generator, n, chance = np.random.default_rng(probes), 100, 0.3
     false = np.zeros(2)
     for _ in range(DRAWS):
@@ -108,8 +108,8 @@ def test_the_best_of_probes_that_share_their_items_is_no_better_in_95_of_100_run
     gate="unit/test_tables_aggregations.py::test_templates_that_agree_permute_as_one_does"
 )
 @pytest.mark.parametrize("agreement", [0.0, 0.7, 1.0])
-def test_the_band_of_permuted_golds_holds_who_knows_nothing(agreement):
-    """Answers of three templates that have nothing to do with the golds."""
+def test_the_band_of_permuted_golds_covers_random_answers(agreement):
+    """Answers of three templates that are independent of the golds."""
     generator, n, options = np.random.default_rng(8), 60, 3
     golds, inside = np.eye(options)[np.arange(n) % options], 0
     for draw in range(DRAWS):
@@ -119,8 +119,8 @@ def test_the_band_of_permuted_golds_holds_who_knows_nothing(agreement):
             alone = generator.integers(0, options, n)
             said = np.where(generator.random(n) < agreement, common, alone)
             answered += np.eye(options)[said] / 3
-        shares, _ = permute_golds(answered, golds, draw)
-        low, high = np.quantile(shares, [0.025, 0.975])
+        fractions, _ = permute_golds(answered, golds, draw)
+        low, high = np.quantile(fractions, [0.025, 0.975])
         inside += low <= (answered * golds).sum() <= high
     assert 0.93 <= inside / DRAWS <= 0.985
 
@@ -129,8 +129,8 @@ def test_the_band_of_permuted_golds_holds_who_knows_nothing(agreement):
     gate="unit/test_bootstrap.py::test_the_error_of_a_mean_is_that_of_its_units_however_few"
 )
 @pytest.mark.parametrize(("relations", "each"), [(1, 20), (1, 40), (6, 5), (28, 3), (28, 17)])
-def test_the_interval_of_a_mean_covers_however_few_items_a_relation_has(relations, each):
-    """Three templates that agree on half of what they are asked."""
+def test_the_interval_of_a_mean_covers_with_few_items_per_relation(relations, each):
+    """Three templates that agree on half of the items."""
     generator, inside = np.random.default_rng([relations, each]), 0
     strata = [f"P{i % relations}" for i in range(relations * each)]
     rates = np.random.default_rng(relations).uniform(0.2, 0.8, relations)
@@ -147,7 +147,7 @@ def test_the_interval_of_a_mean_covers_however_few_items_a_relation_has(relation
 )
 @pytest.mark.parametrize("clusters", [12, 40, 100])
 def test_the_interval_of_a_mean_over_clusters_covers(clusters):
-    """Clusters of one to seven answers that are alike; few of them."""
+    """A few clusters of one to seven equal answers."""
     generator, inside = np.random.default_rng(clusters), 0
     for draw in range(DRAWS):
         of = np.repeat(np.arange(clusters), generator.integers(1, 8, clusters))
@@ -163,7 +163,7 @@ def test_the_interval_of_a_mean_over_clusters_covers(clusters):
 @pytest.mark.parametrize("n", [30, 200])
 @pytest.mark.parametrize("relations", [2, 10])
 def test_the_interval_of_a_paired_difference_covers(relations, n):
-    """Two probes of three templates that agree on half of what they are asked."""
+    """Two probes of three templates that agree on half of the items."""
     generator, inside = np.random.default_rng([relations, n]), 0
     strata = [f"P{i % relations}" for i in range(n)]
     for draw in range(DRAWS):
@@ -186,8 +186,8 @@ def test_answers_exchanged_at_random_differ_in_5_of_100_runs(templates, n):
     for _ in range(DRAWS):
         easy = generator.random(n)
         hits = (generator.random((templates, 2, n)) < easy).mean(axis=0)
-        gaps = hits[0] - hits[1]
-        false += exchange_p(gaps) < 0.05
+        differences = hits[0] - hits[1]
+        false += exchange_p(differences) < 0.05
     assert 0.04 <= false / DRAWS <= 0.06
 
 
@@ -196,7 +196,7 @@ def test_answers_exchanged_at_random_differ_in_5_of_100_runs(templates, n):
 )
 @pytest.mark.parametrize("probes", [2, 12, 40])
 def test_a_probe_as_good_as_the_best_is_seldom_called_worse(probes):
-    """All probes are alike: of one of them, compared with whichever came out best."""
+    """All probes are equally good; one of them is compared with the best in the sample."""
     generator, n, false = np.random.default_rng(probes), 200, 0
     for _ in range(DRAWS):
         hits = (generator.random((probes, n)) < generator.random(n)).astype(float)
@@ -204,8 +204,8 @@ def test_a_probe_as_good_as_the_best_is_seldom_called_worse(probes):
         others = [i for i in range(probes) if i != best]
         found = []
         for i in others:
-            gaps = hits[best] - hits[i]
-            found.append(exchange_p(gaps))
+            differences = hits[best] - hits[i]
+            found.append(exchange_p(differences))
         false += dict(zip(others, holm(found), strict=True)).get(0, 1.0) < 0.05
     assert false / DRAWS <= 0.06
 
@@ -214,7 +214,7 @@ def test_a_probe_as_good_as_the_best_is_seldom_called_worse(probes):
 @pytest.mark.parametrize("ties", [0.0, 0.2])
 @pytest.mark.parametrize("n", [20, 60, 400])
 def test_the_interval_of_a_proportion_covers(n, ties):
-    """`ties`: how many of the answers share the first place with a wrong one, and count half."""
+    """`ties`: number of answers tied for first with a wrong one, which count half."""
     generator, inside = np.random.default_rng(n), 0
     for _ in range(DRAWS):
         rate = generator.uniform(0.05, 0.95)
@@ -222,7 +222,7 @@ def test_the_interval_of_a_proportion_covers(n, ties):
         hits = np.where(generator.random(n) < ties, 0.5, hits)
         low, high, _ = of_hits(hits)
         inside += low <= rate * (1 - ties) + 0.5 * ties <= high
-    # answers that count half vary less than a proportion does: the interval is wide for them
+    # answers that count half vary less than a proportion, so the interval is too wide
     assert COVERS[0] <= inside / DRAWS <= COVERS[1] + (0.02 if ties else 0)
 
 
@@ -231,8 +231,8 @@ def test_the_interval_of_a_proportion_covers(n, ties):
 )
 @pytest.mark.parametrize(("n", "relations"), [(90, 3), (90, 30), (600, 3), (600, 30)])
 def test_the_interval_of_a_slice_covers(n, relations):
-    """A slice holds a third of the items, another third of each relation; three templates agree on
-    half of what they are asked."""
+    """A slice holds a third of the items, differently for each relation; three templates agree on
+    half of the items."""
     generator, inside = np.random.default_rng([n, relations]), 0
     strata = [f"P{i % relations}" for i in range(n)]
     rates = np.random.default_rng(relations).uniform(0.2, 0.8, relations)[np.arange(n) % relations]
@@ -240,6 +240,6 @@ def test_the_interval_of_a_slice_covers(n, relations):
         member = (generator.random(n) < 1 / 3).astype(float)
         rows = np.column_stack([agreeing(generator, rates) * member, member])
         _, found = bootstrap(rows, strata, seed=draw, draws=400).ratio(0, 1)
-        # each item is in the slice by the same chance, so that the relations weigh the same in it
+        # each item is in the slice with equal probability, so relations have equal weight
         inside += found.low <= rates.mean() <= found.high
     assert COVERS[0] <= inside / DRAWS <= COVERS[1]

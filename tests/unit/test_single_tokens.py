@@ -1,4 +1,4 @@
-"""Words that are one token, for tokenizers of every kind."""
+"""Single-token words, for tokenizers of every kind."""
 
 import pytest
 

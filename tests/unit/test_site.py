@@ -1,4 +1,4 @@
-"""The documentation: it builds, what it shows is what the code says, and its commands run."""
+"""The documentation builds, shows what the code prints, and its commands run."""
 
 import html
 import importlib.util
@@ -36,7 +36,7 @@ CONTRACTS = [name for name, value in vars(contracts).items() if isinstance(value
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The pages, built strictly: a link that leads nowhere fails."""
+    """Build the pages strictly: a broken link fails."""
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "-d", folder]
     done = subprocess.run(list(map(str, command)), cwd=ROOT, capture_output=True, text=True)
@@ -46,7 +46,7 @@ def site(tmp_path_factory):
 
 @SITE
 @NEEDED
-def test_every_page_of_the_navigation_is_there_and_loads_nothing_from_elsewhere(site):
+def test_every_page_exists_and_loads_no_external_files(site):
     listed = re.findall(r"^ +- [^:]+: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     assert len(listed) > 18
     assert {"glossary.md", "faq.md", "deviations.md", "notebooks/probe.md"} <= set(listed)
@@ -60,7 +60,7 @@ def test_every_page_of_the_navigation_is_there_and_loads_nothing_from_elsewhere(
 
 
 class Links(HTMLParser):
-    """The links and pictures of a page, and the places in it that a link can lead to."""
+    """Parser for the links and pictures of a page, and the anchors in it."""
 
     def __init__(self, page: Path) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class Links(HTMLParser):
 
 
 def broken(site: Path) -> list[tuple[str, str]]:
-    """(page, link) of links within a site that lead to no file of it, or to no place in a page."""
+    """Return (page, link) of links within a site to a missing file or anchor."""
     known = {page.resolve(): Links(page) for page in site.rglob("*.html")}
     found = []
     for page, own in known.items():
@@ -99,7 +99,7 @@ def broken(site: Path) -> list[tuple[str, str]]:
 
 @SITE
 @NEEDED
-def test_every_picture_and_link_of_the_built_site_leads_somewhere(site):
+def test_every_picture_and_link_of_the_built_site_has_a_target(site):
     assert sum(len(Links(page).links) for page in site.rglob("*.html")) > 1000
     assert broken(site) == []
 
@@ -107,7 +107,7 @@ def test_every_picture_and_link_of_the_built_site_leads_somewhere(site):
 @SITE
 @NEEDED
 def test_the_commands_of_the_first_page_keep_their_comments(site):
-    """As the README has them, and none is cut where the page ends."""
+    """They equal those of the README, and none is cut at the page's edge."""
     text = re.sub(r"<[^>]+>", "", (site / "index.html").read_text())
     lines = re.findall(r"^    (\S.* # .+)$", (ROOT / "README.md").read_text(), re.MULTILINE)
     assert len(lines) > 10
@@ -115,7 +115,7 @@ def test_the_commands_of_the_first_page_keep_their_comments(site):
     assert "site.css" in (site / "index.html").read_text()
 
 
-def test_a_link_that_leads_nowhere_is_found(tmp_path):
+def test_a_broken_link_is_detected(tmp_path):
     (tmp_path / "a.html").write_text(
         '<a href="b.html#here"></a><a href="b.html#there"></a><img src="c.svg"><a href="/b.html">'
         '<a href="https://x.org/none"></a><a href="../outside"></a><a href="#me" id="me"></a>'
@@ -141,7 +141,7 @@ def test_a_link_from_the_root_loses_its_folder(name):
 
 
 @pytest.mark.parametrize("name", ["embedded", "other"])
-def test_the_report_of_a_run_is_part_of_the_site_with_what_its_pages_link_to(tmp_path, name):
+def test_the_site_contains_the_report_with_its_linked_files(tmp_path, name):
     run, text = tmp_path / name, f"The report: `results/{name}/report/index.html`."
     assert pages.run_files(run) == []
     assert pages.with_report(text, run) == text
@@ -159,7 +159,7 @@ def test_the_report_of_a_run_is_part_of_the_site_with_what_its_pages_link_to(tmp
     assert pages.with_report(text, run) == f"The report: {link}."
 
 
-def test_the_second_line_of_the_readme_names_the_report_that_the_site_links():
+def test_the_readme_links_the_same_report_as_the_site():
     lines = [line for line in (ROOT / "README.md").read_text().splitlines() if line]
     assert f"`results/{pages.RUN.name}/{pages.REPORT}`" in lines[1]
 
@@ -200,7 +200,7 @@ def test_each_paper_has_an_example_and_each_attribute_its_number():
     )
 
 
-def test_an_output_is_put_in_where_another_or_none_was():
+def test_an_output_replaces_an_old_or_missing_one():
     page = (
         "Text.\n\n    >>> a = 2\n    >>> for b in (1, a):\n    ...     print(b)\n    7\n\nMore.\n"
     )
@@ -246,7 +246,7 @@ MAKEFILE = (ROOT / "Makefile").read_text()
 
 
 def commands(page: str, program: str) -> list[list[str]]:
-    """What a page types for a program, as a shell splits it: lines of code, and code in a line."""
+    """Return a page's commands for a program, split as by a shell: code blocks and inline code."""
     text = (ROOT / page).read_text()
     shell = "".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL))
     lines = re.findall(rf"^    {program} (.+)$", text, re.MULTILINE)
@@ -260,7 +260,7 @@ TYPED = [(page, one, c) for page in PAGES for one in PROGRAMS for c in commands(
 
 
 def check_make(words: list[str], text: str) -> None:
-    """Targets are there, and each variable is read by the Makefile."""
+    """Check that targets exist, and that the Makefile uses each variable."""
     for word in words:
         name, _, value = word.partition("=")
         assert re.search(rf"\$\({name}\)" if value else rf"^{name}:", MAKEFILE, re.MULTILINE)
@@ -269,7 +269,7 @@ def check_make(words: list[str], text: str) -> None:
 
 
 def check_snakemake(words: list[str], text: str) -> None:
-    """Snakemake reads the options; files are there, or made on the page."""
+    """Check that Snakemake accepts the options and that files exist or are made on the page."""
     asked = get_argument_parser().parse_args(words)
     for path in asked.configfile or []:
         assert (ROOT / path).is_file() or text.count(path.name) > 1, path
@@ -277,20 +277,20 @@ def check_snakemake(words: list[str], text: str) -> None:
 
 
 def check_kgprobe(words: list[str], text: str) -> None:
-    """The command is there, with these options."""
+    """Check that the command exists with these options."""
     group = typer.main.get_command(app)
     command = group.commands[words[0]]
     command.make_context(words[0], words[1:])
 
 
 def check_python(words: list[str], text: str) -> None:
-    """The module is there, or the script."""
+    """Check that the module or script exists."""
     found = importlib.util.find_spec(words[1]) if words[0] == "-m" else ROOT / words[0]
     assert found if words[0] == "-m" else found.is_file()
 
 
 def check_pip(words: list[str], text: str) -> None:
-    """The package's extras are there."""
+    """Check that the package has these extras."""
     known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     named = Requirement(
         words[-1].replace(".", "kgprobe", 1) if words[-1].startswith(".") else words[-1]
@@ -300,7 +300,7 @@ def check_pip(words: list[str], text: str) -> None:
 
 
 def check_file(words: list[str], text: str) -> None:
-    """The files that it builds from are there."""
+    """Check that the files of the build exist."""
     assert all((ROOT / word).is_file() for word in words if word.endswith((".yml", ".def")))
 
 
@@ -321,7 +321,7 @@ def test_there_are_commands_of_every_kind():
 @pytest.mark.parametrize(
     ("page", "program", "words"), TYPED, ids=[f"{p}: {o} {' '.join(w)}" for p, o, w in TYPED]
 )
-def test_a_command_of_a_page_is_one(page, program, words):
+def test_every_command_of_a_page_is_valid(page, program, words):
     CHECKS.get(program, check_file)(words, (ROOT / page).read_text())
 
 
@@ -333,15 +333,15 @@ def test_a_command_of_a_page_is_one(page, program, words):
      ("python", ["-m", "kgprobe.nobody"]), ("pip", ["install", "kgprobe[none]"]),
      ("conda", ["env", "create", "-f", "none.yml"])],
 )  # fmt: skip
-def test_a_command_that_is_none_is_found(program, words):
+def test_an_invalid_command_is_detected(program, words):
     # typer has a click of its own: what is typed wrongly is a BadParameter, or its base
     wrong = (AssertionError, SystemExit, KeyError, CliException, typer.BadParameter.__base__)
     with pytest.raises(wrong):
         CHECKS.get(program, check_file)(words, "")
 
 
-def test_the_commands_that_a_newcomer_types_run(tmp_path, monkeypatch):
-    """A tiny model stands in for those of the hub, a sample for all questions."""
+def test_the_first_commands_of_the_documentation_run(tmp_path, monkeypatch):
+    """A tiny model replaces those of the hub, a sample replaces the full question set."""
     monkeypatch.chdir(tmp_path)
     Path("facts.csv").write_text("subject,relation,object\nFrance,capital,Paris\n")
     made = tiny("llama", double=False)
@@ -357,7 +357,7 @@ def test_the_commands_that_a_newcomer_types_run(tmp_path, monkeypatch):
         assert result.output.strip(), words
 
 
-def test_make_works_in_a_folder_with_a_blank(tmp_path):
+def test_make_works_in_a_folder_with_a_space(tmp_path):
     folder = tmp_path / "a blank"
     (folder / "tests/contract").mkdir(parents=True)
     for name in ("Makefile", "pyproject.toml", "constraints.txt", "tests/contract/peers.txt"):
@@ -371,6 +371,6 @@ def test_make_works_in_a_folder_with_a_blank(tmp_path):
         text=True,
         check=True,
     )
-    # what names the folder stands in quotes
+    # uses of the folder's name are quoted
     assert done.stdout.count("a blank") > 5
     assert "a blank" not in re.sub(r'"[^"\n]*"', "", done.stdout)

@@ -1,4 +1,4 @@
-"""The closing lines of a run of the tests: what was not tried, and how to try it."""
+"""The summary at the end of a test run: which tests were not run, and how to run them."""
 
 import os
 import subprocess
@@ -35,7 +35,7 @@ def test_plain():
 
 
 @pytest.mark.parametrize("workers", [[], ["-n", "2", "--dist", "loadfile"]])
-def test_the_last_lines_say_what_was_not_tried_and_how_to_try_it(tmp_path, workers):
+def test_the_summary_lists_tests_not_run_and_how_to_run_them(tmp_path, workers):
     folder = tmp_path / "tests"
     (folder / "unit").mkdir(parents=True)
     for name in ("conftest.py", "skips.py", "__init__.py"):
@@ -61,7 +61,7 @@ def test_the_last_lines_say_what_was_not_tried_and_how_to_try_it(tmp_path, worke
 
 
 def test_tiny_tokenizers_are_the_same_in_every_process():
-    """Their trainers settle ties by chance unless letters are numbered beforehand."""
+    """Their trainers break ties randomly unless letters are numbered beforehand."""
     text = "The capital of France is Paris; Burkina"
     assert tokenizer("masked", "wordpiece").encode(text) == [
         1,

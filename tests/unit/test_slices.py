@@ -1,4 +1,4 @@
-"""Slices of a benchmark, and the baselines below every probe, by hand and by slow loops."""
+"""Slices of a benchmark and the baselines of every probe, against hand counts and slow loops."""
 
 import json
 import math
@@ -56,7 +56,7 @@ def frames(sizes=(40, 24)):
 
 
 def two(made):
-    """A study of two probes."""
+    """Return a study of two probes."""
     answered = [(probe("a"), guesses(made, 0.5, 1)), (probe("b"), guesses(made, 0.3, 2))]
     return study(made, answered)
 
@@ -74,7 +74,7 @@ def test_bins_have_fixed_edges():
         BY_NAME["options"].bin(1)
 
 
-def test_every_item_lies_in_one_bin_of_each_slice_as_counted_by_hand():
+def test_every_item_is_in_one_bin_of_each_slice():
     made = frames()
     one = two(made)
     names = one.ordered["item"].to_list()
@@ -110,7 +110,7 @@ def test_every_item_lies_in_one_bin_of_each_slice_as_counted_by_hand():
     assert many.any()
 
 
-def test_statements_stand_for_sitelinks_only_where_none_are_known():
+def test_statement_counts_replace_unknown_sitelinks_only():
     made = frames()
     items = made["items"].with_columns(meta=pl.lit('{"statements": 7}'))
     found = {s.name for s, _ in slices.bins_of(two({**made, "items": items}))}
@@ -123,15 +123,16 @@ def test_statements_stand_for_sitelinks_only_where_none_are_known():
         "domain",
         "what was trained on",
     ]
-    told = section.notes(own, MODELS)
+    notes = section.notes(own, MODELS)
     assert any(
-        "Not known for these items" in note and "popularity of the subject" in note for note in told
+        "Not known for these items" in note and "popularity of the subject" in note
+        for note in notes
     )
     assert "popularity of the subject" not in slices.unknown_slices(results(two(made)))
 
 
 def bins_by_hand(made):
-    """Item -> its bin of sitelinks, by comparisons."""
+    """Map each item to its bin of sitelinks, by comparisons."""
     found = {}
     for item, meta in made["items"].select("item", "meta").rows():
         links = json.loads(meta).get("sitelinks")
@@ -158,17 +159,17 @@ def test_accuracies_differences_and_tests_by_slow_loops():
         assert row["low"] <= row["value"] <= row["high"]
         chance = number(own, model="random", slice=f"sitelinks: {name}")
         assert (chance["value"], chance["n"]) == (25.0, len(members))
-        gaps = [one[i] - other[i] for i in members]
+        differences = [one[i] - other[i] for i in members]
         row = number(own, model="a", slice=f"sitelinks: {name}", instead="b")
-        assert row["value"] == pytest.approx(100 * sum(gaps) / len(gaps))
-        error = math.sqrt(sum(gap**2 for gap in gaps)) / len(gaps)
-        tests[name] = p_by_signs(gaps)
+        assert row["value"] == pytest.approx(100 * sum(differences) / len(differences))
+        error = math.sqrt(sum(difference**2 for difference in differences)) / len(differences)
+        tests[name] = p_by_signs(differences)
         least = number(own, "detectable difference", model="a", slice=row["slice"], instead="b")
         if error:
             assert least["value"] == pytest.approx(100 * (1.959964 + 0.841621) * error, rel=1e-5)
         else:
             assert least["value"] is None
-    # Holm: from the smallest on, times the number of those left, never below an earlier one
+    # Holm: from the smallest p on, times the number of tests left, never below an earlier one
     reached = 0.0
     for rank, name in enumerate(sorted(tests, key=lambda n: tests[n])):
         reached = max(reached, min(1.0, (len(tests) - rank) * tests[name]))
@@ -178,7 +179,7 @@ def test_accuracies_differences_and_tests_by_slow_loops():
 
 
 def test_one_item_is_never_significant():
-    """All of two bins is right for one probe alone: the spread over resamples would be none."""
+    """One probe has everything right in two bins, so the spread over resamples would be zero."""
     made = benchmark({"P1": (["Rome", "Amsterdam"], ["Rome", "Amsterdam"])})
     right = dict.fromkeys(made["items"]["item"], True)
     answered = [
@@ -213,8 +214,7 @@ def test_an_interval_is_that_of_drawing_items_within_their_relation():
 
 
 def with_baselines(made):
-    """The study of two probes, of which the first has both baselines, the random-init one on ten
-    items."""
+    """Two probes, the first with both baselines (the random-init one on ten items)."""
     base = two(made)
     blind = guesses(made, 0.1, 5)
     few = {
@@ -231,7 +231,7 @@ def with_baselines(made):
 ITEMS_OF_RANDOM_INIT = {f"P0/Qs{i}" for i in range(10)}
 
 
-def test_baselines_stand_beside_the_probe_on_what_both_were_asked():
+def test_baselines_are_compared_with_the_probe_on_common_items():
     made = frames()
     own_study, blind, few = with_baselines(made)
     own = results(own_study)
@@ -259,11 +259,11 @@ def test_baselines_stand_beside_the_probe_on_what_both_were_asked():
     row = number(own, model="a", slice="sitelinks: 5-19", without=WEIGHTS)
     assert row["n"] == len(members) > 0
     assert row["value"] == pytest.approx(100 * sum(random_init[i] for i in members) / len(members))
-    # no bin without an item that was asked
+    # no bin without a scored item
     assert not own.filter(slice="sitelinks: unknown", without=WEIGHTS, instead="").height
 
 
-def test_baselines_stand_last_in_the_tables_and_the_figures_have_every_bin():
+def test_baselines_are_last_in_tables_and_figures_have_every_bin():
     made = frames()
     own_study, *_ = with_baselines(made)
     own = results(own_study)
@@ -272,7 +272,7 @@ def test_baselines_stand_last_in_the_tables_and_the_figures_have_every_bin():
         rows = [key[1] for key in shown[name].of(own).rows]
         assert rows[-2:] == [SUBJECT, WEIGHTS]
         assert not any(rows[:-2])
-    # the headline is of what was asked whole
+    # the headline covers completely scored sets
     lines = headline.text(own).splitlines()[3:7]
     assert [line.split()[0] for line in lines] == ["a", "b", "random", "majority"]
     rows = [key[1] for key in shown["slices"].of(own).rows]
@@ -283,12 +283,12 @@ def test_baselines_stand_last_in_the_tables_and_the_figures_have_every_bin():
     rows = [key[1] for key in shown["slices_differences"].of(own).rows]
     assert set(rows) >= {"sitelinks: 1-4", "1:N"}
     drawn = {one.name: one.chart for one in figures.figures(own, MODELS, {})}
-    assert "bear_slice_options_world_lite" not in drawn  # one bin tells nothing apart
+    assert "bear_slice_options_world_lite" not in drawn  # a single bin is no slice
     chart = drawn["bear_slice_sitelinks_world_lite"]
     bins = chart["layer"][0]["encoding"]["x"]["sort"]
     assert [name.split("\n")[0] for name in bins] == BY_NAME["sitelinks"].bins
     assert bins[2] == "5-19\nn = 5"
-    # both models whole, and without the subject, and chance
+    # both complete models, the no-subject baseline, and chance
     rows = [row for rows in chart["datasets"].values() for row in rows if row["bin"] == bins[2]]
     marks = own.filter(pl.col("model").is_in([*MODELS, "random"]), metric="accuracy", group="",
                        slice="sitelinks: 5-19")  # fmt: skip
@@ -299,33 +299,35 @@ def test_baselines_stand_last_in_the_tables_and_the_figures_have_every_bin():
 # -- questions without their subject ---------------------------------------------------------------
 
 
-def said(name, subject, template, label):
-    """A score that set, subject, template and option change."""
+def score_of(name, subject, template, label):
+    """Return a score that depends on set, subject, template and option."""
     code = sum(map(ord, label))
     by_label = code * 7 % 11 - len(name) * (code % 2)
     return float(by_label + len(subject) * (code % 5) + template * (code % 3) - 60)
 
 
 def content_free(sets):
-    """CONTENT_FREE of {set, which is also the name of its relation: labels}."""
+    """Return CONTENT_FREE from {set (also the name of its relation): labels}."""
     rows = [
-        (name, name, subject, t, o, said(name, subject, t, label), 2, -3.0, 1, None)
+        (name, name, subject, t, o, score_of(name, subject, t, label), 2, -3.0, 1, None)
         for name, labels in sets.items()
         for subject, t, (o, label) in product(NO_SUBJECTS, range(3), enumerate(labels))
     ]
     return of_rows(schema.CONTENT_FREE, rows)
 
 
-def mean_said(name, template, label):
-    return sum(said(name, subject, template, label) for subject in NO_SUBJECTS) / len(NO_SUBJECTS)
+def mean_score(name, template, label):
+    return sum(score_of(name, subject, template, label) for subject in NO_SUBJECTS) / len(
+        NO_SUBJECTS
+    )
 
 
-def test_the_score_without_a_subject_is_the_mean_over_content_free_ones():
+def test_the_no_subject_score_is_the_mean_over_content_free_subjects():
     made = benchmark({"P1": ("xyz", "xyx"), "P22": ("yz", "zy"), "P3": ("xy", "x")})
     found = without_subject(made["items"], content_free({"P1": "xyz", "P22": "yz"}))
-    told = {row[:3]: row[3] for row in found.rows()}
+    scored_rows = {row[:3]: row[3] for row in found.rows()}
     slow = {
-        (item, template, option): mean_said(item.split("/")[0], template, label)
+        (item, template, option): mean_score(item.split("/")[0], template, label)
         for item, labels in {
             "P1/Qs0": "xyz",
             "P1/Qs1": "xyz",
@@ -336,14 +338,13 @@ def test_the_score_without_a_subject_is_the_mean_over_content_free_ones():
         for template, (option, label) in product(range(3), enumerate(labels))
     }
     # P3 was not asked
-    assert told.keys() == slow.keys()
-    assert len(told) == 3 * (3 * 3 + 2 * 2)
-    assert all(told[key] == pytest.approx(value) for key, value in slow.items())
+    assert scored_rows.keys() == slow.keys()
+    assert len(scored_rows) == 3 * (3 * 3 + 2 * 2)
+    assert all(scored_rows[key] == pytest.approx(value) for key, value in slow.items())
 
 
-def test_baselines_are_read_from_what_was_asked_beside(tmp_path):
-    """Of one probe the content-free subjects and random weights, of the other nothing that can be
-    used."""
+def test_baselines_are_read_from_their_answer_files(tmp_path):
+    """One probe has content-free subjects and random weights, the other has nothing usable."""
     made = frames((8, 3))
     write_benchmark(made, tmp_path / "world_lite")
     free = content_free({"P0": LABELS})
@@ -369,7 +370,7 @@ def test_baselines_are_read_from_what_was_asked_beside(tmp_path):
         files([row], [paths["random_init"]]),
     )
     assert [(f.probe, f.without) for f in found.baselines] == [(0, SUBJECT), (0, WEIGHTS)]
-    means = {t: [mean_said("P0", t, label) for label in LABELS] for t in range(3)}
+    means = {t: [mean_score("P0", t, label) for label in LABELS] for t in range(3)}
     blind = rates_by_hand(made, {(f"P0/Qs{i}", t): means[t] for i in range(8) for t in means})
     own = results(found)
     baseline = number(own, model="a", without=SUBJECT)
@@ -379,12 +380,12 @@ def test_baselines_are_read_from_what_was_asked_beside(tmp_path):
     by_hand = rates_by_hand(made, random_init)
     assert (random["n"], random["value"]) == (4, pytest.approx(100 * sum(by_hand.values()) / 4))
     assert not own.filter(pl.col("without") != "", model="b").height
-    # that some were not asked is said
-    told = " ".join(section.notes(own, MODELS))
-    assert "11 items have no prior of content-free subjects" in told
+    # missing items are reported
+    notes = " ".join(section.notes(own, MODELS))
+    assert "11 items have no prior of content-free subjects" in notes
 
 
-def test_a_random_init_is_asked_evenly():
+def test_a_random_init_model_gets_a_balanced_sample():
     rows = [(f"P{r}", f"P{r}/{i}") for r, size in enumerate((9, 2, 5)) for i in range(size)]
     frame = pl.DataFrame(rows, schema=["relation", "item"], orient="row")
     for n, counts in ((3, [1, 1, 1]), (6, [2, 2, 2]), (10, [4, 2, 4]), (99, [9, 2, 5])):
@@ -415,7 +416,7 @@ def test_popularity_is_sitelinks_or_else_the_number_of_statements():
     }
 
 
-def test_relations_of_which_the_ids_alone_are_known_say_nothing(tmp_path):
+def test_a_relation_file_with_ids_only_is_ignored(tmp_path):
     path = tmp_path / "relations.parquet"
     assert relations_of(path) is None
     relations = pl.DataFrame({"relation": ["P1"], "cardinality": ["1:1"], "note": [""]})

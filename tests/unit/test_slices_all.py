@@ -1,4 +1,4 @@
-"""Slices of other benchmarks than BEAR beside loops over the same answers."""
+"""Slices of benchmarks other than BEAR, against loops over the same answers."""
 
 import itertools
 import json
@@ -54,7 +54,7 @@ def answers(share: float, seed: int) -> dict[tuple[str, int], list[float]]:
 
 
 def bins() -> dict[str, list[str]]:
-    """Bin -> its items, by comparisons."""
+    """Map each bin to its items, by comparisons."""
     often = Counter(NAMED.values())
     found: dict[str, list[str]] = {}
     for item, label in NAMED.items():
@@ -73,7 +73,7 @@ def bins() -> dict[str, list[str]]:
 
 
 def free() -> pl.DataFrame:
-    """CONTENT_FREE of the first relation."""
+    """Return CONTENT_FREE of the first relation."""
     generator = np.random.default_rng(6)
     rows = [
         ("P1", "P1", subject, t, o, generator.normal(-20, 4), 2, -3.0, 1, None)
@@ -86,7 +86,7 @@ def mean(table, items) -> float:
     return 100 * sum(table[item] for item in items) / len(items)
 
 
-def test_two_probes_a_baseline_and_chance_by_slice_are_those_of_loops():
+def test_slices_of_probes_baseline_and_chance_equal_loops():
     one, other, beside = answers(0.6, 1), answers(0.3, 2), free()
     # random weights were asked the first template of three items
     names = [f"P1/Qs{i}" for i in range(3)]
@@ -98,9 +98,9 @@ def test_two_probes_a_baseline_and_chance_by_slice_are_those_of_loops():
         ]
     )
     found = results.frame("any", made)
-    told = set(found["slice"].unique()) - {"", "skewed"}
-    assert told == set(bins())
-    assert len(told) > 6
+    slices = set(found["slice"].unique()) - {"", "skewed"}
+    assert slices == set(bins())
+    assert len(slices) > 6
     blind = {
         (item, t): [beside.filter(template=t, candidate=o)["sum"].mean() for o in range(6)]
         for item, t in one
@@ -128,15 +128,15 @@ def test_two_probes_a_baseline_and_chance_by_slice_are_those_of_loops():
                 assert rows["value"][0] == pytest.approx(mean(lower, part))
                 assert rows["n"][0] == len(part)
                 top = first if label == "trained weights" else a
-                gap = number(
+                difference = number(
                     found, model="a", slice=name, aggregation="sum", instead=f"without {label}"
                 )
-                assert gap["value"] == pytest.approx(mean(top, part) - mean(lower, part))
+                assert difference["value"] == pytest.approx(mean(top, part) - mean(lower, part))
     p = found.filter(metric="p after Holm", model="a")
-    assert p.height == found.filter(metric="detectable difference").height > len(told)
+    assert p.height == found.filter(metric="detectable difference").height > len(slices)
 
 
-def test_probes_that_were_asked_other_rows_are_not_paired_and_chance_stands_once():
+def test_probes_with_other_rows_are_not_paired_and_chance_is_shown_once():
     fewer = {key: values for key, values in answers(0.3, 2).items() if key[1] == 0}
     prompts = PROMPTS.filter(index=0)
     other = Study(FRAMES["items"], FRAMES["candidates"], prompts, SEED, "sum")
@@ -152,8 +152,8 @@ def test_probes_that_were_asked_other_rows_are_not_paired_and_chance_stands_once
 def test_ontoprobes_slices_by_task_and_their_tables(tmp_path):
     places, rows, path, beside = onto(tmp_path)
     items = schema.read(places["onto_world"] / "items.parquet", schema.ITEMS)
-    told = [json.loads(m) | {"popularity": 2 * i} for i, m in items.select("row", "meta").rows()]
-    items = items.with_columns(meta=pl.Series([json.dumps(one) for one in told]))
+    metas = [json.loads(m) | {"popularity": 2 * i} for i, m in items.select("row", "meta").rows()]
+    items = items.with_columns(meta=pl.Series([json.dumps(one) for one in metas]))
     schema.write(items, schema.ITEMS, places["onto_world"] / "items.parquet", {})
     found = onto_numbers(places, path, beside)
     right = {
@@ -176,7 +176,7 @@ def test_ontoprobes_slices_by_task_and_their_tables(tmp_path):
         row = number(found, model="m", group="TP", slice=name, aggregation="answer_mean")
         expected = mean(right, [f"TP-{r}" for r in own])
         assert (row["value"], row["n"]) == (pytest.approx(expected), len(own))
-    # all have four options: one bin tells nothing apart
+    # all have four options: a single bin is no slice
     assert not found["slice"].str.contains("options").any()
     table = views.SLICES[0].of(found)
     assert [row[2] for row in table.rows if row[0] == "TP"] == [
@@ -187,7 +187,7 @@ def test_ontoprobes_slices_by_task_and_their_tables(tmp_path):
     assert "Accuracy by slice, %" in [one.title for one in made.folded]
     plots = {one.name: one for one in made.drawings if "slice" in one.name}
     assert list(plots) == ["ontoprobe_slice_statements", "ontoprobe_slice_facts"]
-    # one task or several: each is a panel, with its bins and what stands in RESULTS
+    # each task is a panel with its bins and the values of RESULTS
     titles = [panel["title"] for panel in plots["ontoprobe_slice_statements"].chart["concat"]]
     assert titles == [t for t in TASKS if found.filter(group=t, slice="statements: 0").height]
     facts = plots["ontoprobe_slice_facts"]
@@ -210,12 +210,12 @@ def test_the_attributes_have_the_tables_as_well():
     assert {row[-1] for row in rows} == {"without the subject"}
 
 
-def test_a_plot_has_a_panel_for_each_benchmark_and_what_the_table_has():
-    """Nine panels at most, every probe and every baseline in each; control models are hollow."""
+def test_a_plot_has_a_panel_per_benchmark_and_the_table_s_numbers():
+    """There are at most nine panels with every probe and baseline; control models are hollow."""
     every = [
-        scored.Scored(probe(model, name), scores(answers(share, seed)), ASKED, free())
+        scored.Scored(probe(model, name), scores(answers(fraction, seed)), ASKED, free())
         for seed, name in enumerate(["symmetry", "bias"])
-        for model, share in (("a", 0.6), ("control-b", 0.3))
+        for model, fraction in (("a", 0.6), ("control-b", 0.3))
     ]
     found = results.frame("attributes", scored.estimates(every))
     source = {"a": "hub:a", "control-b": "control:masked"}
@@ -240,7 +240,7 @@ def test_a_plot_has_a_panel_for_each_benchmark_and_what_the_table_has():
         assert draw.SURFACE in fills.pop()
 
 
-def test_plots_of_slices_stand_behind_a_line_that_opens_them():
+def test_plots_of_slices_are_collapsed():
     one = scored.Scored(probe("a", "bias"), scores(answers(0.6, 1)), ASKED)
     found = results.frame("attributes", scored.estimates([one]))
     drawings = attribute_section.drawings(found, [probe("a", "bias")], {})

@@ -1,4 +1,4 @@
-"""An answer in a slot has the tokens that it has in the complete sentence."""
+"""An answer in a slot has the same tokens as in the complete sentence."""
 
 import dataclasses
 
@@ -31,7 +31,7 @@ TOKENIZERS = {
 
 
 def in_sentence(tok, before, label, after):
-    """Tokens of the complete sentence that hold a character of the label."""
+    """Return the tokens of the complete sentence that hold a character of the label."""
     coded = tok(before + label + after, return_offsets_mapping=True, add_special_tokens=False)
     low, high = len(before), len(before) + len(label)
     pairs = zip(coded["input_ids"], coded["offset_mapping"], strict=True)
@@ -46,7 +46,7 @@ def test_candidates_have_the_tokens_of_the_sentence(name, context):
     before = f"The capital of France is {context}".rstrip(" ") + context * (context == " ")
     before = before if context else ""
     found = candidate_ids(loaded, LABELS, "auto", before).ids
-    # a blank belongs to the answer, also where it is a token of its own
+    # a space belongs to the answer, even if it is a separate token
     text, item = before.removesuffix(" "), " " * before.endswith(" ")
     expected = [in_sentence(tok, text, item + label, AFTERS[context]) for label in LABELS]
     assert [ids.tolist() for ids in found] == expected
@@ -62,8 +62,8 @@ def test_a_line_end_before_a_slot_stays_with_the_text():
 
 
 @pytest.mark.parametrize("trims", [True, False])
-def test_prompt_and_answer_are_the_tokens_of_the_sentence_whatever_its_offsets_are(trims):
-    """RoBERTa's post-processor takes the blank out of the offsets, also of a token of one."""
+def test_prompt_and_answer_tokens_equal_the_sentence_s(trims):
+    """RoBERTa's post-processor removes spaces from offsets, even for a token of one space."""
     for kind, model in (("causal", "gpt2"), ("seq2seq", "t5")):
         tok = tokenizer(kind)
         backend = tok.backend_tokenizer

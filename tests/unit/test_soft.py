@@ -1,4 +1,4 @@
-"""Slots, gradients, losses and training of soft prompts against literal slow versions."""
+"""Slots, gradients, losses and training of soft prompts against slow reference versions."""
 
 import numpy as np
 import pytest
@@ -55,7 +55,7 @@ def causal_prompts(loaded, subjects=SUBJECTS, tokens=3):
 
 
 def read(loaded, ids, vectors):
-    """Logits of one row with the inserted vectors, through inputs_embeds: no hook, no batch."""
+    """Return logits of one row with the inserted vectors, by inputs_embeds: no hook, no batch."""
     table = loaded.model.get_input_embeddings().weight
     first = len(table)
     embedded = torch.stack([table[i] if i < first else vectors[i - first] for i in ids])
@@ -63,7 +63,7 @@ def read(loaded, ids, vectors):
 
 
 def literal(loaded, row, tokens, vectors, masks, pooling):
-    """One candidate, one pass, no batching."""
+    """Score one candidate in one pass without batching."""
     n = len(tokens) if masks == "multi" else 1
     slot = [loaded.tokenizer.mask_token_id] * n
     ids = [*row.ids[: row.position], *slot, *row.ids[row.position + 1 :]]
@@ -106,7 +106,7 @@ def test_slots_are_input_embeddings_for_gradients_and_for_ranking(name):
 
 
 def literal_forced(loaded, row, tokens, vectors, pooling):
-    """Token by token: causal models after the prompt, sentinel models after their context."""
+    """Score token by token: causal models after the prompt, sentinel models after their context."""
     first = rows_of_embedding(loaded)
     table = loaded.model.get_input_embeddings().weight
     parts = []
@@ -178,7 +178,7 @@ def test_gradients_equal_central_differences(name, loss, monkeypatch):
     assert all(p.grad is None for p in loaded.model.parameters())
 
 
-def test_losses_are_the_papers():
+def test_losses_are_those_of_the_paper():
     scores = torch.tensor([[-1.0, -2.0, -0.5], [-3.0, -0.1, -4.0]], dtype=torch.float64)
     golds = [(0, 2), (1,)]
     bce = 0.0
@@ -206,7 +206,7 @@ def test_mrra_is_the_reciprocal_of_the_mean_rank_with_ties_halved():
 
 
 def slow_training(loaded, rows, ids, start, recipe):
-    """The same schedule by a plain loop, AdamW written out."""
+    """Run the same schedule by a plain loop with AdamW written out."""
     own, first, second = start.clone(), torch.zeros_like(start), torch.zeros_like(start)
     order = [list(range(4)), [4, 5]]
     total, step, best, kept = recipe.epochs * 2, 0, 0.0, start
@@ -245,7 +245,7 @@ def slow_training(loaded, rows, ids, start, recipe):
     return kept, best
 
 
-def test_training_equals_a_plain_loop_and_leaves_the_model_alone():
+def test_training_equals_a_plain_loop_and_keeps_the_model_unchanged():
     loaded = tiny("bert")
     rows, ids = prompts(loaded), candidate_ids(loaded, LABELS, "none", "").ids
     recipe = soft.SoftPromptRecipe(epochs=3, batch=4)
@@ -301,7 +301,7 @@ def test_slots_after_the_trained_ones_stay_fixed():
     assert not torch.equal(first, second)
 
 
-def test_the_rows_lie_on_the_device_once_and_a_step_is_one_pass(monkeypatch):
+def test_rows_are_moved_to_the_device_once_and_a_step_is_one_pass(monkeypatch):
     loaded = tiny("bert")
     rows, ids = prompts(loaded), candidate_ids(loaded, LABELS, "none", "").ids
     made, passes = [], []
@@ -314,7 +314,7 @@ def test_the_rows_lie_on_the_device_once_and_a_step_is_one_pass(monkeypatch):
     recipe = soft.SoftPromptRecipe(epochs=5, batch=6)
     data = soft.PromptRows(rows, GOLDS)
     _, record = soft.fit(loaded, data, data, ids, soft.initial(loaded, recipe), recipe)
-    # a place is a mask among n; all are read off one pass over the rows in all their forms
+    # a position is a mask among n; one pass over all forms of the rows gives all of them
     places = {(len(own), j) for own in ids for j in range(len(own))} | {(1, 0)}
     assert len(made) == 2 * len(places)
     # a step and a look at the development rows each epoch; the head is checked twice, each time
@@ -325,7 +325,7 @@ def test_the_rows_lie_on_the_device_once_and_a_step_is_one_pass(monkeypatch):
     assert record["positions_fed"] <= 2 * 5 * len(rows) * len(forms) * longest
 
 
-def test_a_prompt_file_serves_its_own_model_only(tmp_path):
+def test_a_prompt_file_works_only_for_its_model(tmp_path):
     loaded = tiny("bert")
     loaded.record.update(weights="w1", tokenizer="t1", revision="")
     prompt = soft.SoftPrompt(vectors_for(loaded).numpy(), {"task": "TP", "epoch": 4})
@@ -371,7 +371,7 @@ def test_the_schedule_decays_after_its_warmup():
     assert [soft.schedule(s, 4, 2) for s in range(4)] == [0, 0.5, 1, 0.5]
 
 
-def test_raw_logits_on_the_development_rows_are_another_choice():
+def test_selection_by_raw_logits_gives_another_choice():
     loaded = tiny("bert")
     rows, ids = prompts(loaded), candidate_ids(loaded, LABELS, "none", "").ids
     vectors = vectors_for(loaded)
@@ -390,7 +390,7 @@ def test_added_rows_join_the_softmax_only_on_request():
     for joined in (None, 0):
         with inserted(loaded, vectors, in_softmax=joined), torch.no_grad():
             found.append(ScoresWithGradient(loaded, rows, ids)([0])[0])
-    # all candidates lose the same share per pass: what the three rows take
+    # all candidates lose the same amount per pass: that of the three rows
     one = [c for c, own in enumerate(ids) if len(own) == 1]
     lost = (found[0] - found[1])[one]
     assert float(lost.min()) > 0
@@ -401,7 +401,7 @@ def test_added_rows_join_the_softmax_only_on_request():
     ("name", "masks", "pooling"),
     [("gpt2", "single", "mean"), ("gpt2", "multi", "max"), ("t5", "single", "first")],
 )
-def test_configurations_without_meaning_are_refused(name, masks, pooling):
+def test_invalid_configurations_are_refused(name, masks, pooling):
     loaded = tiny(name)
     ids = candidate_ids(loaded, LABELS, "none", "").ids
     with pytest.raises(ValueError, match="has no scores under"):
@@ -421,7 +421,7 @@ def test_bad_rows_are_refused():
 
 @pytest.mark.parametrize("rows", [1, 3, 11])
 @pytest.mark.parametrize(("name", "loss"), [("gpt2", "bce"), ("llama", "nll"), ("t5", "bce")])
-def test_gradients_of_blocks_are_those_of_the_whole_batch(name, loss, rows, monkeypatch):
+def test_gradients_of_blocks_sum_to_those_of_the_batch(name, loss, rows, monkeypatch):
     loaded = tiny(name)
     own = causal_prompts(loaded) if loaded.spec.kind == "causal" else prompts(loaded)
     scores = ScoresWithGradient(loaded, own, candidate_ids(loaded, LABELS, "auto", " ").ids)

@@ -1,4 +1,4 @@
-"""A stop loses the batch under way alone, whatever scores, and changes no bit of the result."""
+"""A stop loses only the current batch in every scorer, and changes no bit of the result."""
 
 import pickle
 from functools import partial
@@ -76,7 +76,7 @@ ASKED = [
 
 
 class Passes:
-    """Counts the passes of a model through its embeddings, and stops before the one of a number."""
+    """Counter of a model's embedding passes that stops before a given pass."""
 
     def __init__(self, loaded, stop=None):
         self.count, self.stop = 0, stop
@@ -101,7 +101,7 @@ def same(first, second):
 
 
 @pytest.mark.parametrize(("way", "name"), ASKED)
-def test_a_stop_loses_the_batch_under_way_alone(way, name, tmp_path, monkeypatch):
+def test_a_stop_loses_only_the_current_batch(way, name, tmp_path, monkeypatch):
     monkeypatch.setitem(batching.CAPS, "cpu", 40)
     monkeypatch.setattr(batching, "STARTS", 1)
     monkeypatch.setattr(batching, "STEPPED", 40)
@@ -116,7 +116,7 @@ def test_a_stop_loses_the_batch_under_way_alone(way, name, tmp_path, monkeypatch
 
     whole, expected = asked("whole")
     assert asked("last", whole.count - 1)[1] is None
-    # what every run does: checks of the model, and the batch under way
+    # work of every run: checks of the model, and the current batch
     again, found = asked("last")
     assert same(found, expected)
     step = (whole.count - again.count) // 4
@@ -126,12 +126,12 @@ def test_a_stop_loses_the_batch_under_way_alone(way, name, tmp_path, monkeypatch
     passes, found = asked("stopped")
     assert same(found, expected)
     assert passes.count < whole.count - step
-    # shards stay until their answers are kept elsewhere
+    # shards stay until their answers are stored elsewhere
     assert bool(list((tmp_path / "stopped").glob("*.journal"))) is (way == "sentence")
 
 
 def steps(path, values, identity="one"):
-    """What a journal computes anew of steps with these names."""
+    """Return the steps with these names that a journal recomputes."""
     kept, computed = Journal(path, identity), []
 
     def compute(value):
@@ -144,18 +144,18 @@ def steps(path, values, identity="one"):
     return computed
 
 
-def test_steps_are_taken_up_in_their_order(tmp_path):
+def test_steps_are_resumed_in_order(tmp_path):
     path = tmp_path / "a" / "steps"
     assert steps(path, [1, 2]) == [1, 2]
     assert steps(path, [1, 2, 3]) == [3]
-    # of another plan only what is alike in front
+    # of another plan only the common prefix
     assert steps(path, [1, 4, 3]) == [4, 3]
     assert steps(path, [1, 4, 3]) == []
     assert steps(path, [1, 4], identity="two") == [1, 4]
 
 
 @pytest.mark.parametrize("cut", range(1, 30))
-def test_a_step_that_is_cut_off_is_none(cut, tmp_path):
+def test_a_truncated_step_is_recomputed(cut, tmp_path):
     path = tmp_path / "steps"
     steps(path, [1, 2])
     data = path.read_bytes()
@@ -164,8 +164,8 @@ def test_a_step_that_is_cut_off_is_none(cut, tmp_path):
     assert path.read_bytes() == data
 
 
-def test_a_disk_that_takes_a_part_of_a_step_is_full(tmp_path):
-    """A file that is not buffered says how much it wrote; only the next write would fail."""
+def test_a_partial_write_of_a_step_is_a_full_disk(tmp_path):
+    """An unbuffered file returns the number of bytes written; only the next write would fail."""
     path = tmp_path / "steps"
     kept = Journal(path)
     whole = kept._file
@@ -185,7 +185,7 @@ def test_a_disk_that_takes_a_part_of_a_step_is_full(tmp_path):
     assert steps(path, [1], identity="") == [1]
 
 
-def test_a_step_stands_for_those_within_it(tmp_path):
+def test_a_finished_step_replaces_its_inner_steps(tmp_path):
     path = tmp_path / "steps"
 
     def outer(kept, stop=False):
@@ -208,7 +208,7 @@ def test_a_step_stands_for_those_within_it(tmp_path):
     assert path.stat().st_size < longest
 
 
-def test_two_at_once_do_not_write_into_one_file(tmp_path):
+def test_two_processes_do_not_write_into_one_file(tmp_path):
     first, second = Journal(tmp_path / "steps"), Journal(tmp_path / "steps")
     assert [one.step("a", lambda: 1) for one in (first, second, first)] == [1, 1, 1]
     first.close()
@@ -228,7 +228,7 @@ def test_a_journal_runs_no_code(tmp_path):
 
 
 @pytest.mark.parametrize("bad", [b"\xff" * 40, b"\0" * 40, (40).to_bytes(8, "big") + b"q" * 40])
-def test_a_journal_whose_end_is_damaged_goes_on_before_it(tmp_path, bad):
+def test_a_journal_with_a_damaged_end_resumes_before_it(tmp_path, bad):
     steps(tmp_path / "steps", [1])
     whole = (tmp_path / "steps").read_bytes()
     (tmp_path / "steps").write_bytes(whole + bad)

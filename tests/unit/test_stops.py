@@ -1,4 +1,4 @@
-"""Told to stop, a run ends within seconds, says one line and leaves nothing but what is whole."""
+"""A stopped run ends within seconds, prints one line and leaves only complete files."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ from kgprobe import guard
 from kgprobe.stops import passed_on, terminated
 from tests.soak.stops import MARK, WITHIN, marked
 
-#: `first` is quick; `long` has a helper in a session of its own, a half file and a temporary file
+#: `first` is quick; `long` has a helper in another session, an incomplete and a temporary file
 SNAKEFILE = """\
 from kgprobe import guard
 GUARD = guard.Guard(workflow) if workflow.is_main_process else None
@@ -73,7 +73,7 @@ class Run:
 
     def start(self, *more: str, ignored: tuple[int, ...] = ()) -> subprocess.Popen[str]:
         def before() -> None:
-            # whatever the tests themselves were started under (nohup, a job in the background)
+            # independent of how the tests were started (nohup, background job)
             for number in (signal.SIGINT, signal.SIGHUP):
                 signal.signal(number, signal.SIG_DFL)
             for number in ignored:
@@ -95,14 +95,14 @@ class Run:
             time.sleep(0.05)
 
     def left(self) -> list[object]:
-        """Processes, temporary files and half files of this run."""
+        """Return processes, temporary files and incomplete files of this run."""
         half = [p for name in ("results", "answers") for p in (self.folder / name).rglob("*.part")]
         ours = [p for p in half if p.name != ".1.part"]
         return [*marked(str(self.folder)), *(self.folder / "tmp").iterdir(), *ours]
 
 
 def stopped(process: subprocess.Popen[str], *numbers: int, is_group: bool = False) -> list[str]:
-    """What a run says on stderr that is sent signals; it ends in time."""
+    """Send signals to a run, check that it ends in time and return its stderr."""
     clock = time.monotonic()
     for number in numbers:
         (os.killpg if is_group else os.kill)(process.pid, number)
@@ -121,11 +121,11 @@ def stopped(process: subprocess.Popen[str], *numbers: int, is_group: bool = Fals
         ([signal.SIGTERM, signal.SIGTERM], True, False, "SIGTERM"),
         ([signal.SIGINT, signal.SIGINT], True, False, "Ctrl-C"),
         ([signal.SIGHUP], False, False, "SIGHUP"),
-        # a job that does not hear is killed
+        # a job that ignores signals is killed
         ([signal.SIGTERM], False, True, "SIGTERM"),
     ],
 )
-def test_a_stopped_run_says_one_line_leaves_nothing_and_goes_on(
+def test_a_stopped_run_prints_one_line_cleans_up_and_resumes(
     tmp_path, numbers, is_group, deaf, name
 ):
     run = Run(tmp_path, deaf)
@@ -145,14 +145,14 @@ def test_a_stopped_run_says_one_line_leaves_nothing_and_goes_on(
     assert (tmp_path / "answers/.1.part").exists(), "another process's"
     (tmp_path / "enough").touch()
     again = run.start()
-    _, told = again.communicate(timeout=60)
-    assert again.returncode == 0, told
+    _, output = again.communicate(timeout=60)
+    assert again.returncode == 0, output
     assert (tmp_path / "made").read_text() == "first\n", "a finished job is not repeated"
     assert (tmp_path / "results/long").exists()
     assert not list((tmp_path / "tmp").iterdir())
 
 
-def test_before_jobs_a_stop_is_a_line_too(tmp_path):
+def test_a_stop_before_the_first_job_prints_one_line(tmp_path):
     run = Run(tmp_path, slow="open('parsed', 'w'); import time; time.sleep(60)")
     process = run.start()
     run.wait_for("parsed", process)
@@ -163,7 +163,7 @@ def test_before_jobs_a_stop_is_a_line_too(tmp_path):
 
 
 @pytest.mark.timing
-def test_kgprobe_run_says_it_though_snakemake_is_being_imported(tmp_path):
+def test_kgprobe_run_reports_a_stop_during_the_import_of_snakemake(tmp_path):
     command = [sys.executable, "-m", "kgprobe.cli", "run", "config/embedded.yaml", "--cores", "1"]
     process = subprocess.Popen(
         command, cwd=tmp_path, text=True, stderr=subprocess.PIPE,
@@ -179,7 +179,7 @@ def test_kgprobe_run_says_it_though_snakemake_is_being_imported(tmp_path):
 
 
 @pytest.mark.timing
-def test_what_a_killed_run_left_the_next_one_ends_and_removes(tmp_path):
+def test_the_next_run_cleans_up_after_a_killed_one(tmp_path):
     run = Run(tmp_path)
     process = run.start()
     run.wait_for("begun", process)
@@ -198,7 +198,7 @@ def test_what_a_killed_run_left_the_next_one_ends_and_removes(tmp_path):
     assert not (tmp_path / "results/.long.part").exists()
 
 
-def test_a_run_that_lives_keeps_its_folder(tmp_path, monkeypatch):
+def test_a_live_run_keeps_its_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     folder, held = guard._make_folder()
     assert guard.sweep() == 0
@@ -241,7 +241,7 @@ with job(rule) as run, atomic("made") as half:
 
 
 @pytest.mark.timing
-def test_a_job_puts_away_what_it_has_though_it_is_told_twice(tmp_path):
+def test_a_job_cleans_up_even_after_two_signals(tmp_path):
     process = subprocess.Popen(
         [sys.executable, "-c", JOB], cwd=tmp_path, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -257,18 +257,18 @@ def test_a_job_puts_away_what_it_has_though_it_is_told_twice(tmp_path):
     assert (tmp_path / "log").read_text().endswith("stopped\n")
 
 
-def test_signals_are_handed_on_and_the_handlers_come_back():
+def test_signals_are_forwarded_and_handlers_restored():
     before = signal.getsignal(signal.SIGTERM)
     process = subprocess.Popen(["sleep", "60"])
-    with passed_on(process) as told:
+    with passed_on(process) as signals:
         os.kill(os.getpid(), signal.SIGTERM)
         assert process.wait(10) == -signal.SIGTERM
-    assert told == [signal.SIGTERM]
+    assert signals == [signal.SIGTERM]
     assert signal.getsignal(signal.SIGTERM) == before
 
 
 @pytest.mark.parametrize("error", [ValueError, RuntimeError, KeyboardInterrupt])
-def test_the_body_s_own_error_comes_out_of_it_whoever_holds_the_signal(error):
+def test_an_error_of_the_body_is_raised_under_any_signal_handler(error):
     def fail():
         with terminated(SystemExit), terminated(SystemExit):
             raise error("its own")

@@ -1,4 +1,4 @@
-"""One sentence and one table per paper: by the model from elsewhere, on enough rows."""
+"""One sentence and one table per paper: about a downloaded model, on enough rows."""
 
 import polars as pl
 
@@ -73,7 +73,7 @@ def results(*more: Number) -> pl.DataFrame:
     )
 
 
-def test_a_sentence_a_paper_of_the_model_from_elsewhere():
+def test_each_paper_has_a_sentence_about_the_downloaded_model():
     assert [one.text for one in summary.sentences(results())] == [
         "m answers 32.5 % of 468 questions correctly (chance 10.3 %); asked without the subject, "
         "9.6 %. Corrected for the options' prior: 48.8 %.",
@@ -89,15 +89,15 @@ def test_a_sentence_a_paper_of_the_model_from_elsewhere():
     ]  # fmt: skip
 
 
-def told_of_prompts(*made: Number) -> str:
+def prompt_sentences(*made: Number) -> str:
     (sentence,) = summary.sentences(frame("autoprompt", made))
     return sentence.text
 
 
-def test_a_prompt_stands_beside_the_manual_one_of_its_own_benchmark():
-    """What is classified is no fact, and its manual prompt is not that of the facts."""
+def test_a_prompt_is_compared_with_the_manual_one_of_its_benchmark():
+    """Classification tasks have their own manual prompt, not that of the facts."""
     classes = PROMPT.but(benchmark="auto_sst2", metric="accuracy", n=1821)
-    assert told_of_prompts(
+    assert prompt_sentences(
         PROMPT.but(prompt="manual", value=34.3),
         classes.but(prompt="searched", value=91.4),
         classes.but(prompt="manual", value=85.2),
@@ -107,25 +107,25 @@ def test_a_prompt_stands_beside_the_manual_one_of_its_own_benchmark():
     )
 
 
-def test_a_constant_answer_is_no_model_whatever_it_reaches():
+def test_a_constant_answer_is_never_reported_as_a_model():
     classes = PROMPT.but(benchmark="auto_sst2", metric="accuracy", n=1821)
     guesses = [
         classes.but(model=name, prompt="", method="", value=50.1)
         for name in ("majority", "constant")
     ]
-    told = "m classifies 49.0 % of 1,821 examples correctly with the manual prompt."
-    assert told_of_prompts(classes.but(prompt="manual", value=49.0), *guesses) == told
+    expected = "m classifies 49.0 % of 1,821 examples correctly with the manual prompt."
+    assert prompt_sentences(classes.but(prompt="manual", value=49.0), *guesses) == expected
 
 
-def test_a_mean_over_relations_is_called_so():
+def test_a_mean_over_relations_is_labeled():
     manual = PROMPT.but(prompt="manual", value=34.3)
     of_relations = [manual.but(group=name, n=54) for name in ("P17", "P36")]
-    assert told_of_prompts(manual, *of_relations) == (
+    assert prompt_sentences(manual, *of_relations) == (
         "m completes 34.3 % of 108 facts correctly (mean over 2 relations) with the manual prompt."
     )
 
 
-def test_of_several_models_the_best_is_named():
+def test_the_best_of_several_models_is_reported():
     first, *_ = summary.sentences(results(BEAR.but(model="better", value=60.0)))
     assert first.text.startswith("Of 2 models better answers 60.0 % of 468 questions correctly (")
 
@@ -140,19 +140,19 @@ def test_the_terminal_has_thirty_lines_at_most_and_no_control_model():
     assert text.endswith(summary.TOO_FEW)
 
 
-def test_a_run_of_control_models_alone_prints_its_headline():
+def test_a_run_with_only_control_models_prints_its_headline():
     own = frame("bear", [BEAR.but(model="control-causal", value=99.0)])
     assert summary.sentences(own) == []
     assert "control-causal" in summary.text(own)
 
 
-def test_every_prompt_has_words_that_read_alone():
-    """A sentence names one prompt: no words that point to the row above."""
+def test_every_prompt_has_a_standalone_description():
+    """A sentence names one prompt, without reference to the row above."""
     assert set(prompt_settings.PROMPTS) <= set(headline.PROMPTS)
     relative = ("the same", "their", "ones")
     assert not [w for w in headline.PROMPTS.values() if any(r in w for r in relative)]
 
 
-def test_a_folder_without_numbers_is_named(tmp_path, capsys):
+def test_a_folder_without_numbers_is_reported(tmp_path, capsys):
     assert summary.main([str(tmp_path)]) == 1
     assert f"{tmp_path}: no RESULTS; expected" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The committed draw of synonyms: every row changes one word of a template that there is."""
+"""The committed sample of synonyms: every row changes one word of an existing template."""
 
 import re
 from collections import Counter
@@ -24,7 +24,7 @@ def test_every_row_replaces_a_word_of_its_template():
     assert not {row["word"] for row in DRAWN} & {"born", "capital", "located", "the", "an"}
 
 
-def test_variants_stand_behind_a_relation_s_own_and_fewer_are_a_subset():
+def test_variants_follow_the_relation_s_templates_and_are_nested():
     owner = TEMPLATES["P127/3"]
     chosen = {"P127": [owner]}
     both = relations.with_synonyms(chosen, DRAWN, 2)["P127"]

@@ -1,4 +1,4 @@
-"""Aggregations as rows: numbers beside loops written from their definitions, and what is said."""
+"""Aggregations as rows: numbers against loops written from their definitions, and notes."""
 
 import itertools
 from dataclasses import replace
@@ -34,7 +34,7 @@ FRAMES = benchmark(
     {"P1": (OPTIONS, [OPTIONS[i % 3] for i in range(12)]), "P2": (["x", "y"], ["x"])}
 )
 SEED = 7
-#: what stands beside BEAR's own where no content-free subject was asked
+#: aggregations besides BEAR's without content-free subjects
 NAMES = ("mean", "byte_mean", "answer_only", "prior")
 #: {(item, template): score of every option}
 ANSWERS = guesses(FRAMES, 0.4, 3, templates=2)
@@ -43,7 +43,7 @@ CONTROL = {"source": "control:masked"}
 
 
 def read(model="m", answers=ANSWERS, frames=FRAMES, change=lambda s: s, facts=None, **about):
-    """A study of one probe with the numbers of its scores; `facts`: TRAINED_ON."""
+    """Return a study of one probe with the numbers of its scores; `facts`: TRAINED_ON."""
     found = change(scores(answers))
     own = judge(found, frames["items"], frames["candidates"])
     who = probe(model, **about)
@@ -54,12 +54,12 @@ def read(model="m", answers=ANSWERS, frames=FRAMES, change=lambda s: s, facts=No
 
 
 def trained_on():
-    """Every other item is trained on."""
+    """Return TRAINED_ON with every other item trained on."""
     return training_facts(FRAMES, {f"P1/Qs{i}": i % 2 == 0 for i in range(12)})
 
 
 def corrected() -> dict[tuple[str, int], list[float]]:
-    """Of P1 by the definition: the option's mean over the items of other folds is taken away."""
+    """Return P1's scores minus the option's mean over items of other folds, by definition."""
     names = [f"P1/Qs{i}" for i in range(12)]
     fold = dict(zip(names, folds([f"Qs{i}" for i in range(12)], SEED, "P1"), strict=True))
     made = {}
@@ -89,7 +89,7 @@ def test_prior_corrected_accuracies_and_gains_are_those_of_a_loop():
     prior = corrected()
     assert accuracy(prior) != accuracy(own)
     row = number(found, aggregation="prior")
-    # the one item of P2 has no prior: left out, not taken as it is
+    # the one item of P2 has no prior and is left out, not used uncorrected
     assert (row["value"], row["n"]) == (pytest.approx(accuracy(prior)), 12)
     gain = number(found, "gain", aggregation="prior")
     assert (gain["value"], gain["n"]) == (pytest.approx(accuracy(prior) - accuracy(own)), 12)
@@ -101,8 +101,8 @@ def test_prior_corrected_accuracies_and_gains_are_those_of_a_loop():
         value = accuracy(prior, names)
         row = number(found, half, aggregation="prior")
         assert (row["value"], row["n"]) == (pytest.approx(value), 6)
-        gap = number(found, "gain", slice=half, aggregation="prior")["value"]
-        assert gap == pytest.approx(value - accuracy(own, names))
+        difference = number(found, "gain", slice=half, aggregation="prior")["value"]
+        assert difference == pytest.approx(value - accuracy(own, names))
 
     def margin(item):
         every = [prior[item, t] for t in (0, 1)]
@@ -116,7 +116,7 @@ def test_prior_corrected_accuracies_and_gains_are_those_of_a_loop():
     assert number(found, "AUC", aggregation="prior")["value"] == pytest.approx(sum(pairs) / 36)
 
 
-def test_means_over_tokens_and_bytes_and_the_answers_part_are_those_of_a_loop():
+def test_token_and_byte_means_and_answer_scores_equal_a_loop():
     generator = np.random.default_rng(0)
 
     def change(frame):
@@ -151,15 +151,15 @@ def test_means_over_tokens_and_bytes_and_the_answers_part_are_those_of_a_loop():
     for name, value in values.items():
         row = number(found, aggregation=name)
         assert (row["value"], row["n"]) == (pytest.approx(value), 13)
-        gap = number(found, "gain", aggregation=name)["value"]
-        assert gap == pytest.approx(value - accuracy(ANSWERS))
+        difference = number(found, "gain", aggregation=name)["value"]
+        assert difference == pytest.approx(value - accuracy(ANSWERS))
     items, candidates, prompts = (FRAMES[n] for n in ("items", "candidates", "prompts"))
     sized = with_bytes(kept[0], items, candidates, prompts)
     assert sized["bytes"].null_count() == 0
     assert sized.filter(item="P1/Qs0", template=0)["bytes"].to_list() == [8, 10, 10]
 
 
-def test_permuted_golds_and_the_skewed_part():
+def test_permuted_golds_and_the_skewed_subset():
     found = results(read()).filter(model="m")
     # by template: fraction of each answer times fraction of each gold; P2 has one item
     expected = 0.0
@@ -181,7 +181,7 @@ def test_permuted_golds_and_the_skewed_part():
     names = set(part["item"])
     own = number(found, slice="skewed")
     assert (own["value"], own["n"]) == (pytest.approx(accuracy(ANSWERS, names)), 8)
-    # the prior is that of the part
+    # the prior is that of the subset
     rows = scores({k: v for k, v in ANSWERS.items() if k[0] in names})
     fewer = with_priors(rows, part, SEED).drop_nulls("corrected")
     best = fewer.sort("corrected").group_by("item", "template").last()
@@ -190,7 +190,7 @@ def test_permuted_golds_and_the_skewed_part():
     assert (row["value"], row["n"]) == (pytest.approx(100 * sum(hits) / len(hits)), 7)
 
 
-def test_the_papers_own_aggregation_alone_stands_beside_a_published_figure(monkeypatch):
+def test_only_the_paper_s_aggregation_has_a_published_number(monkeypatch):
     monkeypatch.setattr(Published, "score", lambda *_: (13.49, "a table"))
     study = read("gpt2", name="bear_released", kind="causal", bos="none", published="gpt2")
     every = results(study, published=fake(13.49)).filter(model="gpt2", method="sentence")
@@ -199,14 +199,14 @@ def test_the_papers_own_aggregation_alone_stands_beside_a_published_figure(monke
     assert every.filter(pl.col("aggregation") != "").height > 10
 
 
-def test_an_answer_without_a_scored_token_has_no_answers_part():
+def test_an_answer_without_a_scored_token_has_no_answer_score():
     study = read(change=lambda s: s.with_columns(answer_count=pl.lit(0, pl.Int32)))
     found = results(study).filter(pl.col("aggregation") != "")
     names = found["aggregation"].unique()
     assert sorted(names) == ["byte_mean", "mean", "prior"]
 
 
-def test_options_that_read_the_same_are_said():
+def test_options_with_equal_labels_are_reported():
     frames = benchmark({"P1": (["Rome", " rome", "Ｒome", "Paris"], ["Rome", "Paris", "Paris"])})
     assert coinciding(frames["candidates"])["index"].to_list() == [0, 1, 2]
     assert not coinciding(FRAMES["candidates"]).height
@@ -216,7 +216,7 @@ def test_options_that_read_the_same_are_said():
     assert any("3 options are the same" in note for note in section.notes(found, models))
 
 
-def test_views_headline_and_notes_show_both_aggregations():
+def test_views_headline_and_notes_include_both_aggregations():
     found = results(read(facts=trained_on(), **CONTROL))
     shown = views.views(found, ["m"])
     table = shown["aggregations"].of(found)
@@ -236,13 +236,13 @@ def test_views_headline_and_notes_show_both_aggregations():
     assert "masked, sentence: " in notes
 
 
-def test_the_same_readings_whatever_the_order_of_rows():
+def test_results_do_not_depend_on_the_order_of_rows():
     shuffled = read(change=lambda s: s.sample(fraction=1.0, shuffle=True, seed=1))
     assert results(shuffled).equals(results(read()))
 
 
-def test_options_of_an_item_s_own_go_by_their_labels():
-    """As LAMA's: every item has its own options in its own order; a prior is that of a label."""
+def test_per_item_options_are_identified_by_label():
+    """As in LAMA, every item has its own options in its own order; a prior belongs to a label."""
     own = FRAMES["items"].filter(relation="P1")
     turned = {name: OPTIONS[at % 3 :] + OPTIONS[: at % 3] for at, name in enumerate(own["item"])}
     items = own.with_columns(candidates="item").with_columns(
@@ -270,7 +270,7 @@ def test_options_of_an_item_s_own_go_by_their_labels():
 
 
 def permuted_of(frames, answers):
-    """RESULTS of the permuted golds of one probe."""
+    """Return RESULTS of the permuted golds of one probe."""
     found = scores(answers)
     asked = Study(**frames, seed=SEED)
     own = judge(found, frames["items"], frames["candidates"])
@@ -280,7 +280,7 @@ def permuted_of(frames, answers):
 
 @pytest.mark.parametrize("relations", [1, 2])
 def test_templates_that_agree_permute_as_one_does(relations):
-    """One order of golds for all templates: the band is no narrower for asking three times."""
+    """Golds have one order for all templates: three equal templates do not narrow the band."""
     golds = [OPTIONS[i % 3] for i in range(30)]
     frames = benchmark({f"P{r}": (OPTIONS, golds) for r in range(relations)})
     once = guesses(frames, 0.5, 1, templates=1)
@@ -291,8 +291,8 @@ def test_templates_that_agree_permute_as_one_does(relations):
     assert three["permuted golds"].interval == pytest.approx(one["permuted golds"].interval)
 
 
-def test_a_gold_that_nothing_can_be_exchanged_with_is_left_out_and_counted():
-    """An item alone with its relation and options keeps its gold: no control of its accuracy."""
+def test_a_gold_that_cannot_be_exchanged_is_left_out_and_counted():
+    """A single item of its relation and options keeps its gold, so it gives no control."""
     frames = benchmark(
         {"P1": (OPTIONS, OPTIONS * 4), "P2": (OPTIONS, ["a"]), "P3": (["x", "y"], ["y"])}
     )

@@ -1,5 +1,5 @@
-"""Aggregations of OntoProbe's and of the attributes' candidates, priors of content-free subjects,
-and what templates agree on: numbers beside loops written from their definitions."""
+"""Aggregations of OntoProbe's and the attributes' candidates, priors of content-free subjects and
+agreement of templates, against loops written from their definitions."""
 
 import itertools
 import json
@@ -59,7 +59,7 @@ CONTROL = {"source": "control:causal", "kind": "causal"}
 
 
 def free(seed: int = 1, relations=("P1", "P2")) -> pl.DataFrame:
-    """CONTENT_FREE of some relations."""
+    """Return CONTENT_FREE of some relations."""
     generator = np.random.default_rng(seed)
     sizes = {"P1": 3, "P2": 2}
     rows = [
@@ -93,7 +93,7 @@ def mean(table, items) -> float:
 
 
 def uninformed(prior: pl.DataFrame) -> dict[tuple[str, int], list[float]]:
-    """The sum less the mean of the option over the content-free subjects, by the definition."""
+    """Return the sum minus the option's mean over content-free subjects, by the definition."""
     given: dict[tuple[str, int, int], list[float]] = {}
     for row in prior.iter_rows(named=True):
         given.setdefault((row["set"], row["template"], row["candidate"]), []).append(row["sum"])
@@ -105,7 +105,7 @@ def uninformed(prior: pl.DataFrame) -> dict[tuple[str, int], list[float]]:
     }
 
 
-def test_content_free_priors_are_those_of_a_loop_and_items_without_one_are_said():
+def test_content_free_priors_equal_a_loop_and_missing_ones_are_reported():
     prior = free()
     table = with_content_free(scores(ANSWERS), FRAMES["items"], prior)
     literal = uninformed(prior)
@@ -124,13 +124,13 @@ def test_content_free_priors_are_those_of_a_loop_and_items_without_one_are_said(
     assert expected != 0
     lost = number(found, "without prior", aggregation="content_free")
     assert (lost["value"], lost["n"]) == (1, 14)
-    told = " ".join(aggregations.notes(found, {"m": CONTROL}, "sum"))
-    assert "1 items have no prior of content-free subjects" in told
-    assert "1 items have no prior: no other subject" in told
+    notes = " ".join(aggregations.notes(found, {"m": CONTROL}, "sum"))
+    assert "1 items have no prior of content-free subjects" in notes
+    assert "1 items have no prior: no other subject" in notes
     assert "content_free" not in found_of()["aggregation"], "nothing was asked"
 
 
-def test_a_relation_counts_by_its_items_however_many_templates_it_has():
+def test_relations_are_weighted_by_items_not_templates():
     found, own = found_of(), rates_by_hand(FRAMES, ANSWERS)
     assert number(found, aggregation="sum")["value"] == pytest.approx(mean(own, ITEMS))
     expected = 0.0
@@ -150,7 +150,7 @@ def test_a_relation_counts_by_its_items_however_many_templates_it_has():
         list(scored.estimates([scored.Scored(probe(), scores(lacking), asks())]))
 
 
-def test_the_own_aggregation_stands_first_and_taught_facts_are_told_apart_under_each():
+def test_the_default_aggregation_is_first_and_each_has_training_facts():
     names = [i for i in ITEMS if i.startswith("P1")]
     trained_on = {name: n % 2 == 0 for n, name in enumerate(names)}
     found = found_of("answer_mean", free(), trained_on, group="T")
@@ -192,7 +192,7 @@ def test_the_own_aggregation_stands_first_and_taught_facts_are_told_apart_under_
     assert f"{wanted} ({areas['answer_mean']:.3f})" in note
     hub = {"m": {"source": "hub:m", "kind": "causal"}}
     assert not any(
-        "separates trained-on" in told for told in aggregations.notes(found, hub, "answer_mean")
+        "separates trained-on" in text for text in aggregations.notes(found, hub, "answer_mean")
     )
 
 
@@ -204,11 +204,11 @@ def test_an_item_whose_options_are_all_right_is_counted_and_left_out():
     row = number(found, "without wrong option")
     assert (row["value"], row["n"]) == (1, 3)
     assert number(found, aggregation="sum")["n"] == 2
-    told = aggregations.notes(found, {}, "sum")
-    assert any("1 items have no wrong option and" in note for note in told)
+    notes = aggregations.notes(found, {}, "sum")
+    assert any("1 items have no wrong option and" in note for note in notes)
 
 
-def test_options_that_coincide_are_counted_of_the_sets_that_are_asked():
+def test_coinciding_options_are_counted_in_the_probed_sets():
     frames = benchmark({"P1": (["Rome", "rome ", "Oslo"], ["Oslo"]), "P2": (["x", "X"], ["x"])})
     part = frames["items"].filter(relation="P1")
     questions = replace(Study(**frames, aggregation="sum", group="T"), items=part)
@@ -217,8 +217,8 @@ def test_options_that_coincide_are_counted_of_the_sets_that_are_asked():
     found = results.frame("any", scored.estimates(models))
     row = number(found, "coinciding options", model="", prompt="", method="", group="T")
     assert (row["value"], row["n"]) == (2, 3)
-    told = aggregations.notes(found, {}, "sum")[0]
-    assert told.startswith("2 options of world_lite, T are the same as another")
+    note = aggregations.notes(found, {}, "sum")[0]
+    assert note.startswith("2 options of world_lite, T are the same as another")
 
 
 # templates
@@ -236,7 +236,7 @@ ROWS = pl.DataFrame(
 )  # fmt: skip
 
 
-def test_templates_of_relations_with_other_numbers_of_them():
+def test_relations_may_have_different_numbers_of_templates():
     found = {x.metric: x for x in consistency.estimates(Number(), ROWS, "relation")}
     assert set(found) == set(consistency.METRICS)
     assert {x.n for x in found.values()} == {4}
@@ -252,7 +252,7 @@ def test_templates_of_relations_with_other_numbers_of_them():
     assert list(consistency.estimates(Number(), shuffled, "relation")) == list(found.values())
 
 
-def test_one_template_has_nothing_to_agree_on_and_an_unknown_answer_is_no_agreement():
+def test_one_template_or_an_unknown_answer_gives_no_agreement():
     assert list(consistency.estimates(Number(), ROWS.filter(template=0), "relation")) == []
     unknown = ROWS.with_columns(said=pl.lit(None, pl.String))
     names = [x.metric for x in consistency.estimates(Number(), unknown)]
@@ -265,7 +265,7 @@ TASKS = ("TP", "SPO")
 
 
 def onto(folder: Path) -> tuple[dict[str, Path], dict[tuple[str, int], list[float]], str, str]:
-    """A set of two tasks, twelve test rows each, three templates and one; its answers, files."""
+    """Two tasks of twelve test rows, with three templates and one; their answers and files."""
     labels = ["cat", "dog", "city", "town"]
     items, answers = [], {}
     generator = np.random.default_rng(8)
@@ -297,10 +297,10 @@ def onto(folder: Path) -> tuple[dict[str, Path], dict[tuple[str, int], list[floa
 
 
 def onto_numbers(places: dict[str, Path], path: str, beside: str) -> pl.DataFrame:
-    """RESULTS of a control model on `onto`, of whose types every other one was trained on."""
+    """Return RESULTS of a control model on `onto` that was trained on every other type."""
     who = Probe("onto_world", "templates", "sentence", "m", "causal", source="control:causal")
-    told = [(f"TP/TP {i}", "TP", f"TP {i}", "x", i % 2 == 0) for i in range(14)]
-    trained_on = of_rows(schema.TRAINED_ON, told)
+    training_facts = [(f"TP/TP {i}", "TP", f"TP {i}", "x", i % 2 == 0) for i in range(14)]
+    trained_on = of_rows(schema.TRAINED_ON, training_facts)
     files = {who: path}, {who: beside}, places, "distinct", SEED, trained_on
     return results.frame("ontoprobe", scored.estimates(make.scored_rows(*files)))
 
@@ -356,23 +356,23 @@ def test_ontoprobes_templates_agree(tmp_path):
     by = {x.metric: x for x in made}
     assert by["agreement"].value == pytest.approx(100 * same / 12)
     for name, least in (("any", 1), ("most", 2), ("all", 3)):
-        share = sum(n >= least for n in right) / 12
-        assert by[f"correct in {name}"].value == pytest.approx(100 * share)
+        fraction = sum(n >= least for n in right) / 12
+        assert by[f"correct in {name}"].value == pytest.approx(100 * fraction)
     assert by["agreement"].setting == {"masks": "sentence", "pooling": "answer_mean"}
-    # of ranks in a gap, the first places that are kept
+    # of ranks in a mask slot, the first positions that are kept
     ranked = replace(who, method="cloze")
     how = itertools.product(range(12), (1, 2), ("multi", "single"), ("mean", "max"))
     top = of_rows(schema.TOPS, ((f"TP-{r}", t, m, p, 1, r % t, -1.0) for r, t, m, p in how))
-    (told,) = make.find_winners({ranked: "nowhere"}, {ranked: top}).values()
-    assert told.height == 24 * 4
-    fixed = told.filter(masks="multi", pooling="mean", item="TP-5")
+    (winners,) = make.find_winners({ranked: "nowhere"}, {ranked: top}).values()
+    assert winners.height == 24 * 4
+    fixed = winners.filter(masks="multi", pooling="mean", item="TP-5")
     assert fixed["winner"].to_list() == [0, 1]
     frame = results.frame("ontoprobe", made)
     assert len(views.TEMPLATES.of(frame).rows) == 1
 
 
 def ranked_study(tmp_path) -> tuple[st.AttributesStudy, dict[Probe, str], pl.DataFrame]:
-    """The symmetry of the small run, its candidates ranked by a model."""
+    """Return the symmetry study of the small run with candidates ranked by a model."""
     known = attribute_answers.benchmarks()
     own = known["symmetry"]
     generator = np.random.default_rng(2)
@@ -392,7 +392,7 @@ def ranked_study(tmp_path) -> tuple[st.AttributesStudy, dict[Probe, str], pl.Dat
 def ranked_numbers(
     study: st.AttributesStudy, files: dict[Probe, str], folder: Path
 ) -> pl.DataFrame:
-    """RESULTS of ranked candidates, of which none was asked without a subject."""
+    """Return RESULTS of ranked candidates without a no-subject baseline."""
     path = folder / "free.parquet"
     schema.write(of_rows(schema.CONTENT_FREE), schema.CONTENT_FREE, path, {})
     made = scored.estimates(of_attributes.score_ranked(study, files, [str(path)]))
@@ -408,7 +408,7 @@ def test_the_attributes_candidates_under_other_aggregations(tmp_path):
     right = sum(gold[i] == c for i, c in best.select("item", "candidate").rows()) / 2
     row = number(found, aggregation="sum", benchmark="symmetry")
     assert (row["value"], row["n"]) == (pytest.approx(100 * right / 8), 8)
-    # the paper's own metric stands on the same answers
+    # the paper's metric uses the same answers
     (alphas, _) = next(iter(study.answers.values()))
     mean = alphas.filter(k=1, gold="own").group_by("item").agg(pl.col("alpha").mean())["alpha"]
     assert row["value"] == pytest.approx(100 * mean.mean())
@@ -439,7 +439,7 @@ def test_the_attributes_templates_agree(tmp_path):
     assert len(view.of(every).rows) == 1
 
 
-def test_first_texts_agree_after_the_rules_of_matching():
+def test_first_texts_agree_under_the_matching_rules():
     texts = enumerate(["The Rome.", "rome"])
     fills = of_rows(schema.FILLS, (("i", t, 0, -1, 1, 0, text, text, -1.0) for t, text in texts))
     found = st.of_texts(fills, {"i": [["Rome"]]})
@@ -447,7 +447,7 @@ def test_first_texts_agree_after_the_rules_of_matching():
     assert found["said"].null_count() == 0
 
 
-def test_judge_without_prompts_wants_every_template_of_all():
+def test_judge_without_prompts_requires_every_template_everywhere():
     with pytest.raises(ValueError, match="relation P2, item P2/Qs0, template 1 has 0"):
         judge(scores(ANSWERS), FRAMES["items"], FRAMES["candidates"])
     own = judge(scores(ANSWERS), FRAMES["items"], FRAMES["candidates"], prompts=PROMPTS)

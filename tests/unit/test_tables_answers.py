@@ -1,4 +1,4 @@
-"""Judging scores: ties, aggregations, margins, and that nothing incomplete passes."""
+"""Judging scores: ties, aggregations, margins, and errors for incomplete scores."""
 
 import math
 
@@ -43,7 +43,7 @@ def test_probability_is_the_softmax_and_survives_very_small_likelihoods():
     assert far == pytest.approx(1 / (2 + math.exp(-1)))
 
 
-def test_a_aggregation_can_change_the_winner():
+def test_an_aggregation_can_change_the_winner():
     frame = scores({("P1/Qs0", 0): [-4.0, -5.0, -6.0], ("P1/Qs1", 0): [-1.0, -2.0, -3.0]})
     frame = frame.with_columns(
         pl.when(pl.col("candidate") == 1).then(5).otherwise(2).cast(pl.Int32).alias("count")
@@ -57,7 +57,7 @@ def test_a_aggregation_can_change_the_winner():
 
 
 def test_an_answer_without_a_scored_token_is_no_best_answer():
-    """BOS policy none, the answer first: its only token is not scored, and a sum of none is 0."""
+    """With BOS policy none and the answer first, its only token is unscored: an empty sum is 0."""
     frame = scores({("P1/Qs0", 0): [-4.0, -5.0, -6.0], ("P1/Qs1", 0): [-1.0, -2.0, -3.0]})
     lost = (pl.col("item") == "P1/Qs1") & (pl.col("candidate") == 2)
     frame = frame.with_columns(
@@ -66,15 +66,17 @@ def test_an_answer_without_a_scored_token_is_no_best_answer():
     )
     items, candidates = FRAMES["items"], FRAMES["candidates"]
     assert judge(frame, items, candidates)["winner"].to_list() == [0, 0]
-    told = r"item P1/Qs1, template 0, option 2: no token .* \(1 such rows\), so {} is not defined"
+    message = (
+        r"item P1/Qs1, template 0, option 2: no token .* \(1 such rows\), so {} is not defined"
+    )
     for aggregation in ("answer_only", "answer_mean", "conditional"):
-        with pytest.raises(ValueError, match=told.format(aggregation)):
+        with pytest.raises(ValueError, match=message.format(aggregation)):
             judge(frame, items, candidates, aggregation)
-    with pytest.raises(ValueError, match=told.format("answer_mean")):
+    with pytest.raises(ValueError, match=message.format("answer_mean")):
         from_scores(frame, items)
 
 
-def test_several_correct_options_share_a_tie_and_the_best_placed_counts():
+def test_the_best_of_several_correct_options_counts_under_ties():
     items = FRAMES["items"].with_columns(
         pl.Series("answers", [[0, 2], [1]], dtype=pl.List(pl.Int32))
     )
@@ -115,13 +117,13 @@ def test_missing_items_templates_and_options_are_errors(answers, message):
         judge(scores(answers), FRAMES["items"], FRAMES["candidates"], where="x.parquet")
 
 
-def test_an_item_without_a_wrong_option_is_no_question():
+def test_an_item_without_a_wrong_option_is_refused():
     frames = benchmark({"P1": (["a"], ["a"])})
     with pytest.raises(ValueError, match="needs a correct and a wrong option"):
         judge(scores({("P1/Qs0", 0): [-1.0]}), frames["items"], frames["candidates"])
 
 
-def test_the_label_states_the_bos_policy_and_what_is_not_exact():
+def test_the_label_states_the_bos_policy_and_inexact_scores():
     rows = {
         "gpt2": {"source": "hub:gpt2", "kind": "causal", "bos": "none", "dtype": "float32"},
         "bert": {"source": "hub:bert", "kind": "masked", "bos": "-", "dtype": "bfloat16"},

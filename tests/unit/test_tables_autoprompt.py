@@ -1,4 +1,4 @@
-"""AutoPrompt's tables: values counted by hand, printed ones only where they belong."""
+"""AutoPrompt's tables: hand-counted values, and printed values only for comparable numbers."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -38,7 +38,7 @@ MODELS = {
 
 
 def printed(model: str, prompt: str, benchmark: str, metric: str = "P@1", **more):
-    """What stands beside our number of the whole set, and the table that it is printed in."""
+    """Return the printed value for the number of the whole set, and its table."""
     own = Number(
         metric=metric, n=1, value=0.0, model=model, prompt=prompt, benchmark=benchmark, **more
     )
@@ -47,7 +47,7 @@ def printed(model: str, prompt: str, benchmark: str, metric: str = "P@1", **more
     return found.published, found.source
 
 
-def test_every_headline_value_of_the_paper_is_found():
+def test_every_headline_value_of_the_paper_is_in_the_tables():
     table4 = "Shin et al. 2020, Table 4"
     for prompt, *values in (
         ("manual", 31.10, 40.27, 59.49),
@@ -121,7 +121,7 @@ def two_relations(prompt: str, ranks, benchmark="auto_world", **more):
 
 
 def measured(*own, trained_on=None):
-    """Every number of some answers, printed figures beside them."""
+    """Return every number of some answers, with printed values."""
     return list(make.measure(own, FIGURES, {}, trained_on))
 
 
@@ -162,7 +162,7 @@ def test_a_printed_value_needs_the_whole_set_and_the_same_model():
     assert {n.published for n in measured(world)} == {None}
 
 
-def test_the_no_overlap_subset_has_its_own_n():
+def test_the_no_overlap_subset_has_a_separate_n():
     frame = examples({"P36": {"train": 1, "test": 4}}, flags={"test0": ["inverse"]})
     own = answered("auto_world", "manual", frame, {"P36": [1, 2, 2, 2]})
     made = [n for n in measured(own) if n.prompt == "manual"]
@@ -171,7 +171,7 @@ def test_the_no_overlap_subset_has_its_own_n():
     assert the(made, "P@1").value == 25.0
 
 
-def test_draws_are_averaged_and_their_ends_shown():
+def test_samples_are_averaged_with_minimum_and_maximum():
     frame = examples({"P36": {"train": 1, "test": 2}})
     ends = enumerate(([1, 1], [2, 2]))
     drawn = pl.concat(outcomes(frame, {"P36": own}, f"random_triggers {n}") for n, own in ends)
@@ -189,12 +189,12 @@ def test_the_gain_is_paired():
     assert (gain.value, gain.n, gain.prompt) == (50, 6, "searched")
     assert gain.interval.low < 50 < gain.interval.high
     assert gain.interval.kind == "paired bootstrap"
-    # the same in every draw: nothing says what other facts would show
+    # equal in every sample: no information about other facts
     alike = two_relations("manual", {"P36": [2], "P37": [2]})
     best = two_relations("searched", {"P36": [1], "P37": [1]})
     gain = the(measured(best, alike), "P@1", setting={"instead": "manual"})
     assert (gain.value, gain.interval) == (100, None)
-    # whatever the order of the rows; of no example in common nothing is said
+    # in any order of rows; no number without common examples
     pair = [numbers.per_example(a) for a in (one, two)]
     found = numbers.gain(Number(), *pair, "p1", 0)
     shuffled = pair[0].sample(fraction=1.0, shuffle=True, seed=1)
@@ -203,7 +203,7 @@ def test_the_gain_is_paired():
         numbers.gain(Number(), pair[0], pair[1].head(0), "p1", 0)
 
 
-def test_five_draws_of_the_same_sentences_say_no_more_than_one():
+def test_five_samples_of_equal_sentences_do_not_narrow_the_interval():
     spreads = []
     for count in (1, 5):
         names = [f"draw{i}" for i in range(count)]
@@ -249,13 +249,13 @@ def test_accuracy_on_dev_and_test_and_by_class():
 
 
 def sentences(prompt: str = "searched"):
-    """Two facts of one relation: the first with two sentences, original and perturbed."""
+    """Return two facts of one relation, the first with two sentences, original and perturbed."""
     base = examples({"P36": {"test": 3}}, labels=("Paris",)).with_columns(
         pl.Series("fact", ["a", "a", "b"]),
         pl.Series("fields", ['{"sub": "France", "context": "Paris is in France."}'] * 3),
     )
-    told = '{"sub": "France", "context": "Rome is in France.", "old": "Paris"}'
-    changed = base.with_columns(label=pl.lit("Rome"), fields=pl.lit(told))
+    perturbed = '{"sub": "France", "context": "Rome is in France.", "old": "Paris"}'
+    changed = base.with_columns(label=pl.lit("Rome"), fields=pl.lit(perturbed))
     ranks = {"P36": [2, 1, 2]}
     second = outcomes(changed, ranks, prompt)
     second = second.with_columns(pl.Series("answer", ["paris", "Rome", "Oslo"]))
@@ -265,7 +265,7 @@ def sentences(prompt: str = "searched"):
     ]
 
 
-def test_a_fact_is_right_for_any_sentence_and_memory_is_told():
+def test_a_fact_is_right_for_any_sentence_and_memory_is_reported():
     made = [n for n in measured(*sentences()) if n.prompt == "searched"]
     read = [n for n in made if n.benchmark == "auto_re"]
     assert the(read, "P@1").value == 50
@@ -278,8 +278,8 @@ def test_a_fact_is_right_for_any_sentence_and_memory_is_told():
 
 
 @pytest.mark.parametrize("right", [(1, 2, 1), (1, 1, 1)])
-def test_five_sentences_of_a_fact_say_no_more_than_one(right):
-    """Of the mean over relations, over all sentences, and of one relation: facts are drawn."""
+def test_five_sentences_of_a_fact_do_not_narrow_the_interval(right):
+    """Facts are resampled for the mean over relations, over all sentences, and for one relation."""
     widths = []
     for count in (1, 5):
         facts = [f"{i:02d}" for i in range(30) for _ in range(count)]
@@ -295,7 +295,7 @@ def test_five_sentences_of_a_fact_say_no_more_than_one(right):
     assert widths[0] == pytest.approx(widths[1], rel=0.1)
 
 
-def test_the_perturbed_half_strikes_the_old_object():
+def test_perturbed_sentences_strike_out_the_old_object():
     file = texts.Prompt("auto_re", "searched", "bert-base-cased", "P36",
                         {"template": "{sub} [T] [P] .", "tokens": ["x"]})  # fmt: skip
     rows = texts.contexts(sentences(), [file], each=2)
@@ -332,7 +332,7 @@ def test_prompts_are_written_out_with_their_scores():
     assert "{sub}" not in str(task["prompt"])
 
 
-def test_restarts_show_what_choosing_adds():
+def test_restarts_show_the_gain_from_selection():
     runs = [{"dev": -2.0}, {"dev": -1.0}, {"dev": -3.0}]
     made = list(texts.restarts([prompt_file("P36", restarts=runs)]))
     values = {n.setting["choice"]: n.value for n in made}
@@ -350,7 +350,7 @@ def points(**columns):
     return pl.DataFrame(full, schema=dict(schema.SWEEPS.columns))
 
 
-def test_figure_2_has_the_mean_and_the_ends_of_the_subsets():
+def test_figure_2_has_mean_minimum_and_maximum_of_the_subsets():
     frame = points(draw=[0, 1, 2, 0], size=[10, 10, 10, 100], value=[0.5, 0.6, 0.7, 0.8])
     made = list(numbers.low_data("auto_sst2", "m", frame))
     few = the(made, "accuracy", slice="dev", setting={"size": 10})
@@ -374,7 +374,7 @@ def test_figure_3_has_a_cell_for_every_size_of_labels_and_trigger():
 
 
 @pytest.mark.parametrize("method", ["low_data", "grid"])
-def test_a_sweep_alone_has_its_figure_and_its_headline(method):
+def test_a_run_with_only_a_sweep_has_figure_and_headline(method):
     frame = points(triggers=[3, 4], size=[10, 20], value=[0.6, 0.5])
     made = list(getattr(numbers, method)("auto_sst2", "m", frame))
     page = autoprompt_report.section(framed(made), MODELS, {}, "default")
@@ -386,7 +386,7 @@ def test_a_sweep_alone_has_its_figure_and_its_headline(method):
     assert (chosen.value, chosen.interval) == (60 if method == "grid" else 50, None)
 
 
-def test_a_run_in_released_mode_says_what_flatters_and_what_it_does_not_reach():
+def test_released_mode_notes_optimism_and_differences():
     made = framed(numbers.low_data("auto_sst2", "m", points(value=[0.6])))
     notes = autoprompt_report.section(made, MODELS, {}, "released", "full").notes
     assert any(note.startswith("Figure 2 is optimistic") for note in notes)
@@ -397,7 +397,7 @@ def test_a_run_in_released_mode_says_what_flatters_and_what_it_does_not_reach():
 
 
 @pytest.mark.parametrize(("mode", "mrr"), [("default", 1 / 10_001), ("released", 0)])
-def test_reciprocal_ranks_are_cut_as_the_mode_has_it(tmp_path, mode, mrr):
+def test_the_mode_sets_the_cut_of_reciprocal_ranks(tmp_path, mode, mrr):
     frame = examples({"P36": {"train": 1, "test": 1}})
     own = outcomes(frame, {"P36": [10_001]})
     schema.write(frame, schema.EXAMPLES, tmp_path / "examples.parquet")
@@ -412,7 +412,7 @@ def test_reciprocal_ranks_are_cut_as_the_mode_has_it(tmp_path, mode, mrr):
     assert scores["test_mrr"]["value"] == pytest.approx(mrr, abs=1e-6)
 
 
-def test_the_section_holds_ours_and_quotes_the_paper(tmp_path):
+def test_the_section_has_our_numbers_and_quotes_the_paper(tmp_path):
     own = [
         two_relations("searched", {"P36": [1], "P37": [2]}, model="c", source="control:masked"),
         two_relations("majority", {"P36": [2], "P37": [2]}),
@@ -429,14 +429,14 @@ def test_the_section_holds_ours_and_quotes_the_paper(tmp_path):
     quoted = [row for row in page.grids[0].rows if row[0].text == "printed"]
     assert len(quoted) == 10
     assert ["printed", "bilstm+elmo", "supervised"] in [[c.text for c in r[:3]] for r in quoted]
-    # what is printed of sets that were not asked stands in no table
+    # printed values of unprobed sets are in no table
     assert not any(row[0].text == "printed" for row in page.grids[1].rows)
     assert autoprompt_report.CONTROLS in page.notes
     section.write(page, tmp_path / "c.json")
     assert section.read(tmp_path / "c.json").grids[0].title == titles[0]
 
 
-def test_rows_stand_in_the_order_of_prompts():
+def test_rows_are_in_the_order_of_prompts():
     frame = examples({"P36": {"train": 1, "test": 2}})
     own = [
         answered("auto_world", prompt, frame, {"P36": [1, 2]})
@@ -446,8 +446,8 @@ def test_rows_stand_in_the_order_of_prompts():
     assert [row[2] for row in shown.rows] == ["majority", "manual", "searched", "other"]
 
 
-def test_what_the_commonest_answer_reaches_is_chance():
-    """Of four held-out facts two have the only answer of the training facts: 50 %, the limit 65."""
+def test_chance_is_the_accuracy_of_the_most_common_answer():
+    """Two of four held-out facts have the only training answer: 50 %, the limit is 65."""
     labels = ["Paris"] * 4 + ["Rome", "Oslo"]
     frame = examples({"P36": {"train": 2, "test": 6}}, labels)
     trained_on = of_rows(
@@ -461,8 +461,8 @@ def test_what_the_commonest_answer_reaches_is_chance():
     assert the(made, "valid").value == 1
 
 
-def test_another_true_answer_is_no_rival_where_validity_is_asked():
-    """The first of two trained-on facts has another object, which stands before its own."""
+def test_validity_ignores_rankings_of_other_true_answers():
+    """The first of two trained-on facts has another true object, ranked before its gold."""
     frame = examples({"P36": {"train": 1, "test": 4}}, [f"City {i}" for i in range(4)])
     trained_on = of_rows(
         schema.TRAINED_ON, [(f"test{i}", "P36", f"test{i}", "x", i < 2) for i in range(4)]
@@ -498,7 +498,7 @@ def test_a_prompt_outside_the_requirement_is_marked_at_every_number():
     ]
     hub = answered("auto_world", "manual", frame, {"P36": [2]})
     made = measured(*found, hub, trained_on=trained_on)
-    # baselines ask no model, controls are meant to fail, other models were trained on nothing
+    # baselines use no model, controls should fail, other models have no training facts
     asked = {(n.model, n.prompt): n.value for n in made if n.metric == "valid"}
     assert asked == {("c", "manual"): 1, ("c", "searched"): 0}
     manual, searched = (
@@ -527,8 +527,8 @@ def test_a_prompt_outside_the_requirement_is_marked_at_every_number():
     assert row["manual P@1"].endswith("n 10")
 
 
-def test_demonstrations_are_judged_on_objects_that_they_do_not_show():
-    """Two draws, of which each shows one object; an answer that is shown does not count."""
+def test_demonstrations_are_judged_on_objects_they_do_not_contain():
+    """Two samples that each show one object; a shown answer does not count."""
     frame = examples({"P36": {"train": 2, "test": 4}, "P37": {"test": 4}}, ["Rome", "Oslo"])
     first = outcomes(frame, {"P36": [1, 1, 1, 2], "P37": [2, 1]}, "demos:00")
     second = outcomes(frame, {"P36": [2, 1, 1, 1], "P37": [1, 1]}, "demos:01")
@@ -557,7 +557,7 @@ WORDS = {"train": ["Islam", "Islam", "Hinduism"], "dev": ["Islam"],
 
 
 def religion(prompt="searched", ranks=(1, 2, 2, 2), words=None, benchmark="auto_lama", **more):
-    """A relation whose train and test are of another distribution."""
+    """Return a relation whose train and test distributions differ."""
     words = words or WORDS
     frame = examples({"P140": {split: len(own) for split, own in words.items()}})
     labels = [words[r["split"]][int(r["example"].removeprefix(r["split"]))]
@@ -566,7 +566,7 @@ def religion(prompt="searched", ranks=(1, 2, 2, 2), words=None, benchmark="auto_
     return answered(benchmark, prompt, frame, {"P140": ranks}, **more)
 
 
-def test_majority_and_best_constant_and_the_shift_stand_beside_a_relation():
+def test_a_relation_has_majority_best_constant_and_shift():
     made = measured(religion())
     common = the(made, "P@1", group="P140", model="majority")
     assert (common.value, common.n) == (25, 4)
@@ -587,7 +587,7 @@ def test_of_equally_common_labels_each_counts_by_its_chance():
     assert found["p1"].to_list() == pytest.approx([1 / 3] * 4)
 
 
-def test_labels_that_cannot_be_answered_are_nobody_s_majority():
+def test_unanswerable_labels_are_left_out_of_the_majority():
     own = religion()
     lost = own.outcomes.join(own.examples, on=["group", "split", "example"])["label"] == "Islam"
     own = replace(
@@ -603,7 +603,7 @@ def test_labels_that_cannot_be_answered_are_nobody_s_majority():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_they_are_what_the_baselines_of_the_table_answer(seed):
+def test_majority_and_constant_equal_the_answering_baselines(seed):
     def drawn(split, n):
         return ["abcd"[hash_key(seed, split, str(i)) % 4] for i in range(n)]
 
@@ -649,7 +649,7 @@ def test_a_number_below_the_majority_is_marked_in_every_table():
     assert autoprompt_report.BELOW_NOTE in page.notes
 
 
-def test_a_model_that_was_asked_less_has_a_majority_of_its_own():
+def test_a_model_with_fewer_examples_has_a_separate_majority():
     whole = religion("manual", (1, 1, 1, 1))
     part = religion(model="other")
     part = replace(part, outcomes=part.outcomes.filter(pl.col("example").is_in(["test2", "dev0"])))
@@ -669,7 +669,7 @@ def test_a_model_that_was_asked_less_has_a_majority_of_its_own():
     assert beating(rows["", "test facts"]) is None
 
 
-def test_no_printed_figure_stands_beside_a_sample_of_a_relation_s_test_facts(tmp_path):
+def test_a_sample_of_a_relation_s_test_facts_has_no_printed_value(tmp_path):
     own = religion("manual")
     schema.write(own.examples, schema.EXAMPLES, tmp_path / "examples.parquet")
     schema.write(own.outcomes, schema.OUTCOMES, tmp_path / "o.parquet")
@@ -685,7 +685,7 @@ def test_no_printed_figure_stands_beside_a_sample_of_a_relation_s_test_facts(tmp
         assert the(made, "P@1", group="P140", model="bert-base-cased").published == printed_value
 
 
-def test_the_majority_is_that_of_the_training_facts_that_the_model_was_given(tmp_path):
+def test_the_majority_is_of_the_model_s_training_facts(tmp_path):
     own = religion(words={**WORDS, "train": ["Islam"] * 3 + ["Hinduism"] * 5})
     schema.write(own.examples, schema.EXAMPLES, tmp_path / "examples.parquet")
     schema.write(own.outcomes, schema.OUTCOMES, tmp_path / "o.parquet")
@@ -704,7 +704,7 @@ def test_the_majority_is_that_of_the_training_facts_that_the_model_was_given(tmp
         assert counted.value == (most or 8) + 1
 
 
-def test_classes_and_sentences_have_them_too():
+def test_classes_and_sentences_have_majority_baselines_too():
     words = {"train": ["no", "no", "yes"], "dev": ["no", "yes"], "test": ["yes", "yes", "no"]}
     frame = religion(words=words).examples.with_columns(pl.lit("").alias("group"))
     own = answered("auto_sst2", "searched", frame, {"": [1, 2]})

@@ -1,4 +1,4 @@
-"""What a model is asked so that nothing is known: no subject, and weights drawn anew."""
+"""The no-subject and random-init baselines of a model."""
 
 import json
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ GOLDS = {"P1": (["Rome", "Paris"], ["Rome", "Paris"] * 3), "P2": (["a", "one", "
 
 @pytest.fixture(params=["gpt2", "bert"])
 def asked(request, tmp_path):
-    """(frames, loaded model, Part) of a small benchmark."""
+    """Return (frames, loaded model, Part) of a small benchmark."""
     made, loaded = benchmark(GOLDS), tiny(request.param)
     paths = write_benchmark(made, tmp_path)
     paths["questions"] = paths.pop("items")
@@ -66,7 +66,7 @@ def scored(loaded, items, made, prompts=None):
     return found
 
 
-def test_without_its_subject_an_item_has_the_mean_of_the_sentences_of_subjects_that_say_nothing(
+def test_a_no_subject_score_is_the_mean_over_content_free_sentences(
     asked,
 ):
     made, loaded, part = asked
@@ -74,7 +74,7 @@ def test_without_its_subject_an_item_has_the_mean_of_the_sentences_of_subjects_t
     # 3 subjects x 3 templates x 2 options, whatever the number of items; P2 has one subject
     assert frames["content_free"].height == 3 * 3 * 2
     found = without_subject(made["items"], frames["content_free"])
-    told = {row[:3]: row[3] for row in found.rows()}
+    scored_rows = {row[:3]: row[3] for row in found.rows()}
     slow: dict[tuple[str, int, int], float] = {}
     for word in ("it", "this", "something"):
         items = made["items"].filter(relation="P1").with_columns(subject=pl.lit(word))
@@ -83,13 +83,13 @@ def test_without_its_subject_an_item_has_the_mean_of_the_sentences_of_subjects_t
         ):
             key = item, template, option
             slow[key] = slow.get(key, 0.0) + value / 3
-    assert told.keys() == slow.keys()
-    assert len(told) == 3 * 6 * 2
+    assert scored_rows.keys() == slow.keys()
+    assert len(scored_rows) == 3 * 6 * 2
     for key, value in slow.items():
-        assert told[key] == pytest.approx(value, abs=1e-3), key
+        assert scored_rows[key] == pytest.approx(value, abs=1e-3), key
 
 
-def test_a_random_init_answers_a_part_of_the_items_under_the_first_template(asked):
+def test_a_random_init_model_answers_some_items_under_one_template(asked):
     made, loaded, part = asked
     frames, record = baseline.answers(
         part("baseline-sentence", without=WEIGHTS, **BASELINE), Path()
@@ -111,7 +111,7 @@ def test_a_random_init_answers_a_part_of_the_items_under_the_first_template(aske
 
 
 def blank(items: pl.DataFrame) -> pl.DataFrame:
-    """ITEMS with it, this, something, it ... as the subjects of each relation, by hand."""
+    """Return hand-made ITEMS with it, this, something, it ... as the subjects of each relation."""
     words = {}
     for relation in items["relation"].unique():
         own = sorted(items.filter(relation=relation)["item"])
@@ -120,19 +120,19 @@ def blank(items: pl.DataFrame) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("without", [SUBJECT, WEIGHTS])
-def test_a_baseline_is_what_its_method_answers_to_its_questions(asked, without, monkeypatch):
-    """Fill and, of a masked model, cloze: the same as asking them of the items by hand."""
+def test_a_baseline_equals_its_method_on_its_questions(asked, without, monkeypatch):
+    """For fill and (masked models) cloze, the result equals asking the hand-made items."""
     made, loaded, part = asked
     monkeypatch.setattr(rank, "outline", lambda _: loaded)
     every = {**BASELINE, "items": 99, "template": "last", "without": without}
     fill = Fill(k=2, most_tokens=4)
     model = loaded if without == SUBJECT else reinitialize(loaded, "all", 0)
     items = blank(made["items"]) if without == SUBJECT else made["items"]
-    # a causal model fills a gap at the end: of the three that is the first template alone
+    # a causal model fills a final mask slot, which only the first of three templates has
     last = {"masked": 2, "causal": 0}[loaded.spec.kind]
     prompts = made["prompts"].filter(index=last)
-    told = {"fill": asdict(fill), "few": 0, **every}
-    frames, _ = baseline.answers(part("baseline-fill", **told), Path())
+    options = {"fill": asdict(fill), "few": 0, **every}
+    frames, _ = baseline.answers(part("baseline-fill", **options), Path())
     by_hand, golds, _ = fill_frame(model, items, made["candidates"], prompts, fill)
     key = ["item", "template", "masks", "position", "rank"]
     assert frames["fills"].sort(key).equals(by_hand.sort(key))
@@ -146,7 +146,7 @@ def test_a_baseline_is_what_its_method_answers_to_its_questions(asked, without, 
     assert frames["ranks"].sort(key).drop("score").equals(ranks.sort(key).drop("score"))
 
 
-def test_a_baseline_s_examples_are_whole_and_of_the_test_rows(asked):
+def test_a_baseline_has_whole_examples_from_the_test_rows(asked):
     made, _, part = asked
     roles = (
         pl.when(pl.col("item").str.ends_with("s0")).then(pl.lit("dev")).otherwise(pl.lit("test"))
@@ -165,19 +165,19 @@ def test_a_baseline_s_examples_are_whole_and_of_the_test_rows(asked):
 
 
 @pytest.mark.parametrize("without", [SUBJECT, WEIGHTS])
-def test_facts_are_asked_without_their_subject_and_of_the_random_init(tmp_path, without):
+def test_facts_have_no_subject_and_random_init_baselines(tmp_path, without):
     loaded, folder = tiny("bert"), prompt_folders.facts(tmp_path / "auto_x")
     paths = {
         "examples": str(folder / "examples.parquet"),
         "vocabulary": str(folder / "vocabulary.json"), "task": str(folder / "task.json"),
         "found": "", "other": "",
     }  # fmt: skip
-    told = {
+    options = {
         "section": prompt_folders.settings(), "mode": "default", "prompts": ["manual"],
         "published": "", "draws": 2, "demos": {}, "without": without, **BASELINE,
         "items": 5,
     }  # fmt: skip
-    part = made_part("baseline-predict", paths, loaded, told, tmp_path)
+    part = made_part("baseline-predict", paths, loaded, options, tmp_path)
     frames, _ = baseline.answers(part, Path())
     found = frames["outcomes"]
     assert (found.height, set(found["split"])) == (5, {"test"})
@@ -214,7 +214,7 @@ def of(made: list[Number], metric: str, **setting: str) -> Number:
 
 
 @pytest.mark.parametrize("macro", [False, True])
-def test_a_baseline_stands_beside_what_its_probe_has_on_the_same_items(macro):
+def test_a_baseline_is_compared_with_its_probe_on_the_same_items(macro):
     own = {f"a{i}": 1.0 for i in range(8)} | {f"b{i}": float(i < 2) for i in range(8)}
     low = {f"a{i}": float(i == 0) for i in range(6)} | {"b0": 0.0, "b7": 1.0}
     baseline_of = baselines.Baseline(Number(model="m"), SUBJECT, table(low), table(own))
@@ -225,26 +225,26 @@ def test_a_baseline_stands_beside_what_its_probe_has_on_the_same_items(macro):
         for one in (low, own)
     ]
     if macro:
-        below, gap = sum(means[0]) / 2, (sum(means[1]) - sum(means[0])) / 2
+        below, difference = sum(means[0]) / 2, (sum(means[1]) - sum(means[0])) / 2
     else:
         below = sum(low.values()) / len(low)
-        gap = sum(own[i] - low[i] for i in low) / len(low)
+        difference = sum(own[i] - low[i] for i in low) / len(low)
     assert (whole.value, whole.n) == (pytest.approx(100 * below), 8)
-    assert (half.value, half.n) == (pytest.approx(100 * gap), 8)
+    assert (half.value, half.n) == (pytest.approx(100 * difference), 8)
     assert half.interval.kind == "paired bootstrap"
     # one family of one: p of exchanged pairs, sqrt of the sum of squares over n as its error
-    gaps = [own[i] - low[i] for i in low]
-    error = sum(g * g for g in gaps) ** 0.5 / len(gaps)
+    differences = [own[i] - low[i] for i in low]
+    error = sum(g * g for g in differences) ** 0.5 / len(differences)
     detectable = of(made, "detectable difference", instead=f"without {SUBJECT}")
     assert detectable.value == pytest.approx(100 * (1.959964 + 0.841621) * error, rel=1e-4)
 
 
-def test_a_baseline_of_an_attribute_has_its_metrics_and_the_triples_that_are_right(monkeypatch):
+def test_an_attribute_baseline_has_its_metrics_and_right_triples(monkeypatch):
     study = attribute_answers.study()
     probe = next(p for p in study.answers if (p.model, p.benchmark) == ("large", "symmetry"))
     alphas, firsts = study.answers[probe]
     items = sorted(alphas["item"].unique())
-    # three examples were asked, one of them in half: two examples of two triples count
+    # three examples were asked, one only partly: two examples of two triples count
     some = [item for item in items if item.split("#")[0] in {i.split("#")[0] for i in items[:6]}]
     low = alphas.filter(pl.col("item").is_in(some[:5]), template=0)
     right = {some[0], some[1], some[2]}
@@ -257,14 +257,14 @@ def test_a_baseline_of_an_attribute_has_its_metrics_and_the_triples_that_are_rig
     # symmetry (equation 2): of examples whose forward triple is right, the backward one, too
     assert (value.numerator, value.denominator, value.n) == (1, 2, 2)
     assert value.value == pytest.approx(50)
-    told = of(made, "triples right", **at_one, without=SUBJECT)
-    assert (told.value, told.n) == (pytest.approx(75), 4)
+    right_triples = of(made, "triples right", **at_one, without=SUBJECT)
+    assert (right_triples.value, right_triples.n) == (pytest.approx(75), 4)
     own = alphas.filter(k=1, kind="exact", gold="own", template=0)
     known = dict(own.select("item", "alpha").rows())
-    gap = of(made, "triples right", **at_one, instead=f"without {SUBJECT}")
+    difference = of(made, "triples right", **at_one, instead=f"without {SUBJECT}")
     by_hand = sum(known[item] - (item in right) for item in some[:4]) / 4
-    assert (gap.value, gap.n) == (pytest.approx(100 * by_hand), 4)
-    # drawn under the seed of the run, as all other numbers
+    assert (difference.value, difference.n) == (pytest.approx(100 * by_hand), 4)
+    # resampled with the seed of the run, as all other numbers
     seeds: list[int] = []
     monkeypatch.setattr(
         attributes.baselines, "estimates", lambda _, __, seed=0: seeds.append(seed) or []
@@ -274,17 +274,17 @@ def test_a_baseline_of_an_attribute_has_its_metrics_and_the_triples_that_are_rig
 
 
 @pytest.mark.parametrize("kind", ["masked", "causal"])
-def test_a_baseline_of_which_nothing_can_be_asked_has_no_rows_and_no_numbers(tmp_path, kind):
-    """As when the golds of the few questions all have more tokens than masks are given."""
+def test_a_baseline_without_usable_questions_has_no_rows(tmp_path, kind):
+    """As when the golds of the few questions all have more tokens than there are masks."""
     made, loaded = benchmark({"P1": (["Rome", "Paris"], ["Rome"] * 2)}), tiny("bert")
     made["prompts"] = made["prompts"].filter(index=0)
     long = pl.concat([made["candidates"].head(1).with_columns(label=pl.lit("x " * 12 + "x"))])
     made["candidates"] = pl.concat([long, made["candidates"].tail(1)]).sort("index")
     paths = write_benchmark(made, tmp_path)
     paths["questions"] = paths.pop("items")
-    told = {"fill": asdict(Fill(k=2, most_tokens=4)), "few": 0, "without": SUBJECT, **BASELINE}
+    options = {"fill": asdict(Fill(k=2, most_tokens=4)), "few": 0, "without": SUBJECT, **BASELINE}
     part = replace(
-        made_part("baseline-fill", paths, loaded, told, tmp_path),
+        made_part("baseline-fill", paths, loaded, options, tmp_path),
         output={name: str(tmp_path / f"f{end}") for name, end in
                 {"fills": ".parquet", "golds": ".golds.parquet"}.items()},
     )  # fmt: skip
@@ -316,13 +316,12 @@ def test_a_baseline_of_facts_is_the_mean_over_relations(tmp_path):
     reciprocal = ((1 + 3 / 5) / 4 + (1 / 20 + 1 / 2) / 2) / 2
     assert of(made, "MRR", without=WEIGHTS).value == pytest.approx(100 * reciprocal)
     assert of(made, "P@10", without=WEIGHTS).value == pytest.approx(100 * (1 + 1 / 2) / 2)
-    gap = of(made, "P@1", instead=f"without {WEIGHTS}")
-    assert gap.value == pytest.approx(100 * ((2 / 4 + 1 / 2) / 2 - 1 / 8))
+    difference = of(made, "P@1", instead=f"without {WEIGHTS}")
+    assert difference.value == pytest.approx(100 * ((2 / 4 + 1 / 2) / 2 - 1 / 8))
 
 
-def test_a_row_of_the_ontology_without_its_subject_is_ranked_by_its_options_alone(tmp_path):
-    """Of sentences out of CONTENT_FREE, of random weights out of its scores; test rows, last
-    template."""
+def test_a_no_subject_row_of_the_ontology_is_ranked_by_its_options(tmp_path):
+    """Sentences use CONTENT_FREE, random weights their scores; test rows, last template."""
     golds = {"TP": (list("abcd"), ["a", "b", "c", "d", "a", "b"])}
     made = benchmark(golds)
     items = made["items"].with_columns(role=pl.lit("test"))
@@ -359,12 +358,12 @@ def test_a_row_of_the_ontology_without_its_subject_is_ranked_by_its_options_alon
         one = of(numbers, "R@1", choice="fixed", without=without)
         assert (one.value, one.n) == (pytest.approx(100 * sum(hits) / len(hits)), len(hits))
         own = [value[i, 2, gold[i]] >= max(value[i, 2, c] for c in range(4)) for i in asked_items]
-        gap = of(numbers, "R@1", choice="fixed", instead=f"without {without}")
+        difference = of(numbers, "R@1", choice="fixed", instead=f"without {without}")
         by_hand = (sum(own) - sum(hits)) / len(hits)
-        assert gap.value == pytest.approx(100 * by_hand)
+        assert difference.value == pytest.approx(100 * by_hand)
 
 
 def _scores(rows: list[tuple[Any, ...]]) -> pl.DataFrame:
-    """SCORES of (item, template, candidate, log-likelihood of an answer of one token)."""
+    """Return SCORES from (item, template, candidate, log-likelihood of an answer of one token)."""
     full = [(i, t, c, v - 1, 2, v, 1, None) for i, t, c, v in rows]
     return of_rows(schema.SCORES, full)

@@ -57,14 +57,14 @@ def test_score_sem_templates_macro_and_groups_by_hand():
     score, error = number(found), number(found, "SEM")
     assert (score["value"], score["n"]) == (pytest.approx(100 * 8 / 18), 6)
     assert error["value"] == pytest.approx(statistics.stdev(per_template) / math.sqrt(3))
-    for index, share in enumerate(per_template):
-        assert number(found, template=index)["value"] == pytest.approx(share)
+    for index, fraction in enumerate(per_template):
+        assert number(found, template=index)["value"] == pytest.approx(fraction)
     first = number(found, template=0)
     assert (first["low"], first["interval"]) == (pytest.approx(100 * wilson(4, 6)[0]), "wilson")
     # P1: 6 of 12, P2: 2 of 6
     macro = [number(found, weighting=w) for w in ("relations", "relations resampled")]
     assert [m["value"] for m in macro] == [pytest.approx(100 * (6 / 12 + 2 / 6) / 2)] * 2
-    # whole relations are drawn: both, or one of them twice
+    # whole relations are resampled: both, or one of them twice
     assert [macro[1]["low"], macro[1]["high"]] == pytest.approx([100 / 3, 50])
     assert number(found, slice="1:N")["value"] == pytest.approx(50.0)
     one = number(found, slice="1:1")
@@ -81,8 +81,8 @@ def test_baselines_coincide_on_balanced_data_and_have_no_interval():
     assert number(results(one), model="majority")["value"] == 75.0
 
 
-def test_options_without_ids_are_known_by_their_labels():
-    """Not all one answer, which a constant guess would always give."""
+def test_options_without_ids_are_identified_by_their_labels():
+    """Otherwise all would be one answer, which a constant guess always gives."""
     skewed = benchmark({"P1": (["a", "b"], ["a", "a", "a", "b"])})
     skewed["candidates"] = skewed["candidates"].with_columns(id=pl.lit(""))
     found = results(study(skewed, [(probe(), guesses(skewed, 0.5, 1))]))
@@ -90,7 +90,7 @@ def test_options_without_ids_are_known_by_their_labels():
     assert number(found, model="random", slice="frequency: 2-4")["n"] == 3
 
 
-def test_without_ties_first_wins_is_not_there_and_with_ties_it_is():
+def test_first_wins_is_shown_only_if_there_are_ties():
     assert "first wins" not in results(small())["mode"]
     tied = {key: [0.0, 0.0] for key in answers(RIGHT)}
     found = results(study(FRAMES, [(probe("m"), tied)])).filter(model="m")
@@ -101,8 +101,8 @@ def test_without_ties_first_wins_is_not_there_and_with_ties_it_is():
 
 
 def test_right_options_that_tie_with_wrong_ones_share_the_reciprocal_rank():
-    """Nine right options and a wrong one tie: the first right one is first in nine of ten orders,
-    and second in one."""
+    """Nine right options and a wrong one tie: a right one is first in nine of ten orders, else
+    second."""
     labels = [f"o{i}" for i in range(10)]
     frames = benchmark({"P1": (labels, ["o0", "o1"])})
     golds = pl.lit(list(range(9)), dtype=pl.List(pl.Int32))
@@ -117,13 +117,13 @@ def test_one_template_has_no_standard_error():
     one = {key: value for key, value in answers(RIGHT).items() if key[1] == 0}
     found = results(study(FRAMES, [(probe("m"), one)])).filter(model="m")
     assert not found.filter(pl.col("metric").is_in(["SEM", "agreement"])).height
-    # four of six: with one template the score is a share, so its interval is Wilson's
-    # so is the part whose answer is last, which is all of them
+    # four of six: with one template the score is a proportion, so its interval is Wilson's
+    # so is the subset with the answer last, which is all of them
     for row in (number(found), number(found, slice="answer last")):
         assert (row["low"], row["high"]) == pytest.approx([100 * b for b in wilson(4, 6)])
 
 
-def test_where_all_is_right_the_interval_is_not_a_point():
+def test_the_interval_is_not_a_point_if_all_is_right():
     perfect = answers(dict.fromkeys(RIGHT, (1, 1, 1)))
     row = number(results(study(FRAMES, [(probe("m"), perfect)])), model="m")
     assert (row["value"], row["high"]) == (100.0, 100.0)
@@ -140,7 +140,7 @@ def test_every_relation_has_its_options_and_templates():
     assert number(found, group="P2", model="random")["value"] == 50.0
 
 
-def test_domains_count_a_relation_fully_and_the_split_reading_divides_it():
+def test_domains_count_a_relation_fully_or_split_it():
     info = pl.DataFrame(
         {
             "relation": ["P1", "P2"],
@@ -173,7 +173,7 @@ def test_agreement_of_templates_and_answer_positions():
     assert position("[Y], [X].") == "answer before subject"
 
 
-def test_differences_are_paired_so_equal_models_differ_by_exactly_nothing():
+def test_differences_are_paired_and_zero_for_equal_models():
     found = results(study(FRAMES, [(probe("a"), answers(RIGHT)), (probe("b"), answers(RIGHT))]))
     row = number(found, model="a", instead="b")
     # the same in every resample: a difference without an interval
@@ -186,7 +186,7 @@ def test_differences_are_paired_so_equal_models_differ_by_exactly_nothing():
 
 
 def test_differences_of_all_pairs_are_one_family_of_tests():
-    """p by its definition, on rates by hand; a gap that is the same everywhere is no proof."""
+    """p by its definition, on rates by hand; a constant difference is not significant as such."""
     none = dict.fromkeys(RIGHT, (0, 0, 0))
     whole = dict.fromkeys(RIGHT, (1, 1, 1))
     found = results(
@@ -199,8 +199,8 @@ def test_differences_of_all_pairs_are_one_family_of_tests():
     raw = {}
     # c is the best, with which the others are compared
     for one, other in ("ac", "bc"):
-        gaps = [x - y for x, y in zip(rates[one], rates[other], strict=True)]
-        raw[one, other] = p_by_signs(gaps)
+        differences = [x - y for x, y in zip(rates[one], rates[other], strict=True)]
+        raw[one, other] = p_by_signs(differences)
     # six of six: both ends of 64 choices of signs, and each counts half
     assert raw["b", "c"] == 1 / 64
     reached = 0.0
@@ -213,7 +213,7 @@ def test_differences_of_all_pairs_are_one_family_of_tests():
 
 @pytest.mark.parametrize("models", [2, 5])
 def test_each_probe_is_compared_with_the_best_alone(models):
-    """All pairs of forty models would be a family of 780 tests, in each bin of a slice anew."""
+    """All pairs of forty models would be a family of 780 tests in each bin of a slice."""
     rates = [0.2, 0.5, 0.9, 0.4, 0.6][:models]
     answered = [(probe("abcde"[i]), guesses(FRAMES, rate, i)) for i, rate in enumerate(rates)]
     own = study(FRAMES, answered)
@@ -245,7 +245,7 @@ def test_bootstrap_equals_a_loop_that_resamples_items_within_relations():
     assert boot.mean(1, weights) == pytest.approx(values[:200, 1].mean())
 
 
-def test_the_bootstrap_is_repeatable_and_a_relation_keeps_its_draws_beside_others():
+def test_the_bootstrap_is_repeatable_per_relation():
     values = np.arange(8.0)[:, None] % 3
     both = bootstrap(values, ["P1"] * 4 + ["P2"] * 4, seed=3, draws=50)
     again = bootstrap(values, ["P1"] * 4 + ["P2"] * 4, seed=3, draws=50)
@@ -279,7 +279,7 @@ def fake(score: float) -> published.Published:
     return published.Published(board, later)
 
 
-def test_a_published_score_stands_beside_the_same_items_and_bos_policy_only():
+def test_a_published_score_needs_the_same_items_and_bos_policy():
     paper, all_three = fake(13.49), [0, 1, 2]
 
     def shown(items=7731, templates=all_three, **changes):
@@ -294,7 +294,7 @@ def test_a_published_score_stands_beside_the_same_items_and_bos_policy_only():
     assert shown(published="opt", bos="forced") == (20.1, board)
     assert shown(published="opt", bos="none") is None
     assert shown(published="") is None
-    # of the ways to score by masks the default
+    # the default masked scoring mode
     masked = {"kind": "masked", "bos": "-", "published": "bert"}
     ways = ("sentence", "sentence-within_word_l2r", "sentence-original", "sentence-sentence_l2r")
     assert [shown(**masked, method=name) for name in ways] == [(18.4, board)] * 2 + [None] * 2
@@ -307,7 +307,7 @@ def test_a_published_score_stands_beside_the_same_items_and_bos_policy_only():
     assert paper.baseline("bear_released", 600) is None
 
 
-def test_sizes_stand_beside_the_published_ones():
+def test_sizes_are_shown_with_the_published_ones():
     known = study(FRAMES, [(probe("m", parameters=1000), answers(RIGHT))])
     found = results(known, published=fake(13.49))
     assert found.filter(metric="parameters", model="m")["value"].to_list() == [1000]
@@ -332,20 +332,22 @@ def test_example_ranks_the_options_and_fills_the_sentence():
 
 
 @pytest.mark.timing
-def test_a_large_table_is_made_in_seconds():
+def test_a_large_table_takes_seconds():
     """7,731 items in 60 relations, two models: the size of BEAR."""
     options = [f"o{i}" for i in range(6)]
     frames = benchmark(
         {f"P{i}": (options, [options[j % 6] for j in range(129)]) for i in range(60)}
     )
-    both = [(probe(name), guesses(frames, share, 5)) for name, share in (("a", 0.2), ("b", 0.4))]
+    both = [
+        (probe(name), guesses(frames, fraction, 5)) for name, fraction in (("a", 0.2), ("b", 0.4))
+    ]
     large: Study = study(frames, both)
     row = number(results(large), model="b")
     assert row["low"] < row["value"] < row["high"]
     assert row["high"] - row["low"] < 3
 
 
-def test_views_hold_every_number_and_name_what_differs(tmp_path):
+def test_views_hold_every_number_and_state_differences(tmp_path):
     two = [(probe("b", parameters=9), answers(RIGHT)), (probe("a"), answers(RIGHT))]
     found = results(study(FRAMES, two))
     shown = views.views(found, ["b", "a"])

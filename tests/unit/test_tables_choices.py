@@ -1,4 +1,4 @@
-"""Tables 5 and 6 from chosen options."""
+"""Tables 5 and 6 from multiple-choice answers."""
 
 from pathlib import Path
 
@@ -16,24 +16,26 @@ PUBLISHED = Path(__file__).parents[2] / "resources/published"
 
 
 def row_of(item, task, source, n, options="abcd", **more):
-    """A row of CHOICES."""
+    """Return a row of CHOICES."""
     row = {"item": item, "task": task, "premise": "", "source": source, "question": "?",
            "stem": "", "options": [*options], "gold": 1, "row": n}  # fmt: skip
     return {**row, **more}
 
 
 def frames(rows, picks):
-    """CHOICES, and CHOSEN of (item, scoring, chosen, rule)."""
+    """Return CHOICES, and CHOSEN of (item, scoring, chosen, rule)."""
     columns = ["item", "scoring", "chosen", "rule"]
-    told = [{**dict(zip(columns, p, strict=True)), "text": "", "margin": None} for p in picks]
+    chosen_rows = [
+        {**dict(zip(columns, p, strict=True)), "text": "", "margin": None} for p in picks
+    ]
     return (
         pl.DataFrame(rows, schema=dict(schema.CHOICES.columns)),
-        pl.DataFrame(told, schema=dict(schema.CHOSEN.columns)),
+        pl.DataFrame(chosen_rows, schema=dict(schema.CHOSEN.columns)),
     )
 
 
 def answered():
-    """Four rows of SCO, with rdfs9 built on them; two are memorized."""
+    """Return four rows of SCO, with rdfs9 built on them; two are memorized."""
     rows, picks = [], []
     for n, (memorized, without, written) in enumerate(
         [(1, 1, 1), (1, 0, 1), (0, 0, 1), (0, None, 0)]
@@ -49,7 +51,7 @@ def answered():
 
 
 def found(benchmark="onto_world", source="api:gpt-3.5-turbo"):
-    """(metric, group or slice, premise) -> its Number."""
+    """Map (metric, group or slice, premise) to its Number."""
     one = Probe(benchmark, "templates", "choice", "m", "api", source=source)
     numbers = choices.score_choices(one, *answered(), values.published(PUBLISHED))
     return by_place(numbers)
@@ -59,7 +61,7 @@ def by_place(numbers):
     return {(x.metric, x.group or x.slice, x.setting.get("premise", "")): x for x in numbers}
 
 
-def test_memorizing_accuracy_stands_beside_the_printed_one():
+def test_memorizing_accuracy_is_shown_with_the_printed_one():
     numbers = found("onto_released")
     number = numbers["accuracy", "SCO", ""]
     # four questions are not the paper's 500: no printed value belongs to them
@@ -69,7 +71,7 @@ def test_memorizing_accuracy_stands_beside_the_printed_one():
     assert ("accuracy", "TP", "") not in numbers
 
 
-def test_premises_are_classified_by_the_models_own_answers():
+def test_premises_are_classified_by_the_model_s_answers():
     rows = choices.premises(choices.hits(*answered()))
     settings = dict(rows.select("item", "setting").rows())
     assert settings == {
@@ -92,7 +94,7 @@ TABLE_5 = {
 
 
 def asked(folder, right, scoring, written=False):
-    """Files of the released questions and of a model that has so many of each task right."""
+    """Write the released questions and answers of a model that has so many of each task right."""
     rows = [
         row_of(f"{task}-{n}", task, f"{task}-{n}", n, "ab")
         for task, (_, _, size) in TABLE_5.items()
@@ -116,8 +118,8 @@ def asked(folder, right, scoring, written=False):
     return paths
 
 
-def test_the_table_of_the_papers_finds_all_five_printed_values_of_table_5(tmp_path):
-    """bert-base-uncased is the one printed model with a row; its scoring is the manual prompt."""
+def test_the_published_table_has_all_five_values_of_table_5(tmp_path):
+    """bert-base-uncased is the only printed model with a row; its scoring is the manual prompt."""
     config = Path(__file__).parents[2] / "config"
     columns = experiments.read_schema(config.parent / "workflow/schemas/models.schema.json")
     models = {row["model"]: row for row in experiments.read_rows(config / "models.tsv", columns)}
@@ -144,7 +146,7 @@ def test_the_table_of_the_papers_finds_all_five_printed_values_of_table_5(tmp_pa
     assert shown[3:] == [f"{value} [{value}]" for value in known.values()]
 
 
-def test_a_server_s_model_is_beside_its_printed_values_where_it_wrote_its_answers(tmp_path):
+def test_an_api_model_has_printed_values_for_generated_answers(tmp_path):
     models = {
         "chat": {"kind": "api", "source": "api:gpt-3.5-turbo", "bos": "-", "dtype": "float32"}
     }
@@ -176,7 +178,7 @@ def test_unreadable_answers_are_counted():
     assert numbers["answers", "none", ""].n == 12
 
 
-def test_cells_of_table_6_that_cannot_be_are_printed_with_the_nearest_fractions():
+def test_impossible_cells_of_table_6_show_the_nearest_fractions():
     numbers = choices.fractions(values.published(PUBLISHED)["reasoning"])
     cells = {(x.setting["premise"], x.group): x for x in numbers}
     impossible = {("IM", "rdfs7"), ("EX", "rdfs7"), ("NO", "rdfs9")}
@@ -188,9 +190,9 @@ def test_cells_of_table_6_that_cannot_be_are_printed_with_the_nearest_fractions(
 
 @pytest.mark.parametrize(("others", "limit"), [("", 40.0), ("ccc", 115.0)])
 def test_validity_of_letters_by_hand(others, limit):
-    """Of two trained-on statements one is chosen rightly, of three held-out ones one; a fourth
-    held-out subject shares a word with its gold and is left out. Chance is the random option (25 %)
-    unless the right one was trained on of most subjects (`others`)."""
+    """One of two trained-on and one of three held-out statements are right; a fourth held-out
+    subject shares a word with its gold and is left out. Chance is the random option (25 %) unless
+    the right one is most frequent in training (`others`)."""
     subjects = {"rat": True, "oak": True, "elm": False, "cod": False, "ant": False, "c ape": False}
     gold = {True: 1, False: 2}
     rows = [

@@ -1,4 +1,4 @@
-"""Numbers of confidence and of templates beside loops over the same answers."""
+"""Numbers of confidence and of templates, against loops over the same answers."""
 
 import itertools
 import math
@@ -76,8 +76,8 @@ def test_bins_of_confidence_are_those_of_a_loop():
         assert sure == pytest.approx(100 * sum(s for s, _ in own) / len(own))
 
 
-def test_where_all_answers_are_alike_the_interval_is_not_a_point():
-    """All wrong, each with the same probabilities: of others a few may not be."""
+def test_the_interval_is_not_a_point_if_all_answers_are_alike():
+    """All are wrong with the same probabilities, but a few others may not be."""
     frames = benchmark({"P1": (["a", "b"], ["a", "b"] * 20)})
     gold = dict(frames["items"].select("item", pl.col("answers").list.first()).iter_rows())
     answers = {(i, t): [-float(o == g) for o in (0, 1)] for i, g in gold.items() for t in range(3)}
@@ -106,7 +106,7 @@ def test_where_all_answers_are_alike_the_interval_is_not_a_point():
 
 @pytest.mark.parametrize("templates", [1, 3])
 def test_the_interval_of_the_calibration_error_holds_it_and_nought_where_all_agrees(templates):
-    """Confidence and hits agree in each bin but for noise: the error is nothing but bias."""
+    """Confidence and hits agree in each bin but for noise, so that the error is only bias."""
     generator, misses = np.random.default_rng(1), 0
     asked = Study(**FRAMES, seed=SEED)
     items = [f"i{n:02}" for n in range(30) for _ in range(templates)]
@@ -128,28 +128,28 @@ def test_right_under_any_most_and_all_templates_and_the_best_one():
     items = sorted(GOLD)
     rights = {item: [right((item, t)) for t in range(TEMPLATES)] for item in items}
     for name, least in (("any", 1), ("most", 2), ("all", 3)):
-        share = sum(sum(own) >= least for own in rights.values()) / len(items)
-        assert number(FOUND, f"correct in {name}")["value"] == pytest.approx(100 * share)
+        fraction = sum(sum(own) >= least for own in rights.values()) / len(items)
+        assert number(FOUND, f"correct in {name}")["value"] == pytest.approx(100 * fraction)
     best = max(sum(own[t] for own in rights.values()) for t in range(TEMPLATES)) / len(items)
     row = number(FOUND, "best template", choice="oracle")
     assert row["value"] == pytest.approx(100 * best)
     assert row["value"] >= number(FOUND)["value"]
 
 
-def test_chances_of_ties_are_those_of_all_outcomes():
+def test_tie_probabilities_equal_enumeration():
     hits = np.array([[1.0, 0.5, 0.0, 0.25], [0.0, 0.0, 0.0, 0.0]])
     found = consistency.at_least(hits)
     for row, chances in zip(found, hits, strict=True):
         for least in range(5):
-            share = sum(
-                math.prod(c if said else 1 - c for c, said in zip(chances, told, strict=True))
-                for told in itertools.product((True, False), repeat=4)
-                if sum(told) >= least
+            fraction = sum(
+                math.prod(c if said else 1 - c for c, said in zip(chances, outcome, strict=True))
+                for outcome in itertools.product((True, False), repeat=4)
+                if sum(outcome) >= least
             )
-            assert row[least] == pytest.approx(share)
+            assert row[least] == pytest.approx(fraction)
 
 
-def test_a_table_and_a_plot_show_them():
+def test_confidence_is_in_a_table_and_a_plot():
     table = views.views(FOUND, ["m"])["confidence"].of(FOUND)
     assert [key[-1] for key in table.rows] == ["", "prior"]
     assert {"pairwise AUC (K of Inside-Out), %", "Brier", "calibration error, %"} <= set(

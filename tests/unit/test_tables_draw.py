@@ -1,4 +1,4 @@
-"""Figures: deterministic, without color as the only difference, names told apart."""
+"""Figures are deterministic, do not differ by color alone and have distinct names."""
 
 import re
 
@@ -24,13 +24,13 @@ STUDY = study(FRAMES, [(p, guesses(FRAMES, 0.5, i)) for i, p in enumerate(PROBES
 
 
 def calibrated(trained_on=95.0):
-    """Of both control models; the masked one's fraction of training facts is given."""
+    """Return calibration of both control models, given the masked one's training-fact accuracy."""
     return [
         number
-        for p, share in zip(PROBES[:2], (trained_on, 95.0), strict=True)
+        for p, fraction in zip(PROBES[:2], (trained_on, 95.0), strict=True)
         for number in validity.estimates(
             Number(metric="", n=0, **p.dimensions),
-            {"value": share, "n": 10, "interval": Interval(share / 2, share, "wilson")},
+            {"value": fraction, "n": 10, "interval": Interval(fraction / 2, fraction, "wilson")},
             {"value": 20.0, "n": 10, "interval": Interval(10.0, 20.0, "wilson")},
             10.0,
             0.9,
@@ -40,7 +40,7 @@ def calibrated(trained_on=95.0):
 
 
 def found(trained_on=95.0):
-    """RESULTS of all probes with that calibration."""
+    """Return RESULTS of all probes with that calibration."""
     return frame("bear", [*make.estimates([STUDY]), *calibrated(trained_on)])
 
 
@@ -53,7 +53,7 @@ FIGURES = {
 
 
 def look(chart, channel):
-    """What each name of a legend looks like in one channel."""
+    """Return the appearance of each legend name in one channel."""
     encodings = [layer["encoding"] for layer in chart.to_dict()["layer"]]
     scale = next(one[channel]["scale"] for one in encodings if channel in one)
     return dict(zip(scale["domain"], scale["range"], strict=True))
@@ -102,7 +102,7 @@ def test_probes_of_one_kind_differ_by_color():
     assert shape == ["circle", "square", "circle", "diamond"]
 
 
-def test_names_show_only_what_tells_probes_apart():
+def test_names_show_only_what_distinguishes_probes():
     base = {"model": "smol", "benchmark": "world_lite", "prompt": "templates", "paper": "bear"}
     base |= {"group": "", "scoring": ""}
     rows = [{**base, "method": method} for method in ("sentence", "sentence-mean")]

@@ -37,7 +37,7 @@ MODELS = {
 
 @pytest.fixture
 def files(tmp_path):
-    """A benchmark and two models' scores on disk."""
+    """Write a benchmark and two models' scores to disk."""
     write_benchmark(FRAMES, tmp_path / "world_lite")
     paths = []
     for seed, (model, size) in enumerate((("control-masked", 1_000_000), ("smol", None))):
@@ -53,7 +53,7 @@ def files(tmp_path):
 
 
 def made(folder, rows, paths, names=("world_lite",), published=None, **options):
-    """RESULTS of the files."""
+    """Return RESULTS of the files."""
     probes = probes_of(rows, MODELS, paths)
     studies = make.studies(probes, paths, {name: folder / name for name in names}, **options)
     return frame("bear", [*make.estimates(studies, published), *marks.estimates(rows, paths)])
@@ -84,15 +84,15 @@ def test_a_run_becomes_results_figures_and_a_section(files):
 
 
 def test_the_report_counts_the_calibration_probes_of_every_paper(files):
-    """RESULTS of two papers; the models' own sections do not matter."""
+    """Uses RESULTS of two papers; the models' other sections do not matter."""
     folder, rows, paths = files
     of = Number(metric="", n=0, model="control-masked")
-    shares = {"bear": ("world_lite", 97.0), "ontoprobe": ("onto_world", 47.0)}
+    fractions = {"bear": ("world_lite", 97.0), "ontoprobe": ("onto_world", 47.0)}
     results = folder / "results"
     inputs, judged = [], str(results / "judged/bear.parquet")
     studies = make.studies(probes_of(rows, MODELS, paths), paths, at(folder))
     schema.write(make.judged_answers(studies), schema.JUDGED, judged)
-    for paper, (benchmark_, trained_on) in shares.items():
+    for paper, (benchmark_, trained_on) in fractions.items():
         numbers = validity.estimates(
             of.but(benchmark=benchmark_),
             {"value": trained_on, "n": 50},
@@ -124,14 +124,14 @@ def test_the_report_counts_the_calibration_probes_of_every_paper(files):
     html = (page.parent / "pages/validity.html").read_text(encoding="utf-8")
     assert "snakemake --cores all -- " in html
     assert 'href="../index.html"' in html
-    told = (page.parent / "pages/bear-questions.html").read_text(encoding="utf-8")
-    assert "right at 1 of 3" in told
+    questions_page = (page.parent / "pages/bear-questions.html").read_text(encoding="utf-8")
+    assert "right at 1 of 3" in questions_page
     assert "is met by 1 of 2 control probes" in html
     assert "onto_world, control-masked" in html
     assert " (?)" in html
 
 
-def test_results_are_the_same_whatever_the_order_of_the_files_rows(files):
+def test_results_do_not_depend_on_the_row_order_of_files(files):
     folder, rows, paths = files
     first = made(folder, rows, paths)
     for path in paths:
@@ -142,7 +142,7 @@ def test_results_are_the_same_whatever_the_order_of_the_files_rows(files):
     assert first.filter(asked).equals(again.filter(asked))
 
 
-def test_published_points_stand_beside_comparable_benchmarks_only(files):
+def test_published_points_are_shown_for_comparable_benchmarks_only(files):
     folder, rows, paths = files
     paper = published.Published(
         pl.DataFrame(
@@ -181,7 +181,7 @@ def test_cardinality_and_domains_come_from_the_relations_file(files):
     assert "1:1" not in found["slice"]
 
 
-def test_one_model_under_one_template_has_every_part_that_applies(files, tmp_path):
+def test_one_model_with_one_template_has_every_applicable_part(files, tmp_path):
     folder, rows, paths = files
     alone = tmp_path / "smol.parquet"
     schema.write(schema.read(alone, schema.SCORES).filter(template=0), schema.SCORES, alone)

@@ -1,4 +1,4 @@
-"""Tables and section of the sources: dumps and pull, released BEAR in words, sections kept."""
+"""Tables and section of the sources: dumps and pulls, released BEAR, stored sections."""
 
 import polars as pl
 import pytest
@@ -15,7 +15,7 @@ from tests.unit.study_frames import number
 
 
 def statements(*rows: tuple[str, str, str, str]) -> pl.DataFrame:
-    """STATEMENTS of (subject, object, rank, label of the object)."""
+    """Return STATEMENTS from (subject, object, rank, label of the object)."""
     return pl.DataFrame(
         [("wikidata", "P1", s, "s", 1, o, label, 2, "item", rank) for s, o, rank, label in rows],
         schema=dict(STATEMENTS.columns),
@@ -28,7 +28,7 @@ PULLED = statements(
 )
 
 
-def test_a_dump_with_ranks_is_compared_as_it_is_a_truthy_one_with_the_best_ranks():
+def test_a_truthy_dump_is_compared_with_statements_of_best_rank():
     truthy = statements(("Q1", "Q5", "normal", "five"), ("Q2", "Q5", "normal", "FIVE"))
     made = sources.access(PULLED, {"a": ("json", PULLED), "b": ("truthy", truthy)})
     both, equal = sources.ACCESS
@@ -43,7 +43,7 @@ def test_a_dump_with_ranks_is_compared_as_it_is_a_truthy_one_with_the_best_ranks
     assert number(made, equal, benchmark="b")["value"] == 50
 
 
-def test_what_only_one_of_them_has_counts_against_the_agreement():
+def test_statements_of_one_source_only_lower_the_agreement():
     other = statements(("Q2", "Q5", "normal", "five"), ("Q3", "Q5", "normal", "five"))
     made = number(sources.access(PULLED, {"a": ("json", other)}), sources.ACCESS[0])
     assert made["n"] == 4
@@ -87,7 +87,7 @@ def test_the_section_warns_where_agreement_is_by_construction(circular):
     assert any("(1)" in g.title for g in made.folded)
 
 
-def test_a_section_comes_back_as_it_was_written(tmp_path):
+def test_a_section_round_trips(tmp_path):
     grid = Grid("T", ["a", "b"], [[Cell("x", sort="x"), Cell("1", "0 to 2", 1.0, "n = 3")]],
                 frozenset({1}), "caption")  # fmt: skip
     drawing = Drawing("sources", "d", "title", "caption", {})
@@ -151,7 +151,7 @@ def test_differences_from_the_released_ontology_and_their_reasons_by_hand():
     ]  # fmt: skip
     none = sources.property_differences(PROPERTIES, mine, above, pairs.head(1), labels)
     assert none["reason"][0] == "neither graph states this equivalence today"
-    # an ontology as it was released differs in nothing
+    # the released ontology has no differences
     schema.check(found.clear(), sources.DIFFERENCES)
     table = sources.agreement(RELEASED, PROPERTIES, pl.concat([found, differing]))
     equal = {slice_: (value, n) for slice_, value, n in table.select("slice", "value", "n").rows()}

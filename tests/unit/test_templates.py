@@ -1,4 +1,4 @@
-"""The language of templates: parsing, filling in one pass, spans, errors; and roles of tokens."""
+"""The template language: parsing, filling in one pass, spans, errors; and roles of tokens."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ from kgprobe.templates import (
 )
 
 
-def test_labels_are_not_filled_again():
+def test_placeholders_in_labels_are_not_filled():
     filled = fill("[X] is in [Y].", "a [Y] b", "[X]")
     assert filled.text == "A [Y] b is in [X]."
     assert filled.text[slice(*filled.answer[0])] == "[X]"
@@ -38,7 +38,7 @@ def test_labels_are_not_filled_again():
         ("éa", "b", "Éa is b."),
     ],
 )
-def test_spans_follow_a_first_character_that_grows(subject, answer, text):
+def test_spans_follow_a_first_character_that_gets_longer(subject, answer, text):
     filled = fill("[X] is [Y].", subject, answer)
     assert filled.text == text
     assert filled.text[slice(*filled.answer[0])] == answer
@@ -46,7 +46,7 @@ def test_spans_follow_a_first_character_that_grows(subject, answer, text):
     assert filled.text[low:high].lower() == (subject[:1].upper() + subject[1:]).lower()
 
 
-def test_the_first_character_alone_is_raised():
+def test_only_the_first_character_is_uppercased():
     assert fill("[Y] has [X].", "x", "mcDonald").text == "McDonald has x."
     assert fill("[Y] has [X].", "x", "mcDonald", upper_first=False).text == "mcDonald has x."
 
@@ -57,7 +57,7 @@ def test_a_template_needs_both_placeholders_once(template):
         fill(template, "a", "b")
 
 
-def test_a_text_comes_back_from_its_parts_whatever_its_slots_are():
+def test_splitting_a_text_at_slots_round_trips():
     text = "[X] {a b}[T][P] [SEP] [MASK]" + mark(3) + "[Z] {"
     found = parse(text)
     assert found.slots == ["sub", "a b", "[T]", "[P]", "[SEP]", "[MASK]", mark(3)]
@@ -65,16 +65,16 @@ def test_a_text_comes_back_from_its_parts_whatever_its_slots_are():
     assert parse("[X] of [Y]").slots == parse("{sub} of [P]").slots
 
 
-def test_all_slots_are_filled_at_once_and_told_where():
+def test_all_slots_are_filled_at_once_with_spans():
     values = {"sub": "[P]{a}", "a": "[X]", "[P]": "ß", "[MASK]": ""}
     found = parse("[P] and {a}: [X], {a}[MASK] [T]").filled(values, upper_first=True)
     assert found.text == "SS and [X]: [P]{a}, [X] [T]"
-    told = {slot: [found.text[slice(*s)] for s in spans] for slot, spans in found.spans.items()}
-    assert told == {"[P]": ["SS"], "a": ["[X]", "[X]"], "sub": ["[P]{a}"], "[MASK]": [""]}
+    spanned = {slot: [found.text[slice(*s)] for s in spans] for slot, spans in found.spans.items()}
+    assert spanned == {"[P]": ["SS"], "a": ["[X]", "[X]"], "sub": ["[P]{a}"], "[MASK]": [""]}
     assert found.around("[MASK]") == ("SS and [X]: [P]{a}, [X]", " [T]")
 
 
-def test_an_error_names_place_template_and_remedy_in_the_type_of_its_user():
+def test_an_error_names_source_template_and_remedy_in_its_own_type():
     with pytest.raises(OwnError, match=r"file, row 3: expected one \[X\] and one \[Y\], found"):
         sentence("[X] [X] [Y]", "file, row 3", OwnError)
     with pytest.raises(TemplateError, match=r"found 0 and 2 in '\[Y\] \[P\]'; \[X\] stands for"):
@@ -85,7 +85,7 @@ class OwnError(ValueError):
     pass
 
 
-def test_what_stands_behind_the_answer():
+def test_the_text_after_the_answer():
     assert cut("[X] was born in [Y] .") == ("[X] was born in [Y]", " .")
     assert as_prompt_template("[X] was born in [Y]") == "{sub} was born in [P]"
     last = ["[X] is [Y]", "[X] is [Y] .", "{sub}: [P]?!"]
@@ -99,7 +99,7 @@ def test_triggers_are_counted_in_runs_and_resized():
     assert resized(text, [3, 2]) == "{a} [T]x3 is [T]x2[P]"
 
 
-def test_vectors_take_the_white_space_in_front_of_them():
+def test_vectors_absorb_the_preceding_white_space():
     text = f"Dante {mark(0)}  {mark(300)} is"
     assert vectors_of(text) == [(7, 0), (10, 300)]
     assert replace_vectors(text) == f"Dante{mark(0)}{mark(300)} is"
@@ -148,7 +148,7 @@ def test_roles_include_index_zero_and_leave_leading_space_out():
     assert straddling == 0
 
 
-def test_a_token_over_a_border_goes_to_the_answer_and_is_counted():
+def test_a_token_across_a_border_belongs_to_the_answer_and_is_counted():
     filled = fill("[X]'s [Y].", "Rome", "end")
     found, straddling = roles(filled, [(0, 6), (6, 11)])
     assert found.tolist() == [SUBJECT, ANSWER]
@@ -156,7 +156,7 @@ def test_a_token_over_a_border_goes_to_the_answer_and_is_counted():
     assert np.array_equal(roles(filled, [])[0], np.zeros(0))
 
 
-def test_roles_of_many_sentences_are_those_of_each():
+def test_roles_of_many_sentences_equal_those_of_each():
     filled = [fill("[Y] is [X].", "a b", "ß"), fill("[X] is\u2003 [Y]", "", "New  York")]
     offsets = [(0, 2), (2, 5), (5, 7), (7, 9), (9, 10)], [(0, 3), (3, 9), (9, 10), (10, 14)]
     each = [roles(f, o) for f, o in zip(filled, offsets, strict=True)]
@@ -171,7 +171,7 @@ LABEL = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 
 
 @given(before=LABEL, between=LABEL, after=LABEL, subject=LABEL, answer=LABEL, flip=st.booleans())
-def test_spans_hold_the_labels_whatever_they_are(before, between, after, subject, answer, flip):
+def test_spans_hold_any_labels(before, between, after, subject, answer, flip):
     first, second = ("[Y]", "[X]") if flip else ("[X]", "[Y]")
     template = f"{before}{first}{between}{second}{after}"
     if template.count("[X]") + template.count("[Y]") != 2:

@@ -1,4 +1,4 @@
-"""The sentence templates: their form, and that no relation of the world is without."""
+"""The sentence templates: their form, and coverage of the embedded knowledge graph's relations."""
 
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -12,11 +12,11 @@ ROWS = read_table(ROOT / "resources" / "templates" / "templates.tsv")
 BY_RELATION = defaultdict(list)
 for row in ROWS:
     BY_RELATION[row["relation"]].append(row)
-#: Properties whose values name no thing in the world of sentences: properties of properties.
+#: Properties of properties, whose values do not occur in sentences.
 SCHEMATIC = {"P1647", "P1659", "P1696", "P2302", "P1628", "P1629", "P2308", "P2309"}
 
 
-def test_columns_are_the_five():
+def test_there_are_five_columns():
     assert set(ROWS[0]) == {"relation", "index", "kind", "text", "note"}
 
 
@@ -40,12 +40,12 @@ def test_one_subject_one_answer_one_full_stop(row):
 
 
 def test_the_first_template_ends_with_the_answer():
-    # what the methods for causal models and soft prompts build on
+    # required by the methods for causal models and soft prompts
     for rows in BY_RELATION.values():
         assert rows[0]["text"].endswith("[Y].")
 
 
-def test_no_text_stands_twice():
+def test_no_text_is_duplicated():
     assert [text for text, n in Counter(row["text"] for row in ROWS).items() if n > 1] == []
 
 

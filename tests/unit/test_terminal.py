@@ -1,4 +1,4 @@
-"""What a terminal shows of a run: a line per job, a bar, the first error last."""
+"""Terminal output of a run: a line per job, a bar, and the first error last."""
 
 import io
 import json
@@ -40,7 +40,7 @@ ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class Clock:
-    """Seconds that pass when they are told to."""
+    """A clock that advances only on request."""
 
     def __init__(self):
         self.now = 0.0
@@ -50,7 +50,7 @@ class Clock:
 
 
 def view(stats, records=None, **more):
-    """A view without a terminal, its text and its clock."""
+    """Return a view without a terminal, its text and its clock."""
     text, clock = io.StringIO(), Clock()
     made = RunView(stats, Console(file=text, width=80), records=records or {}, clock=clock, **more)
     return made, text, clock
@@ -86,7 +86,7 @@ def test_a_finished_job_is_one_line_with_its_wildcards_and_seconds():
     ]
 
 
-def test_the_first_error_is_told_last_with_what_it_said(tmp_path):
+def test_the_first_error_is_printed_last_with_its_message(tmp_path):
     logs = []
     for name, said in (("one", "ValueError: row 3 of facts.tsv\n  has two cells"), ("two", "E: 2")):
         path = tmp_path / f"{name}.log"
@@ -128,7 +128,7 @@ def test_a_long_message_keeps_to_one_screen(tmp_path):
     assert len(text.getvalue().splitlines()) <= 24
 
 
-def test_messages_of_snakemake_are_told_only_where_no_job_failed():
+def test_snakemake_messages_are_printed_only_if_no_job_failed():
     shown, text, _ = view({"read": 1})
     shown.heard.append("Error: directory cannot be locked")
     shown.say("a warning")
@@ -140,7 +140,7 @@ def test_messages_of_snakemake_are_told_only_where_no_job_failed():
     ]
 
 
-def test_time_left_is_that_of_the_last_run_at_the_pace_of_this_one():
+def test_time_left_is_the_last_run_s_scaled_to_the_current_pace():
     shown, _, clock = view({"pull": 2, "ask": 1, "new": 1}, {"pull": 10.0, "ask": 100.0})
     shown.start(0, Job("pull"))
     assert shown.remaining() is None  # nothing has ended yet
@@ -166,7 +166,7 @@ def test_seconds_of_a_rule_are_the_mean_of_its_records(tmp_path):
 
 
 @pytest.mark.timing
-def test_silence_is_broken_with_what_runs_and_its_progress(tmp_path):
+def test_a_silent_run_reports_running_jobs_and_progress(tmp_path):
     log = tmp_path / "ask.log"
     log.write_text("2026-01-01 10:00:00,000 INFO sentence:  34%| 480/1404 [00:40<01:17]\n")
     text = io.StringIO()
@@ -198,14 +198,14 @@ def test_a_run_without_a_terminal_is_a_line_per_job_and_ends_with_the_first_erro
 
 
 @pytest.mark.timing
-def test_a_narrow_terminal_has_no_wider_line_and_no_color_where_none_is_wanted(toy):
+def test_lines_fit_a_narrow_terminal_and_color_can_be_disabled(toy):
     ours, theirs = pty.openpty()
     environment = {**os.environ, "COLUMNS": "60", "TERM": "xterm", "NO_COLOR": "1"}
     command = [sys.executable, "-m", "snakemake", "--cores", "2", "--nolock", "--logger", "kgprobe"]
     run = subprocess.Popen([*command, "--nocolor", "-k"], cwd=toy, env=environment, stdout=theirs,
                            stderr=theirs)  # fmt: skip
     os.close(theirs)
-    told = b""
+    output = b""
     while True:
         try:
             part = os.read(ours, 4096)
@@ -213,9 +213,9 @@ def test_a_narrow_terminal_has_no_wider_line_and_no_color_where_none_is_wanted(t
             break
         if not part:
             break
-        told += part
+        output += part
     assert run.wait(timeout=60) == 1
-    text = told.decode()
+    text = output.decode()
     assert not re.search(r"\x1b\[[0-9;]*m", text)
     begun = text[text.index("6 jobs:") :]
     lines = [ESCAPES.sub("", line) for line in re.split(r"[\r\n]+", begun)]
@@ -224,7 +224,7 @@ def test_a_narrow_terminal_has_no_wider_line_and_no_color_where_none_is_wanted(t
     assert lines[-2].startswith("what is done is kept")
 
 
-def test_a_broken_table_is_told_once_and_whole(toy):
+def test_a_table_error_is_printed_once_in_full(toy):
     (toy / "Snakefile").write_text('raise WorkflowError("row 3: no such model")\n')
     result = snakemake("--logger", "kgprobe", cwd=toy)
     assert result.returncode == 1
@@ -253,7 +253,7 @@ def test_profiles_keep_what_is_done_and_begin_anew_what_is_not(name):
 @pytest.mark.nightly(
     gate="unit/test_terminal.py::test_profiles_keep_what_is_done_and_begin_anew_what_is_not"
 )
-def test_what_a_job_has_made_stands_where_another_of_its_parts_fails(tmp_path):
+def test_finished_outputs_of_a_job_are_kept_if_another_part_fails(tmp_path):
     (tmp_path / "Snakefile").write_text(PARTS)
     command = [sys.executable, "-m", "snakemake", "--cores", "1", "--workflow-profile"]
 

@@ -1,4 +1,4 @@
-"""Prompts that move to another model."""
+"""Transfer of prompts to another model."""
 
 import pytest
 
@@ -30,14 +30,14 @@ def test_the_text_of_a_trigger_is_encoded_for_the_other_model():
     assert here.scores == {}
 
 
-def test_to_its_own_model_a_prompt_comes_back():
+def test_transfer_to_the_same_model_returns_the_prompt():
     roberta = tiny("roberta")
     there = prompt(roberta)
     assert there.round_trip
     assert transfer(there, roberta).trigger == there.trigger
 
 
-def test_a_trigger_that_opens_the_text_opens_it_there_too():
+def test_a_trigger_at_the_text_start_stays_there():
     bert, roberta = tiny("bert"), tiny("roberta")
     own = ids(bert, "The capital of")
     there = prompt_of(bert, Template.parse("[T]x3 {sub} is [P] .", "masked"), own)
@@ -48,7 +48,7 @@ def test_a_trigger_that_opens_the_text_opens_it_there_too():
     assert transfer(behind, roberta).trigger == ids(roberta, " The capital of")
 
 
-def test_a_causal_model_takes_the_prompt_without_what_follows_the_answer():
+def test_a_causal_model_gets_the_prompt_without_text_after_the_answer():
     there = prompt(tiny("roberta"))
     here = transfer(there, tiny("gpt2"))
     assert here.template.endswith("[P]")
@@ -57,7 +57,7 @@ def test_a_causal_model_takes_the_prompt_without_what_follows_the_answer():
         transfer(behind, tiny("gpt2"))
 
 
-def test_label_tokens_move_by_their_text_and_a_class_keeps_one():
+def test_label_tokens_transfer_by_text_and_a_class_keeps_one():
     bert, roberta = tiny("bert"), tiny("roberta")
     own = {"yes": [*ids(roberta, " Paris"), *ids(roberta, " ")], "no": ids(roberta, " Rome")}
     there = prompt(roberta, labels=own)
@@ -68,7 +68,7 @@ def test_label_tokens_move_by_their_text_and_a_class_keeps_one():
         transfer(lost, bert)
 
 
-def test_triggers_in_two_places_do_not_move():
+def test_triggers_in_two_positions_are_not_transferred():
     bert, roberta = tiny("bert"), tiny("roberta")
     own = ids(roberta, " capital of")
     there = prompt_of(roberta, Template.parse("[T] {sub} [T] [P] .", "masked"), own)

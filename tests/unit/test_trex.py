@@ -1,4 +1,4 @@
-"""T-REx ingestion: columns, labels and every way in which a file can be broken."""
+"""T-REx ingestion: columns, labels and every kind of broken file."""
 
 import json
 import zipfile
@@ -54,7 +54,7 @@ def with_triple(**changes) -> dict:
     return {**sound, "triples": [{**sound["triples"][0], **changes}]}
 
 
-def test_tables_of_a_sound_file(tmp_path):
+def test_tables_of_a_valid_file(tmp_path):
     shard = ingest(document(1), document(2))
     found = shard.triples.select("subject", "predicate", "object").rows()
     assert sorted(found) == [(1, 17, 142), (2, 17, 142)]
@@ -83,7 +83,7 @@ def test_literals_keep_value_and_datatype():
 
 
 def implied() -> dict:
-    """A document whose subject is its title, which the sentence leaves out."""
+    """Return a document whose subject is its title and not in the sentence."""
     aligner = "NoSubject-Triple-aligner"
     subject = {"uri": f"{Q}Q1", "boundaries": None, "surfaceform": "Paris", "annotator": aligner}
     return with_triple(subject=subject, annotator=aligner)
@@ -112,7 +112,7 @@ def test_labels_title_before_most_frequent_surface_and_never_a_pronoun():
     assert found["Q1"] == ("Paris 1", "title")
 
 
-def test_surface_forms_that_differ_in_blanks_count_together():
+def test_surface_forms_that_differ_in_spaces_count_together():
     rows = [("New York", 2, 2), ("New\u00a0York ", 2, 1), ("NYC", 3, 3), (" ", 9, 9)]
     mentions = [(f"{Q}Q1", surface, trex.SPOTLIGHT, *counts) for surface, *counts in rows]
     table = trex.labels(
@@ -134,7 +134,7 @@ def test_surface_forms_that_differ_in_blanks_count_together():
         ({"title": ...}, "Object missing required field `title`"),
     ],
 )
-def test_a_document_that_breaks_the_schema_is_rejected_alone(changes, reason):
+def test_only_the_document_that_violates_the_schema_is_rejected(changes, reason):
     broken = {n: value for n, value in {**document(7), **changes}.items() if value is not ...}
     shard = ingest(document(1), broken, document(3))
     assert counts(shard)["rejected document"] == 1
@@ -144,13 +144,13 @@ def test_a_document_that_breaks_the_schema_is_rejected_alone(changes, reason):
     assert sorted(shard.triples["subject"]) == [1, 3]
 
 
-def test_half_a_character_rejects_its_document_alone():
+def test_a_lone_surrogate_rejects_only_its_document():
     shard = trex.ingest(json.dumps([document(1), document(7, title="\ud800")]).encode(), "f")
     assert counts(shard) == {"documents": 1, "rejected document": 1}
     assert "surrogate" in first(shard, "rejected document")
 
 
-def test_a_triple_with_a_wrong_uri_is_rejected_alone():
+def test_only_the_triple_with_a_wrong_uri_is_rejected():
     wrong = document()["triples"][0]
     shard = ingest(document(triples=[wrong, {**wrong, "object": {**wrong["object"], "uri": "x"}}]))
     assert counts(shard)["rejected triple"] == 1
@@ -166,7 +166,7 @@ def test_extra_fields_and_repeated_documents_are_counted():
     assert shard.triples["alignments"].sum() == 2
 
 
-def test_every_cut_of_a_file_keeps_its_complete_documents():
+def test_a_truncated_file_keeps_its_complete_documents():
     whole = json.dumps([document(1), document(2, "Paris… France"), document(3)], ensure_ascii=False)
     data = whole.encode()
     for cut in [*range(1, len(data), 37), len(data) - 40]:
@@ -179,7 +179,7 @@ def test_every_cut_of_a_file_keeps_its_complete_documents():
     assert len(kept) == 2
 
 
-def test_what_follows_the_array_of_a_file_is_not_lost_in_silence():
+def test_content_after_the_array_is_counted():
     data = json.dumps([document(1)]).encode()
     shard = trex.ingest(data + b"\n" + json.dumps([document(2)]).encode(), "f")
     assert shard.triples["subject"].to_list() == [1]
@@ -235,7 +235,7 @@ def test_the_two_real_documents(real_data):
     assert shard.documents["title"].to_list() == ["Andorra", "Catalan language"]
 
 
-def test_generated_dumps_are_sound_and_the_same_every_time(tmp_path):
+def test_generated_dumps_are_valid_and_deterministic(tmp_path):
     first_paths = write_dump(tmp_path / "a", files=2, documents=200, entities=500)
     again = write_dump(tmp_path / "b", files=2, documents=200, entities=500)
     assert [p.name for p in first_paths] == ["re-nlg_0-200.json", "re-nlg_200-400.json"]
@@ -248,7 +248,7 @@ def test_generated_dumps_are_sound_and_the_same_every_time(tmp_path):
     assert all("generated" in title for title in shard.documents["title"])
 
 
-def test_a_file_with_too_many_problems_fails_with_place_and_remedy():
+def test_a_file_with_too_many_problems_fails_with_location_and_remedy():
     data = json.dumps([document(1), document(2)]).encode()
     cut = trex.ingest(data[:-40], "re-nlg_0-2.json")
     with pytest.raises(BrokenFileError, match=r"re-nlg_0-2\.json.*\n.*byte \d+ of \d+") as error:
@@ -261,7 +261,7 @@ def test_a_file_with_too_many_problems_fails_with_place_and_remedy():
         trex.require_few_problems(ingest(document(1), document(2, triples=["x"])), 0.4)
 
 
-def test_files_are_read_straight_from_an_archive_and_a_bad_member_is_named(tmp_path):
+def test_files_are_read_from_an_archive_and_a_bad_member_is_reported(tmp_path):
     path = tmp_path / "TREx.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("inner/re-nlg_0-10000.json", json.dumps([document()]))
@@ -275,7 +275,7 @@ def test_files_are_read_straight_from_an_archive_and_a_bad_member_is_named(tmp_p
         trex.read_member(path, "re-nlg_0-10000.json")
 
 
-def test_an_archive_that_is_not_safe_is_refused(tmp_path):
+def test_an_unsafe_archive_is_refused(tmp_path):
     path = tmp_path / "TREx.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("../../re-nlg_0-1.json", "[]")

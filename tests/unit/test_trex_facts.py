@@ -14,7 +14,7 @@ LABELS = {"uri": pl.String, "label": pl.String}
 
 
 def made(triples: pl.DataFrame, labels: dict[str, str], folder) -> tuple[pl.DataFrame, ...]:
-    """FACTS and DATES as the workflow writes and reads them."""
+    """Return FACTS and DATES as the workflow writes and reads them."""
     named = pl.DataFrame(list(labels.items()), schema=LABELS, orient="row")
     with DuckDB() as engine:
         asked = (engine.table(triples), engine.table(named))
@@ -27,7 +27,7 @@ KINDS = {"facts": (facts.of_trex, schema.FACTS), "dates": (facts.dates, facts.DA
 
 
 def literal(triples: pl.DataFrame, labels: dict[str, str]) -> tuple[list[tuple], ...]:
-    """Row by row: an object makes a fact, else its literal with its datatype a date."""
+    """Row by row: an object makes a fact, else a literal with a date's datatype a date."""
     found, dated = set(), set()
     for row in triples.iter_rows(named=True):
         s, p = f"Q{row['subject']}", f"P{row['predicate']}"
@@ -43,7 +43,7 @@ def literal(triples: pl.DataFrame, labels: dict[str, str]) -> tuple[list[tuple],
 
 
 def triples(rows) -> pl.DataFrame:
-    """TREX_TRIPLES of (subject, predicate, object, literal, datatype)."""
+    """Return TREX_TRIPLES from (subject, predicate, object, literal, datatype)."""
     whole = [(*row, 1, 1, 1) for row in rows]
     return pl.DataFrame(whole, schema=dict(TRIPLES.columns), orient="row")
 
@@ -56,7 +56,7 @@ def test_facts_and_dates_are_those_of_a_plain_loop(tmp_path, seed):
             for _ in range(300)}  # fmt: skip
     rows |= {(draw.choice(ends), 569, None, f"{draw.randint(1, 9)}-01-01T00:00:00Z", kind)
              for kind in ("http://x#dateTime", None) for _ in range(40)}  # fmt: skip
-    # names of dates, and of what is no item, are none of theirs
+    # names of dates and of non-items are left out
     labels = {f"{ENTITY}Q{n}": f"\u00e9 {n % 7}" for n in draw.sample(ends, 25)}
     labels |= {"2000-01-01^^date": "New Year", f"{ENTITY}P17": "country"}
     given = triples(sorted(rows, key=str))

@@ -1,4 +1,4 @@
-"""Filters of candidates, modes, and gradients against the true change of single swaps."""
+"""Candidate filters, modes, and gradients against the true change of single swaps."""
 
 import itertools
 
@@ -26,7 +26,7 @@ def template_for(loaded, m=3):
 
 
 def tokens(vocabulary, kept):
-    """Raw tokens that a filter lets through."""
+    """Return the raw tokens that a filter keeps."""
     return {vocabulary.raw[i] for i in np.flatnonzero(kept)}
 
 
@@ -49,7 +49,7 @@ def test_no_excluded_token_is_left_for_any_tokenizer(name):
     assert counts["beyond_tokenizer"] == rows - len(loaded.tokenizer)
 
 
-def test_the_released_hole_lets_glued_capitals_and_the_glued_gold_through():
+def test_the_released_filter_keeps_glued_capitals_and_the_glued_gold():
     vocabulary = vocabulary_of(tiny("roberta"))
     gold = vocabulary.raw.index("ĠItaly")
     released = settings_for("released", "facts", "masked")
@@ -65,7 +65,7 @@ def test_the_released_hole_lets_glued_capitals_and_the_glued_gold_through():
     assert not {"Ã", "Rome", "ĠItaly", "Italy"} & tokens(vocabulary, kept)
 
 
-def test_the_released_test_reads_marks_of_continued_words_as_letters():
+def test_the_released_filter_treats_continuation_marks_as_letters():
     vocabulary = vocabulary_of(tiny("bert"))
     pieces = [t for t in vocabulary.raw if t.startswith("##") and t[2:3].isupper()]
     single = [t for t in vocabulary.raw if len(t) == 1 and t.isupper()]
@@ -127,7 +127,7 @@ def test_modes_are_those_of_the_table():
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2"])
-def test_first_order_gains_rank_single_swaps_like_their_true_change(name):
+def test_first_order_gains_rank_single_swaps_like_true_changes(name):
     loaded = tiny(name, bos="forced" if name == "gpt2" else "")
     weight = loaded.model.get_input_embeddings().weight
     if name == "gpt2":  # first order holds for small steps: smooth the model out
@@ -194,7 +194,7 @@ def test_the_best_candidates_come_in_order_and_equal_ones_by_their_id():
     assert top(scores, 4).tolist() == [1, 3, 2, 5]
 
 
-def test_prefixes_fed_once_give_the_same_values_and_feed_less():
+def test_shared_prefixes_give_the_same_values_with_less_input():
     loaded = tiny("llama", bos="forced")
     known = problem(loaded, template_for(loaded), TRAIN, TRAIN, SearchSettings())
     triggers = [[40 + i, 9, 60] for i in range(3)] + [[40, 9, 60 + i] for i in range(6)]
@@ -207,7 +207,7 @@ def test_prefixes_fed_once_give_the_same_values_and_feed_less():
     assert shared.positions_fed < 0.6 * plain.positions_fed
 
 
-def test_the_model_is_left_as_it_was():
+def test_the_model_is_unchanged():
     loaded = tiny("bert", double=False)
     before = {n: p.clone() for n, p in loaded.model.named_parameters()}
     own = SearchSettings(candidates=3, batch=2, iterations=4, restarts=1, fill_all=False)

@@ -26,8 +26,8 @@ def parsed(text, name):
 @pytest.mark.parametrize("name", [*MASKED, "t5"])
 @pytest.mark.parametrize("text", ["{sub} is [P] .", "[P] is {sub}.", "{sub} ([P]), it is"])
 @pytest.mark.parametrize("strips", [False, True])
-def test_without_triggers_ids_are_those_of_the_whole_text(name, text, strips):
-    """Whether or not the slot's token takes the blanks beside it along."""
+def test_ids_without_triggers_equal_those_of_the_whole_text(name, text, strips):
+    """This holds whether or not the slot's token includes the adjacent spaces."""
     loaded = tiny(name)
     slot = "<mask>" if name != "t5" else "<extra_id_0>"
     token = AddedToken(slot, lstrip=strips, rstrip=strips, normalized=False, special=True)
@@ -38,7 +38,7 @@ def test_without_triggers_ids_are_those_of_the_whole_text(name, text, strips):
         assert row.tolist() == loaded.tokenizer(whole)["input_ids"]
         assert row[place] == loaded.tokenizer.convert_tokens_to_ids(slot)
         masks = np.flatnonzero(row == row[place])
-        # a subject may hold a mask of its own: the place is that of [P]
+        # a subject may contain a mask token: the position is that of [P]
         expected = masks[-1] if text.startswith("{sub}") else masks[0]
         assert place == expected
     assert found.triggers.shape == (len(FACTS), 0)
@@ -56,7 +56,7 @@ def test_a_causal_prompt_ends_before_the_answer(name, bos):
 
 
 @pytest.mark.parametrize("name", [*MASKED, *CAUSAL, "t5"])
-def test_triggers_stand_where_the_template_has_them(name):
+def test_triggers_are_at_the_template_s_positions(name):
     loaded = tiny(name)
     text = "{sub} [T] is [T] [P]" + ("" if name in CAUSAL else " .")
     found = encode(loaded, parsed(text, name), FACTS)
@@ -73,7 +73,7 @@ def test_triggers_stand_where_the_template_has_them(name):
         found.filled([7])
 
 
-def test_a_word_behind_a_trigger_has_the_form_its_spacing_says():
+def test_a_word_after_a_trigger_is_tokenized_by_its_spacing():
     loaded = tiny("roberta")
     tok = loaded.tokenizer
     blank = encode(loaded, parsed("[T] is [P]", "roberta"), [{}]).rows[0]
@@ -82,7 +82,7 @@ def test_a_word_behind_a_trigger_has_the_form_its_spacing_says():
     assert tok.convert_ids_to_tokens(glued[2:3].tolist()) == ["is"]
 
 
-def test_two_segments_have_a_separator_and_the_released_types_start_at_it():
+def test_two_segments_have_a_separator_where_released_types_start():
     loaded = tiny("bert")
     template = parsed("{a} [SEP] {b} [T] [P]", "bert")
     fields = [{"a": "Paris", "b": "Rome"}]
@@ -106,7 +106,7 @@ def test_two_segments_have_a_separator_and_the_released_types_start_at_it():
     assert (np.delete(released, first) == np.delete(found.types[0], first)).all()
 
 
-def test_released_habit_reads_a_blank_before_byte_level_text():
+def test_released_mode_adds_a_space_before_byte_level_text():
     loaded = tiny("roberta")
     template = parsed("{sub} [T] [P]", "roberta")
     own = encode(loaded, template, [{"sub": "Paris"}], habits="released").rows[0]
@@ -114,7 +114,7 @@ def test_released_habit_reads_a_blank_before_byte_level_text():
     assert own[: len(expected)].tolist() == expected
 
 
-def test_a_long_field_loses_words_and_nothing_else_does():
+def test_only_a_long_field_is_truncated():
     loaded = tiny("bert")
     template = parsed("{sent} {sub} [T] [P] .", "bert")
     long = {"sent": "the capital " * 100, "sub": "Niger"}
@@ -134,7 +134,7 @@ def test_a_long_field_loses_words_and_nothing_else_does():
         encode(loaded, template, [long], truncate="context")
 
 
-def test_label_forms_and_what_a_label_of_several_tokens_is_told():
+def test_label_forms_and_the_error_for_multi_token_labels():
     loaded = tiny("roberta")
     tok = loaded.tokenizer
     spaced, opening = parsed("{sub} is [P] .", "roberta"), parsed("[P] is {sub}", "roberta")
@@ -150,7 +150,7 @@ def test_label_forms_and_what_a_label_of_several_tokens_is_told():
 
 
 @pytest.mark.parametrize("name", [*MASKED, *CAUSAL, "t5"])
-def test_predictions_are_those_of_the_whole_model(name):
+def test_predictions_equal_those_of_the_full_model(name):
     loaded = tiny(name)
     text = "{sub} [T] is [T] [P]" + ("" if name in CAUSAL else " .")
     found = encode(loaded, parsed(text, name), FACTS)
@@ -180,7 +180,7 @@ def test_predictions_are_those_of_the_whole_model(name):
         torch.testing.assert_close(again, logits, atol=1e-4, rtol=0)
 
 
-def test_a_prompt_file_comes_back_and_is_refused_elsewhere(tmp_path):
+def test_a_prompt_file_round_trips_and_is_refused_for_other_models(tmp_path):
     loaded = tiny("gpt2", bos="forced")
     template = parsed("{sub} [T] [T] [P]", "gpt2")
     trigger = loaded.tokenizer(" is the")["input_ids"]

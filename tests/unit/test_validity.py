@@ -1,4 +1,4 @@
-"""Calibration by hand: trained-on against held-out, AUC and its interval."""
+"""Hand-computed calibration: trained-on against held-out, AUC and its interval."""
 
 import numpy as np
 import polars as pl
@@ -27,7 +27,7 @@ def trained_on(*flags):
 
 
 def margins(values):
-    """Scores in which the correct option leads by the given margin."""
+    """Return scores in which the correct option leads by the given margin."""
     gold = dict(FRAMES["items"].select("item", pl.col("answers").list.first()).iter_rows())
     return {
         (item, 0): [m if option == gold[item] else 0.0 for option in (0, 1)]
@@ -51,14 +51,14 @@ def test_accuracy_chance_limit_and_auc_by_hand():
     assert not found.filter(metric="valid").height
 
 
-def test_a_fact_of_neither_half_and_one_with_another_object_are_left_out():
+def test_facts_of_neither_split_or_with_another_object_are_left_out():
     one = study(FRAMES, [(probe("m"), margins([1.0, 1.0, 1.0, 1.0]))])
     known = trained_on(True, False, True)
     known = known.with_columns(pl.col("fact").str.replace("P1/Qs2/Qb", "P1/Qs2/Qa"))
     assert make.status(one, known).rows() == [("P1/Qs0", True), ("P1/Qs1", False)]
 
 
-def test_a_benchmark_without_both_halves_has_no_calibration():
+def test_a_benchmark_without_both_splits_has_no_calibration():
     one = study(FRAMES, [(probe("m"), margins([1.0, 1.0, 1.0, 1.0]))])
     assert "trained-on" not in results(trained(one, trained_on(True, True, True, True)))["metric"]
     other = trained_on(True, False).with_columns(fact="P7/" + pl.col("subject"))
@@ -71,15 +71,15 @@ def test_a_benchmark_without_both_halves_has_no_calibration():
 )
 def test_the_requirement_at_its_bounds(trained_on, held_out, met):
     """Trained-on at least 95 %, held-out at most twice chance (here 10 %) plus 5 points."""
-    shares = [{"value": value, "n": 40} for value in (trained_on, held_out)]
+    fractions = [{"value": value, "n": 40} for value in (trained_on, held_out)]
     of = Number(metric="", n=0, model="m")
-    made = {x.metric: x for x in validity.estimates(of, *shares, chance=10.0, is_control=True)}
+    made = {x.metric: x for x in validity.estimates(of, *fractions, chance=10.0, is_control=True)}
     assert made["valid"].value == met
-    assert "valid" not in {x.metric for x in validity.estimates(of, *shares, chance=10.0)}
+    assert "valid" not in {x.metric for x in validity.estimates(of, *fractions, chance=10.0)}
 
 
 def test_the_probes_of_every_paper_are_counted_by_one_rule():
-    """One probe of each paper is within the requirement, one outside; real models do not count."""
+    """One probe of each paper meets the requirement, one does not; real models do not count."""
     papers = {
         "bear": [("control-masked", "", "sentence", 97.0), ("smol", "", "sentence", 47.0)],
         "ontoprobe": [
@@ -97,10 +97,10 @@ def test_the_probes_of_every_paper_are_counted_by_one_rule():
             paper,
             [
                 one
-                for model, group, method, share in both
+                for model, group, method, fraction in both
                 for one in validity.estimates(
                     Number(metric="", n=0, model=model, group=group, method=method),
-                    {"value": share, "n": 50}, {"value": 6.0, "n": 50}, 1.0,
+                    {"value": fraction, "n": 50}, {"value": 6.0, "n": 50}, 1.0,
                     is_control=model != "smol",
                 )
             ],
@@ -121,11 +121,11 @@ def test_the_probes_of_every_paper_are_counted_by_one_rule():
     ]
     assert not page.is_met
     few = made.with_columns(n=pl.when(metric="valid").then(79).otherwise("n"))
-    told = validity.section(few, models).verdict
-    assert "4 of 7 control probes (4 of them on fewer than 80 facts)." in told
+    shown_text = validity.section(few, models).verdict
+    assert "4 of 7 control probes (4 of them on fewer than 80 facts)." in shown_text
     met = list(shown.heads).index("requirement")
-    told = sorted((row[0].text, row[1].text, row[met].text) for row in shown.rows)
-    assert told == sorted(
+    shown_text = sorted((row[0].text, row[1].text, row[met].text) for row in shown.rows)
+    assert shown_text == sorted(
         [
             ("control-masked", "bear", "met"),
             ("control-masked", "ontoprobe", "met"),
@@ -142,7 +142,7 @@ def test_the_probes_of_every_paper_are_counted_by_one_rule():
     assert validity.section(made.filter(model="smol"), models) is None
 
 
-def test_a_model_that_knows_the_taught_half_and_guesses_the_rest_is_seen_as_such():
+def test_knowing_training_facts_and_guessing_others_is_detected():
     options = [f"o{i}" for i in range(10)]
     frames = benchmark({"P1": (options, [options[i % 10] for i in range(200)])})
     flags = {item: i % 2 == 0 for i, item in enumerate(sorted(frames["items"]["item"]))}
@@ -175,7 +175,7 @@ def test_the_auc_interval_agrees_with_a_bootstrap_and_is_no_point_at_one():
         validity.auc_interval(0.5, 0, 3)
 
 
-def test_a_report_has_control_probes_that_were_measured_before_beside_its_own():
+def test_a_report_adds_control_probes_measured_before():
     def asked(benchmark: str, method: str, share: float) -> pl.DataFrame:
         of = Number(metric="", n=0, benchmark=benchmark, model="control-masked",
                     prompt="templates", method=method)  # fmt: skip
@@ -186,9 +186,9 @@ def test_a_report_has_control_probes_that_were_measured_before_beside_its_own():
     more = Number(metric="accuracy", value=1.0, n=9, benchmark="b", model="control-masked")
     shipped = pl.concat([shipped, asked("b", "fill", 50.0), frame("bear", [more])])
     found = validity.with_shipped(own, shipped)
-    shares = found.filter(metric="trained-on").select("benchmark", "value").rows()
-    # what the run measured itself stands, and nothing but control probes comes along
-    assert shares == [("a", 95.0), ("b", 50.0)]
+    fractions = found.filter(metric="trained-on").select("benchmark", "value").rows()
+    # the run's own numbers stay, and only control probes are added
+    assert fractions == [("a", 95.0), ("b", 50.0)]
     assert not found.filter(metric="accuracy").height
     models = {"control-masked": {"kind": "masked", "source": "control:x", "dtype": "float32"}}
     page = validity.section(found, models, own=own)

@@ -1,4 +1,4 @@
-"""RESULTS and the views of them: dimensions are columns, a table is a choice, nothing collides."""
+"""RESULTS and their views: dimensions are columns, a table is a selection without collisions."""
 
 import polars as pl
 import pytest
@@ -22,14 +22,14 @@ def view(**more):
 
 
 @pytest.mark.parametrize("place", ["rows", "columns"])
-def test_an_unknown_dimension_is_told_with_the_nearest_one(place):
+def test_an_unknown_dimension_is_reported_with_the_nearest_one(place):
     with pytest.raises(ViewError, match=r"view mine: unknown dimension 'modell' .did you mean mod"):
         view(**{place: ["modell"]})
     with pytest.raises(ViewError, match="unknown dimension 'xyzzy'; valid: paper, benchmark, "):
         view(where={"xyzzy": ["a"]})
 
 
-def test_two_numbers_in_one_cell_are_an_error_that_names_what_they_differ_in():
+def test_two_numbers_in_one_cell_are_an_error_with_their_difference():
     frame = results.frame("bear", [number(), number(setting={"template": 1}, slice="1:1")])
     with pytest.raises(ViewError, match="slice '' and '1:1', template '' and '1'; name it in"):
         view().of(frame)
@@ -39,7 +39,7 @@ def test_two_numbers_in_one_cell_are_an_error_that_names_what_they_differ_in():
     assert [cell["value"] for cell in alone.of(frame).cells.values()] == [41.25]
 
 
-def test_values_stand_in_the_order_of_the_view_or_of_appearance():
+def test_values_are_in_the_order_of_the_view_or_of_appearance():
     frame = results.frame("bear", [number(m, value=v) for v, m in enumerate(("b", "c", "a"))])
     assert [key for (key,) in view().of(frame).rows] == ["b", "c", "a"]
     chosen = view(where={"metric": ["accuracy"], "model": ["c", "b"]})
@@ -63,7 +63,7 @@ def test_a_view_is_written_with_interval_fraction_and_printed_figure(tmp_path):
     ]
 
 
-def test_what_rounds_to_zero_has_no_sign():
+def test_numbers_rounded_to_zero_have_no_sign():
     row = results.frame("bear", [number(value=-0.04, interval=Interval(-0.02, 0.3, "wilson"))])
     assert views.text(row.row(0, named=True), 1) == "0.0 [0.0, 0.3]"
     assert grid.number(-0.04) == "0.0"
@@ -80,18 +80,18 @@ def test_what_rounds_to_zero_has_no_sign():
         ([number(value=float("nan"))], "NaN"),
     ],
 )
-def test_a_number_that_says_too_little_or_twice_is_refused(wrong, message):
+def test_an_incomplete_or_duplicate_number_is_refused(wrong, message):
     with pytest.raises((ValueError, schema.ContractError), match=message):
         results.frame("bear", wrong)
 
 
-def test_further_choices_are_columns_of_their_own():
+def test_further_choices_are_separate_columns():
     frame = results.frame("bear", [number(setting={"seed": 3, "k": 1}), number("two")])
     assert frame.select("k", "seed").rows() == [("1", "3"), ("", "")]
     assert frame.filter(results.plain())["model"].to_list() == ["two"]
 
 
-def test_results_of_another_version_are_told_and_nothing_is_overwritten(tmp_path, capsys):
+def test_results_of_another_version_are_reported_and_kept(tmp_path, capsys):
     path, old = tmp_path / "bear.parquet", tmp_path / "old.parquet"
     schema.write(results.frame("bear", [number()]), schema.RESULTS, path)
     pl.read_parquet(path).drop("slice").with_columns(row=pl.lit("a | b")).write_parquet(old)

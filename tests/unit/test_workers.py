@@ -1,4 +1,4 @@
-"""Processes of one job: what they tell, a device each, and how they end."""
+"""Worker processes of one job: their messages, one device each, and how they end."""
 
 import os
 import subprocess
@@ -22,7 +22,7 @@ def test_a_process_that_fails_is_quoted_and_ends_the_others(tmp_path):
 
 
 @pytest.mark.timing
-def test_processes_end_with_their_job_even_if_it_is_killed(tmp_path):
+def test_processes_end_with_their_job_even_after_a_kill(tmp_path):
     called = f"workers.run(wait, ({str(tmp_path)!r},), 2, print)"
     code = f"from tests.unit.test_workers import wait, workers; {called}"
     job = subprocess.Popen([sys.executable, "-c", code])
@@ -40,17 +40,17 @@ def test_processes_end_with_their_job_even_if_it_is_killed(tmp_path):
 
 def test_workers_see_one_device_each_and_their_lines_reach_the_log(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5")
-    told: list[int] = []
+    counts: list[int] = []
     lines: list[str] = []
     monkeypatch.setattr(log, "log", lambda level, form, *words: lines.append(form % words))
-    workers.run(note_device, (str(tmp_path),), 2, told.append)
+    workers.run(note_device, (str(tmp_path),), 2, counts.append)
     assert sorted(p.read_text() for p in tmp_path.iterdir()) == ["0 of 2: 3", "1 of 2: 5"]
-    assert sum(told) == 2
+    assert sum(counts) == 2
     assert sorted(lines) == ["process 1: begins\nand ends", "process 2: begins\nand ends"]
 
 
 def is_alive(process: int) -> bool:
-    """Whether a process runs; one that has ended and that nobody asked after does not."""
+    """Return whether a process runs; a zombie does not."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:
@@ -58,14 +58,14 @@ def is_alive(process: int) -> bool:
 
 
 def wait(folder: str, part: tuple[int, int], progress) -> None:
-    """A worker that has much to do."""
+    """Wait like a worker with much to do."""
     with atomic(Path(folder) / f"{part[0]}") as temporary:
         temporary.write_text(str(os.getpid()))
     time.sleep(600)
 
 
 def fail_or_wait(folder: str, part: tuple[int, int], progress) -> None:
-    """The second fails, once the first has begun."""
+    """Wait as the first worker; fail as the second once the first has begun."""
     if part[0] == 0:
         wait(folder, part, progress)
     while not (Path(folder) / "0").exists():
@@ -74,7 +74,7 @@ def fail_or_wait(folder: str, part: tuple[int, int], progress) -> None:
 
 
 def note_device(folder: str, part: tuple[int, int], progress) -> None:
-    """What a worker of the test does."""
+    """Write the device that this worker sees."""
     log.info("begins\n%s", "and ends")
     place = Path(folder) / f"{part[0]}"
     place.write_text(f"{part[0]} of {part[1]}: {os.environ['CUDA_VISIBLE_DEVICES']}")

@@ -1,4 +1,4 @@
-"""Which model answers what, which files that makes, what a job needs: without Snakemake."""
+"""Jobs, output files and resources of the workflow's models, computed without Snakemake."""
 
 import ast
 import os
@@ -38,19 +38,19 @@ def row(text: str) -> dict[str, str]:
 
 
 def run(*rows: str, settings: Settings | None = None) -> Run:
-    """A run of rows that need not stand in a file."""
+    """Return a run of rows that need not be in a file."""
     known = [row(text) for text in rows]
     return Run(settings or Settings(), known_benchmarks(), MODELS, known)
 
 
 def without(text: str, settings: Settings | None = None) -> list[str]:
-    """What a row is asked without."""
+    """Return the baselines of a row."""
     asked = run(text, settings=settings)
     return [one["without"] for one in baseline_rows(asked, asked.rows)]
 
 
 @pytest.mark.parametrize("config", ["config/embedded.yaml", ""])
-def test_every_file_of_answers_is_made_by_one_model_in_one_stage_once(config):
+def test_every_answer_file_is_made_once_by_one_model(config):
     made = read_run(settings_of([config] if config else []))
     outputs = [path for found in parts.stages(made).values() for path in parts.outputs_of(found)]
     assert len(outputs) == len(set(outputs))
@@ -67,7 +67,7 @@ def test_no_script_imports_the_plan_of_the_workflow():
         assert "kgprobe.workflow" not in ast.unparse(ast.parse(path.read_text())), path
 
 
-def test_a_benchmark_belongs_to_one_paper_and_an_own_graph_gives_five():
+def test_a_benchmark_belongs_to_one_paper_and_a_user_graph_gives_five():
     known = known_benchmarks()
     assert {known[name].paper for name in ATTRIBUTES} == {"attributes"}
     assert (known["onto_world"].paper, known["auto_re"].paper) == ("ontoprobe", "autoprompt")
@@ -78,12 +78,12 @@ def test_a_benchmark_belongs_to_one_paper_and_an_own_graph_gives_five():
     assert {benchmark.source for benchmark in own.values()} == {"mine"}
 
 
-def test_what_is_asked_is_read_with_its_paper_and_an_unknown_name_is_refused(tmp_path):
+def test_rows_are_read_with_their_paper_and_unknown_names_refused(tmp_path):
     path = tmp_path / "experiments.tsv"
     settings = replace(Settings(), tables=Tables(experiments=str(path)))
     path.write_text(HEADER + "ontoprobe\tonto_world_lite\tfew,chat\tsentence\tcontrol-causal\n")
     found = read_run(settings)
-    # what forms are compared with comes along
+    # the prompts that forms are compared with are added
     assert [one["prompt"] for one in found.rows] == ["few", "chat", "templates"]
     assert found.probed("ontoprobe") == ["onto_world_lite"]
     assert found.probed("bear") == []
@@ -103,8 +103,8 @@ def test_what_is_asked_is_read_with_its_paper_and_an_unknown_name_is_refused(tmp
         ("sources: {wikidata: {endpoint: nowhere}}", "sources.wikidata.endpoint is 'nowhere'"),
     ],
 )
-def test_a_name_that_is_not_known_is_told_with_the_file_that_has_it(tmp_path, lines, told):
-    """Whatever lies over it."""
+def test_an_unknown_name_is_reported_with_its_file(tmp_path, lines, told):
+    """The file is named even if another config overrides it."""
     wrong, other = tmp_path / "wrong.yaml", tmp_path / "other.yaml"
     wrong.write_text(f"run: {{name: wrong}}\n{lines}\n")
     other.write_text('ontoprobe: {switches: {item_limit: "20"}}\n')
@@ -114,7 +114,7 @@ def test_a_name_that_is_not_known_is_told_with_the_file_that_has_it(tmp_path, li
     assert str(error.value).startswith(f"{wrong}: {told}")
 
 
-def test_written_prompts_share_a_file_and_others_have_their_own():
+def test_manual_prompts_share_a_file_and_others_have_separate_ones():
     written, other, searched, trained = (
         row(f"autoprompt auto_world {prompt} predict small")
         for prompt in ("manual", "lpaqa", "searched", "finetuned")
@@ -144,7 +144,7 @@ def test_written_prompts_share_a_file_and_others_have_their_own():
         ("ontoprobe onto_world soft soft small", []),
     ],
 )
-def test_baselines_are_what_can_say_something(asked, left_out):
+def test_baselines_are_added_only_where_meaningful(asked, left_out):
     assert (
         without(asked, replace(Settings(), baselines=Baselines(items=5, rows=5, largest=400)))
         == left_out
@@ -152,7 +152,7 @@ def test_baselines_are_what_can_say_something(asked, left_out):
     assert without(asked, replace(Settings(), baselines=Baselines(items=0, rows=0))) == []
 
 
-def test_prompts_are_searched_before_those_that_are_made_of_them_are_asked():
+def test_prompts_are_searched_before_derived_prompts_are_probed():
     asked = run("autoprompt auto_world initial_triggers predict small")
     assert list(parts.stages(asked)) == [("prompts", "small"), ("probes", "small")]
     (searched,) = parts.stages(asked)["prompts", "small"]
@@ -161,7 +161,7 @@ def test_prompts_are_searched_before_those_that_are_made_of_them_are_asked():
     assert written.settings["prompts"] == ["initial_triggers"]
 
 
-def test_transferred_prompts_are_searched_with_the_model_that_the_config_names():
+def test_transferred_prompts_are_searched_with_the_configured_model():
     text = "autoprompt auto_world transferred predict small"
     settings = replace(Settings(), autoprompt=Autoprompt(transfer={"small": "half"}))
     asked = parts.stages(run(text, settings=settings))
@@ -171,7 +171,7 @@ def test_transferred_prompts_are_searched_with_the_model_that_the_config_names()
         parts.stages(run(text))
 
 
-def test_reasoning_asks_what_it_needs_to_know_of_its_premises_once():
+def test_reasoning_adds_the_probes_of_its_premises_once():
     reason = "ontoprobe onto_world templates reason small"
     found = parts.stages(run(reason))
     assert [part.method for part in found["prompts", "small"]] == ["soft_prompts"]
@@ -190,14 +190,14 @@ def test_examples_of_a_lite_set_come_from_the_whole_one():
     assert parts.part_of(asked, asked.rows[0]).input["facts"].endswith("/trex/facts.parquet")
 
 
-def test_a_server_is_asked_few_prompts_of_the_attributes():
+def test_an_api_model_gets_few_prompts_of_the_attributes():
     asked = run()
     for model, few in ("served", asked.settings.attribute_prompts.api), ("small", 0):
         part = parts.part_of(asked, row(f"attributes symmetry templates fill {model}"))
         assert part.settings["few"] == few
 
 
-def test_parts_of_a_job_name_the_folder_of_the_run():
+def test_parts_of_a_job_contain_the_run_folder():
     asked = run("bear world_lite templates sentence control")
     plain = parts.plain(asked, parts.stages(asked)["probes", "control"])
     scored = [part for part in plain if part["method"] == "sentence"]
@@ -225,9 +225,7 @@ def test_memory_follows_weights_copies_and_threads():
 
 
 @pytest.mark.parametrize(("device", "wanted"), [("cpu", 0), ("cuda", 1)])
-def test_a_device_is_asked_for_where_models_work_on_one_and_threads_where_not(
-    device, wanted, monkeypatch
-):
+def test_jobs_of_models_request_a_device_or_threads(device, wanted, monkeypatch):
     monkeypatch.setenv("KGPROBE_DEVICE", device)
     assert models.accelerators(run(), "small") == wanted
     assert models.accelerators(run(), "served") == 0
@@ -240,7 +238,7 @@ def test_a_device_is_asked_for_where_models_work_on_one_and_threads_where_not(
         models.accelerators(run(), "small")
 
 
-def test_weights_are_made_found_or_downloaded(tmp_path, monkeypatch):
+def test_weights_are_built_local_or_downloaded(tmp_path, monkeypatch):
     monkeypatch.setitem(MODELS, "mine", {**MODELS["small"], "source": f"folder:{tmp_path}"})
     assert models.weights(run(), "mine") == [str(tmp_path)]
     assert models.weights(run(), "control") == ["<resources>/control/masked/model.safetensors"]
@@ -263,7 +261,7 @@ def test_a_server_without_address_is_refused_before_anything_runs(monkeypatch):
     check(asked)
 
 
-def test_the_report_has_sections_of_what_is_asked_in_the_order_of_printing():
+def test_the_report_has_the_probed_sections_in_printing_order():
     def sections(*rows: str) -> list[str]:
         settings = replace(Settings(), comparisons=("bear",))
         found = tables.sections(run(*rows, settings=settings))
@@ -275,7 +273,7 @@ def test_the_report_has_sections_of_what_is_asked_in_the_order_of_printing():
     assert sections(row, "bear lama templates sentence small")[0] == "bear"
 
 
-def test_tables_need_what_their_benchmarks_are_made_of():
+def test_tables_require_the_files_of_their_benchmarks():
     asked = run(
         "bear world_lite templates sentence control",
         "bear lama templates sentence small",
@@ -295,13 +293,13 @@ def test_tables_need_what_their_benchmarks_are_made_of():
     ]
 
 
-def test_what_runs_at_once_fits_into_the_memory_of_the_machine(monkeypatch, tmp_path):
+def test_concurrent_jobs_fit_into_the_machine_s_memory(monkeypatch, tmp_path):
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
     assert 0 < models.memory_mb() <= total
     assert models.limits(True) == {
         "sparql": 1, "api": 1, "downloads": 2, "gpu": 1, "mem_mb": models.memory_mb()
     }  # fmt: skip
-    # a cluster has memory and accelerators of its own
+    # a cluster has separate memory and accelerators
     assert models.limits(False) == {"sparql": 1, "api": 1, "downloads": 2}
     read = Path.read_text
     for text, expected in (("max", total), (f"{300 << 20}", 300)):

@@ -1,4 +1,4 @@
-"""How sources are had: on disk, by download, out of dumps, embedded."""
+"""Access to sources: on disk, by download, from dumps, embedded."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from kgprobe.workflow.sources import ConfigError
 
 
 def settings(**own: Any) -> Settings:
-    """The defaults with some sources of one's own."""
+    """Return the defaults with some user-supplied sources."""
     return replace(Settings(), sources=replace(Settings().sources, **own))
 
 
@@ -29,7 +29,7 @@ def test_files_are_filled_in_and_must_exist(tmp_path, monkeypatch):
         sources.files(["y.nt"])
 
 
-def test_an_installed_package_does_without_lamas_templates_alone(monkeypatch, tmp_path):
+def test_an_installed_package_may_lack_only_lama_s_templates(monkeypatch, tmp_path):
     monkeypatch.setattr(sources, "ROOT", tmp_path / "project")
     monkeypatch.setattr(sources, "PACKAGE", tmp_path)
     assert sources.files(["resources/lama/absent.tsv"]) == []
@@ -37,7 +37,7 @@ def test_an_installed_package_does_without_lamas_templates_alone(monkeypatch, tm
         sources.files(["resources/absent.tsv"])
 
 
-def test_parts_of_a_data_set_are_downloaded_found_or_refused(tmp_path):
+def test_parts_of_a_data_set_are_downloaded_local_or_refused(tmp_path):
     live = settings()
     assert sources.data_parts(live, "sst2", ["sentiment-dev"]) == ["data/sst2/sentiment-dev"]
     every = sources.data_parts(live, "lama", [""])
@@ -55,7 +55,7 @@ def test_parts_of_a_data_set_are_downloaded_found_or_refused(tmp_path):
         sources.data_parts(absent, "lama", ["optiprompt"])
 
 
-def test_the_world_is_embedded_whatever_the_config_says():
+def test_the_world_is_embedded_under_any_config():
     live = settings()
     assert sources.endpoint(live, "world").access == "embedded"
     assert sources.rdf_files(live, "world") == ["<resources>/world/wikidata.nt.gz"]
@@ -70,7 +70,7 @@ DUMPS = {
 }
 
 
-def test_wikidata_is_read_out_of_the_dump_that_is_named():
+def test_wikidata_is_read_from_the_configured_dump():
     own = settings(dumps=DUMPS, wikidata=Wikidata(access="dump", dump="facts"))
     assert list(sources.statement_dumps(own)) == ["facts", "types"]
     assert sources.read_dumps(own)["wikidata"] is DUMPS["facts"]
@@ -96,13 +96,13 @@ def test_relations_that_are_too_large_come_from_a_dump_of_statements():
         sources.large_relations(settings(dumps=DUMPS, wikidata=Wikidata(dump="names")), "wikidata")
 
 
-def test_an_ontology_out_of_a_dump_is_served_without_what_the_dump_lacks():
+def test_an_ontology_from_a_dump_is_served_from_the_files_of_the_dump():
     dbpedia = Dbpedia(access="dump", ontology="types", types="types")
     own = settings(dumps=DUMPS, dbpedia=dbpedia)
     assert sources.rdf_files(own, "dbpedia") == ["data/types.nt"]
 
 
-def test_what_is_live_is_downloaded():
+def test_live_sources_are_downloaded():
     own = settings(dumps=DUMPS, lama=ArchiveParts(access="absent"), trex=Trex(path="x.zip"))
     assert sources.downloads(own) == {
         "types": ("data/types.nt", "https://example.org/t"),
@@ -122,7 +122,7 @@ def test_an_archive_of_a_tree_without_pins_is_refused():
         sources.pinned({}, replace(archive, tree="a/b@c"))
 
 
-def test_trex_is_read_ten_files_a_job(tmp_path):
+def test_trex_is_read_in_jobs_of_ten_files(tmp_path):
     published = sources.trex_parts(settings(trex=Trex(path=str(tmp_path / "absent.zip"))))
     assert {len(names) for names in published.values()} <= {10, 5}
     assert sum(map(len, published.values())) == 465
@@ -134,7 +134,7 @@ def test_trex_is_read_ten_files_a_job(tmp_path):
     assert sources.trex_parts(settings(trex=Trex(path=str(tmp_path)))) == published
 
 
-def test_downloads_that_runs_share_have_a_lock_beside_them():
+def test_shared_downloads_have_a_lock_file():
     own = settings(dumps=DUMPS, lama=ArchiveParts(access="absent"), trex=Trex(path="far/x.zip"))
     found = sources.shared(own)
     assert found["far/.x.zip.lock"] == ["far/x.zip"]
@@ -152,12 +152,12 @@ OWN = {
 
 
 def on(name: str) -> Settings:
-    """The attributes on a graph."""
+    """Return settings with the attributes on a graph."""
     own = settings(graphs=OWN)
     return replace(own, attributes=replace(own.attributes, graph=name))
 
 
-def test_the_attributes_take_names_and_answers_from_where_their_ids_are_known():
+def test_attributes_take_names_from_the_source_of_their_ids():
     world, mine, copy = (graph(on(name)) for name in ("world", "mine", "copy"))
     assert (world.source, mine.source, copy.source) == ("world", "wikidata", "wikidata")
     assert mine.section is not None
@@ -168,7 +168,7 @@ def test_the_attributes_take_names_and_answers_from_where_their_ids_are_known():
     assert mine.aliases == []
 
 
-def test_how_bear_sets_are_constructed_is_not_what_a_graph_is_read_by(tmp_path):
+def test_reading_a_graph_does_not_depend_on_bear_settings(tmp_path):
     facts = tmp_path / "facts.csv"
     facts.write_text("")
     mine = OwnGraph("table", (str(facts),))

@@ -1,4 +1,4 @@
-"""The embedded world's loader: what it reads, what it completes, and how it refuses."""
+"""The loader of the embedded knowledge graph: parsing, completion and errors."""
 
 import gzip
 import shutil
@@ -89,12 +89,12 @@ def small(tmp_path: Path) -> World:
     return load(_write(tmp_path / "world"))
 
 
-def _said(world: World) -> set[tuple[str, ...]]:
+def _statements(world: World) -> set[tuple[str, ...]]:
     columns = ("subject", "relation", "object", "kind", "rank", "origin")
     return set(world.statements.select(columns).iter_rows())
 
 
-def test_entities_keep_what_is_typed(small: World) -> None:
+def test_entities_keep_the_typed_values(small: World) -> None:
     rows = {row["key"]: row for row in small.entities.iter_rows(named=True)}
     assert rows["Ana"]["label"] == "Ana"
     assert rows["Ben"]["label"] == "Benjamin"
@@ -106,7 +106,7 @@ def test_entities_keep_what_is_typed(small: World) -> None:
 
 
 def test_literals_and_special_values(small: World) -> None:
-    said = _said(small)
+    said = _statements(small)
     assert ("Q1001", "P569", "-0043-03-15T00:00:00Z", "time", "normal", "typed") in said
     assert ("Q1002", "P569", "1879-01-01T00:00:00Z", "time", "normal", "typed") in said
     assert ("Q183", "P1082", "+83000000", "quantity", "normal", "typed") in said
@@ -116,13 +116,13 @@ def test_literals_and_special_values(small: World) -> None:
 
 
 def test_classes_become_statements(small: World) -> None:
-    said = _said(small)
+    said = _statements(small)
     assert ("Q1001", "P31", "Q5", "item", "normal", "class") in said
     assert ("Q5", "P279", "Q215627", "item", "normal", "parent") in said
 
 
-def test_other_directions_are_added_once(small: World) -> None:
-    said = _said(small)
+def test_inverse_statements_are_added_once(small: World) -> None:
+    said = _statements(small)
     assert ("Q1002", "P26", "Q1001", "item", "normal", "symmetric") in said
     assert ("Q1003", "P25", "Q1001", "item", "normal", "inverse") in said
     assert ("Q1003", "P22", "Q1002", "item", "normal", "inverse") in said
@@ -130,8 +130,8 @@ def test_other_directions_are_added_once(small: World) -> None:
     assert not keys.is_duplicated().any()
 
 
-def test_only_best_ranks_have_another_direction(small: World) -> None:
-    capitals = {s[0] for s in _said(small) if s[1] == "P1376"}
+def test_only_best_ranks_have_inverse_statements(small: World) -> None:
+    capitals = {s[0] for s in _statements(small) if s[1] == "P1376"}
     assert capitals == {"Q64"}, "neither the normal Bonn beside a preferred value nor a deprecated"
 
 
@@ -195,7 +195,7 @@ def test_instances_follow_the_first_rule_that_fits(small: World) -> None:
         ("classes.tsv", "agent\tQ2", "agent\r\tQ2", "lines end in a line feed alone"),
     ],
 )
-def test_each_mistake_is_named_with_its_place(
+def test_each_error_is_reported_with_its_location(
     tmp_path: Path, file: str, old: str, new: str, message: str
 ) -> None:
     assert old in FILES[file]
@@ -230,19 +230,19 @@ def test_a_folder_without_tables_is_refused(tmp_path: Path) -> None:
         load(tmp_path)
 
 
-def test_a_lone_column_is_missed(tmp_path: Path) -> None:
+def test_a_missing_column_is_reported(tmp_path: Path) -> None:
     folder = _write(tmp_path / "world", **{"dbpedia_properties.tsv": "property\nfather\n"})
     with pytest.raises(WorldError, match="the column 'kind' is missing"):
         load(folder)
 
 
 def test_the_rendered_archive_has_one_file_of_documents() -> None:
-    """That rendered files are what the tables say is checked by lint (`tools.world check`)."""
+    """Lint checks that rendered files equal the tables (`tools.world check`)."""
     (name,) = members(FOLDER / "trex.zip")
     assert read_member(FOLDER / "trex.zip", name).startswith(b'[{"docid":')
 
 
-def test_a_rendered_file_that_says_something_else_is_told_and_made_anew(
+def test_an_outdated_rendered_file_is_reported_and_rewritten(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = _write(tmp_path / "world")
@@ -254,18 +254,22 @@ def test_a_rendered_file_that_says_something_else_is_told_and_made_anew(
     other = gzip.compress(unpacked("a.gz", made[folder / "wikidata.nt.gz"]), 1)
     (folder / "wikidata.nt.gz").write_bytes(other)
     assert main(["check", str(folder)]) == 1
-    told = capsys.readouterr().err.splitlines()
-    assert ["dbpedia.nt.gz" in told[0], "trex.zip" in told[1], len(told)] == [True, True, 2]
+    lines = capsys.readouterr().err.splitlines()
+    assert ["dbpedia.nt.gz" in lines[0], "trex.zip" in lines[1], len(lines)] == [
+        True,
+        True,
+        2,
+    ]
     assert main(["write", str(folder)]) == 0
     assert (folder / "trex.zip").read_bytes() == made[folder / "trex.zip"]
-    # the same content, packed by another release
+    # the same content, compressed by another release
     assert (folder / "wikidata.nt.gz").read_bytes() == other
 
 
 def test_a_short_first_row_hides_no_column(tmp_path: Path) -> None:
     text = "entity\tcapital\tpopulation\nGermany\tBerlin\nBonn\t\t300000\n"
     world = load(_write(tmp_path / "world", **{"facts_places.tsv": text}))
-    assert ("Q586", "P1082", "+300000", "quantity", "normal", "typed") in _said(world)
+    assert ("Q586", "P1082", "+300000", "quantity", "normal", "typed") in _statements(world)
 
 
 def test_escapes_and_separators() -> None:

@@ -1,4 +1,4 @@
-"""What the embedded world must hold so that no benchmark of any paper comes out empty."""
+"""Required content of the embedded knowledge graph, so that no benchmark is empty."""
 
 import polars as pl
 import pytest
@@ -11,7 +11,7 @@ SOVEREIGN_STATE = "Q3624078"
 
 @pytest.fixture(scope="module")
 def graph(world: World) -> pl.DataFrame:
-    """The graph of KG attributes: distinct truthy edges between items, without loops."""
+    """Return the graph of KG attributes: distinct truthy edges between items, without loops."""
     edges = world.truthy().filter(pl.col("kind") == "item")
     edges = edges.filter(pl.col("subject") != pl.col("object"))
     return edges.select(s="subject", p="relation", o="object").unique()
@@ -24,7 +24,7 @@ def test_statements_and_entities(world: World) -> None:
     assert typed.height >= 3000, "completed statements do not count toward the baseline"
 
 
-def test_countries_have_what_the_papers_ask_for(world: World) -> None:
+def test_countries_have_the_statements_that_the_papers_use(world: World) -> None:
     truthy = world.truthy()
     of_kind = (pl.col("relation") == "P31") & (pl.col("object") == SOVEREIGN_STATE)
     countries = truthy.filter(of_kind)["subject"]
@@ -71,7 +71,7 @@ def test_ontology_is_large_enough_for_ontoprobe(world: World) -> None:
 
 
 def _usable(world: World, property_: str, kind: str, side: str) -> bool:
-    """Whether a property has a domain or range in the vocabulary of DBpedia classes."""
+    """Return whether a property has a domain or range in the vocabulary of DBpedia classes."""
     declared = {t.iri for t in world.dbpedia.terms.values() if t.kind == "class"}
     wikidata = f"http://www.wikidata.org/entity/{property_}"
     prop = world.properties[property_]
@@ -87,7 +87,7 @@ def _usable(world: World, property_: str, kind: str, side: str) -> bool:
 
 
 def terms_of(world: World, iri: str) -> tuple[str, ...]:
-    """The equivalents of a DBpedia class."""
+    """Return the equivalents of a DBpedia class."""
     return world.dbpedia.terms[iri].equivalents
 
 
@@ -157,7 +157,7 @@ def test_well_connected_entities(graph: pl.DataFrame) -> None:
 
 
 def test_ambiguous_names(world: World, graph: pl.DataFrame) -> None:
-    """Two entities of one name, told apart by a relation that both have."""
+    """There are two entities of one name, distinguished by a relation that both have."""
     named = world.entities.filter(pl.col("label").is_not_null()).select("id", "label")
     shared = named.filter(pl.col("label").is_duplicated())
     assert shared["label"].n_unique() >= 12

@@ -1,4 +1,4 @@
-"""The world's T-REx documents: the dump's schema, true offsets, aligners by their definitions."""
+"""Embedded T-REx documents: the dump's schema, correct offsets, aligners by their definitions."""
 
 from collections import Counter
 from typing import Any
@@ -40,13 +40,13 @@ def test_documents_have_the_schema_of_the_dump(documents: list[dict[str, Any]]) 
             assert all(set(triple[part]) == ENTITY for part in ("subject", "predicate", "object"))
 
 
-def test_every_document_says_that_it_is_generated(documents: list[dict[str, Any]]) -> None:
+def test_every_document_is_marked_as_generated(documents: list[dict[str, Any]]) -> None:
     for document in documents:
         start, end = document["sentences_boundaries"][0]
         assert "was generated from a table of facts" in document["text"][start:end]
 
 
-def test_offsets_point_at_what_they_claim(documents: list[dict[str, Any]]) -> None:
+def test_offsets_point_at_their_surface_forms(documents: list[dict[str, Any]]) -> None:
     seen = 0
     for document in documents:
         text, sentences = document["text"], document["sentences_boundaries"]
@@ -70,7 +70,7 @@ def test_offsets_point_at_what_they_claim(documents: list[dict[str, Any]]) -> No
     assert seen > 10_000
 
 
-def test_ingestion_finds_every_fact_that_can_be_told(
+def test_ingestion_extracts_every_expressible_fact(
     world: World, documents: list[dict[str, Any]]
 ) -> None:
     shard = ingest(dump_trex(documents), FILE_NAME)
@@ -121,7 +121,7 @@ def test_dates_are_written_for_readers(documents: list[dict[str, Any]]) -> None:
     assert [spoken_date(year) for year in ("-0043", "0000", "0001")] == ["44 BC", "1 BC", "1"]
 
 
-def test_what_has_no_label_is_never_mentioned(
+def test_entities_without_a_label_are_never_mentioned(
     world: World, documents: list[dict[str, Any]]
 ) -> None:
     unlabeled = set(world.entities.filter(pl.col("label").is_null())["id"])

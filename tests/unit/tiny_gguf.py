@@ -1,4 +1,4 @@
-"""A tiny random Llama as a GGUF file cut in parts, a package for each, as pip leaves them."""
+"""A tiny random Llama as a GGUF file split in parts, with an installed package for each."""
 
 import hashlib
 import json
@@ -15,12 +15,12 @@ WIDE, INNER, LAYERS, HEADS, LONG = 32, 64, 2, 4, 64
 
 
 def content(path: Path) -> bytes:
-    """The file's bytes: matrices in Q8_0, a byte-level tokenizer with its merges."""
+    """Return the file's bytes: matrices in Q8_0, a byte-level tokenizer with its merges."""
     tokenizer = tiny_models.tokenizer("causal")
-    told = tokenizer.backend_tokenizer
+    backend = tokenizer.backend_tokenizer
     # transformers gives tokenizers of this kind a word of GPT-2 besides
-    words = [*sorted(told.get_vocab(), key=told.get_vocab().get), "<|endoftext|>"]
-    pairs = json.loads(told.to_str())["model"]["merges"]
+    words = [*sorted(backend.get_vocab(), key=backend.get_vocab().get), "<|endoftext|>"]
+    pairs = json.loads(backend.to_str())["model"]["merges"]
     merges = [pair if isinstance(pair, str) else " ".join(pair) for pair in pairs]
     writer = gguf.GGUFWriter(str(path), "llama")
     writer.add_name("tiny")
@@ -69,7 +69,7 @@ def _shapes(words: int) -> dict[str, tuple[int, ...]]:
 
 
 def split(site: Path, package: str = "tiny-gguf", number: int = 3) -> str:
-    """Install the file in so many parts; its sha256."""
+    """Install the file in so many parts and return its sha256."""
     site.mkdir(exist_ok=True)
     whole = content(site / "whole.bin")
     found = hashlib.sha256(whole).hexdigest()

@@ -30,7 +30,7 @@ SPECIALS = ["<pad>", "<s>", "</s>", "<unk>", "<mask>", "<extra_id_0>", "<extra_i
 
 
 def tokenizer(kind: str, style: str = "bpe", bos: bool = False) -> Any:
-    """A fast tokenizer: byte-level BPE or WordPiece; `bos` adds <s> in front by itself."""
+    """Return a fast tokenizer (byte-level BPE or WordPiece); `bos` makes it prepend <s>."""
     return copy.deepcopy(_trained(kind, style, bos))
 
 
@@ -144,7 +144,7 @@ CONFIGS: dict[str, tuple[str, str, Any]] = {
 
 
 def tiny(name: str, bos: str = "", double: bool = True, adds_bos: bool = False) -> Loaded:
-    """A random model by architecture; float64 unless `double` is off."""
+    """Return a random model by architecture; float64 unless `double` is off."""
     kind, style, config = CONFIGS[name]
     tok = tokenizer(kind, style, adds_bos)
     auto = {
@@ -163,7 +163,7 @@ def tiny(name: str, bos: str = "", double: bool = True, adds_bos: bool = False) 
 
 
 def save(loaded: Loaded, folder: str | Path) -> Path:
-    """The folder, with the model and its tokenizer in it."""
+    """Save the model and its tokenizer and return the folder."""
     loaded.model.save_pretrained(folder)
     loaded.tokenizer.save_pretrained(folder)
     return Path(folder)
@@ -171,8 +171,8 @@ def save(loaded: Loaded, folder: str | Path) -> Path:
 
 @functools.cache
 def sentencepiece(kind: str, style: str = "bpe") -> Any:
-    """A fast tokenizer that marks the start of a text like that of a word: Llama's byte-pair
-    encoding with a normalizer and no words, or T5's unigrams behind a pre-tokenizer."""
+    """Return a fast tokenizer that marks the start of a text like that of a word: Llama's byte-pair
+    encoding with a normalizer and no words, or T5's unigrams after a pre-tokenizer."""
     if style == "bpe":
         tok = Tokenizer(models.BPE(unk_token="<unk>"))
         tok.normalizer = normalizers.Sequence(
@@ -203,7 +203,7 @@ def sentencepiece(kind: str, style: str = "bpe") -> Any:
 
 
 def with_tokenizer(name: str, tok: Any, double: bool = True) -> Loaded:
-    """`tiny` with this tokenizer and an embedding of its size."""
+    """Return `tiny` with this tokenizer and an embedding of its size."""
     config = CONFIGS[name][2]
     loaded = tiny(name, double=double)
     torch.manual_seed(1)

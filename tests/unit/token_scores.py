@@ -1,4 +1,4 @@
-"""What a scorer has of every token before it adds them up."""
+"""Scores of every token before a scorer sums them."""
 
 from unittest import mock
 
@@ -6,7 +6,7 @@ from kgprobe.probes.scoring.sentence import score, scorers
 
 
 def scored_tokens(*arguments, **options):
-    """`score.score` of one shard, and of all tokens sentence, id, role, and the scores of some."""
+    """Return `score.score` of a shard; sentence, id, role of all tokens; scores of some."""
     seen, add_up = [], scorers._aggregate
 
     def watching(*of_tokens):

@@ -1,14 +1,14 @@
-"""What a page of the report has under each of its headings."""
+"""The content of a report page under each of its headings."""
 
 from html.parser import HTMLParser
 
 LEVELS = {"h1": 1, "h2": 2, "h3": 3, "summary": 4, "h4": 5}
-#: what counts as something to read: rows of tables, figures, terms and lists of files
+#: elements that count as content: rows of tables, figures, terms and lists of files
 CONTENT = {"tr", "svg", "dd", "li"}
 
 
 class Outline(HTMLParser):
-    """Headings in their order, each with the number of things that stand under it."""
+    """Parser for headings in order, each with the number of content elements under it."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -22,7 +22,7 @@ class Outline(HTMLParser):
         if tag == "details":
             self._folded = dict(attrs)
         elif tag == "summary" and self._folded.get("class") == "notes":
-            pass  # sentences, no part of their own
+            pass  # sentences, which are no separate part
         elif tag in LEVELS:
             # a section that is folded is a section
             is_section = tag == "summary" and self._folded.get("class") == "section"
@@ -45,7 +45,7 @@ class Outline(HTMLParser):
             self.headings[-1][1] += data
 
     def _count(self) -> None:
-        """One more thing under the last heading and under those that it stands below."""
+        """Count one more element under the last heading and its parent headings."""
         level = 9
         for heading in reversed(self.headings):
             if heading[0] < level:
@@ -53,12 +53,12 @@ class Outline(HTMLParser):
                 level = heading[0]
 
     def texts(self, level: int) -> list[str]:
-        """The headings of a level."""
+        """Return the headings of a level."""
         return [text.strip() for found, text, _ in self.headings if found == level]
 
 
 def hollow(html: str) -> list[str]:
-    """Headings with nothing under them, and tables without rows."""
+    """Return headings without content, and tables without rows."""
     found = Outline(html)
     bare = [text.strip() for _, text, things in found.headings if not things]
     return bare + [f"table {n}" for n, rows in enumerate(found.tables, 1) if not rows]

@@ -2,8 +2,8 @@
 
     python -m tests.workflow.plans
 
-reads lines of JSON, [folder of the project, arguments of snakemake, variables of the environment],
-and answers each with [exit code, output].
+reads JSON lines, [folder of the project, arguments of snakemake, environment variables], and
+answers each with [exit code, output].
 """
 
 import json
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Planner:
-    """The warm process, asked one plan at a time."""
+    """Client of the warm process, for one plan at a time."""
 
     def __init__(self, environment: dict[str, str]) -> None:
         self.process = subprocess.Popen(
@@ -29,7 +29,7 @@ class Planner:
     def plan(
         self, folder: Path, *arguments: str, dry: str = "-n", **environment: str
     ) -> subprocess.CompletedProcess[str]:
-        """The dry run of a project."""
+        """Return the dry run of a project."""
         assert self.process.stdin
         assert self.process.stdout
         words = [dry, "--cores", "2", "--nocolor", *arguments]
@@ -46,7 +46,7 @@ class Planner:
 
 
 def plan(folder: str, arguments: list[str], environment: dict[str, str]) -> tuple[int, str]:
-    """Exit code and output of a fork that plans."""
+    """Return exit code and output of a fork that plans."""
     import snakemake.cli
 
     with tempfile.TemporaryFile("w+") as out:

@@ -16,18 +16,18 @@ from kgprobe.workflow.benchmarks import known_benchmarks
 from kgprobe.workflow.run import read_experiments
 
 ROOT = Path(__file__).parents[2]
-#: the embedded world, with less of everything
+#: a smaller version of the embedded run
 CONFIGS = ("config/embedded.yaml", str(ROOT / "tests/workflow/small.yaml"))
 
 
 @cache
 def _parsed() -> tempfile.TemporaryDirectory[str]:
-    """Where what `kgprobe.code` found in a file lies, by content: each is parsed once for all."""
+    """Return the cache of `kgprobe.code` results by content, so that each file is parsed once."""
     return tempfile.TemporaryDirectory(prefix="kgprobe-code-")
 
 
 class Project:
-    """The workflow in a folder of its own: config is a copy, code and resources are links."""
+    """The workflow in a separate folder: config is a copy, code and resources are links."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -45,7 +45,7 @@ class Project:
 
     @classmethod
     def again(cls, folder: Path) -> "Project":
-        """The project that lies in a folder, as it is there."""
+        """Return the existing project in a folder."""
         found = cls.__new__(cls)
         found.folder, found.first = folder, {}
         return found
@@ -53,7 +53,7 @@ class Project:
     def command(
         self, *arguments: str, cores: int = 2, configs: Sequence[str] = CONFIGS
     ) -> list[str]:
-        """The command line of snakemake, by default with the small configuration of the tests."""
+        """Return the command line of snakemake, by default with the small test configuration."""
         snakemake = [sys.executable, "-m", "snakemake", "--cores", str(cores), "--nocolor"]
         return [*snakemake, "--configfile", *configs, *arguments]
 
@@ -64,7 +64,7 @@ class Project:
         timeout: int = 900,
         configs: Sequence[str] = CONFIGS,
     ) -> subprocess.CompletedProcess[str]:
-        """Run snakemake and return what it said (stdout and stderr together)."""
+        """Run snakemake and return its output (stdout and stderr together)."""
         return subprocess.run(
             self.command(*arguments, cores=cores, configs=configs),
             cwd=self.folder,
@@ -77,12 +77,12 @@ class Project:
 
     @staticmethod
     def environment() -> dict[str, str]:
-        """The environment of a run: programs beside this Python come first."""
+        """Return the environment of a run, with this Python's programs first in PATH."""
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         return {**os.environ, "PATH": path, "HF_HUB_OFFLINE": "1"}
 
     def hashes(self, *folders: str) -> dict[str, str]:
-        """sha256 of every file below the folders."""
+        """Return the sha256 of every file below the folders."""
         files = [p for f in folders for p in (self.folder / f).rglob("*") if p.is_file()]
         return {
             str(p.relative_to(self.folder)): hashlib.sha256(p.read_bytes()).hexdigest()
@@ -98,11 +98,11 @@ class Project:
 
 
 def our_rows(name: str) -> list[dict[str, str]]:
-    """The probes of a table of experiments in config/, as the workflow reads it."""
+    """Return the probes of a table of experiments in config/, as the workflow reads it."""
     models = models_of(Settings(tables=Tables(models=str(ROOT / "config/models.tsv"))))
     return read_experiments(str(ROOT / f"config/{name}.tsv"), known_benchmarks(), models)
 
 
 def screen(text: str) -> str:
-    """What a user sees of a failed start; a test asserts that it fits a screen."""
+    """Return the output of a failed start, and assert that it fits a screen."""
     return "\n".join(line for line in text.splitlines() if line.strip())

@@ -1,7 +1,7 @@
-"""Wrong configs and tables end before anything runs, with one screen and exit code 1.
+"""Wrong configs and tables stop before any job, with one screen of output and exit code 1.
 
-What each message says is tested beside its reader (unit/test_experiments, unit/test_settings);
-here, that it reaches the user.
+Message texts are tested with their readers (unit/test_experiments, unit/test_settings); this file
+tests that they reach the user.
 """
 
 from pathlib import Path
@@ -23,7 +23,7 @@ def project(tmp_path: Path) -> Project:
 
 @pytest.fixture
 def refused(planner, project):
-    """Plans a run that must fail at the start; returns its screen."""
+    """Plan a run that must fail at the start, and return its output."""
     return lambda *words, **environment: failing(planner, project, *words, **environment)
 
 
@@ -56,7 +56,7 @@ def test_a_table_that_is_not_utf8(project, refused):
     assert "(0xe9) is not UTF-8; save the file as UTF-8" in shown
 
 
-def test_a_missing_data_folder_is_named_with_the_variable_to_set(project, refused):
+def test_a_missing_data_folder_is_reported_with_the_variable_to_set(project, refused):
     project.edit("config/experiments.small.tsv", "world_lite", "bear_released")
     folder = "sources={bear: {folder: '${KGPROBE_DATA}/bear'}}"
     shown = refused("--config", folder, KGPROBE_DATA="/nowhere/data")
@@ -64,7 +64,7 @@ def test_a_missing_data_folder_is_named_with_the_variable_to_set(project, refuse
     assert "set KGPROBE_DATA" in shown
 
 
-def test_an_absent_data_set_is_named_with_the_key_to_set(project, refused):
+def test_an_absent_data_set_is_reported_with_the_key_to_set(project, refused):
     project.edit(
         "config/experiments.small.tsv",
         "bear\tworld_lite\ttemplates\tsentence",

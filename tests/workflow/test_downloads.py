@@ -38,7 +38,7 @@ def server(tmp_path: Path) -> Iterator[tuple[str, Path]]:
 
 @pytest.fixture
 def made(tmp_path: Path) -> Project:
-    """A project that says whom to write to."""
+    """Return a project with a contact address."""
     (tmp_path / "project").mkdir()
     one = project(tmp_path / "project")
     one.edit("config/config.yaml", 'contact: ""', "contact: test@example.org")
@@ -113,13 +113,13 @@ def test_parts_of_an_archive_become_a_task(server, made):
 
 
 def verified(made):
-    """(exit code, what `make verify` says)."""
+    """Return (exit code, output of `make verify`)."""
     command = [sys.executable, "-m", "kgprobe.cli", "verify", "config/embedded.yaml"]
     done = subprocess.run(command, cwd=made.folder, capture_output=True, text=True)
     return done.returncode, done.stdout + done.stderr
 
 
-def test_a_file_that_is_not_the_pinned_one_stops_its_rule(server, made, tmp_path):
+def test_a_file_with_a_wrong_checksum_stops_its_rule(server, made, tmp_path):
     url, folder = server
     commit = "12345678" * 5
     names = ["sentiment-train", "sentiment-dev", "sentiment-test"]
@@ -157,9 +157,9 @@ def test_a_file_that_is_not_the_pinned_one_stops_its_rule(server, made, tmp_path
     serve()
     right = made.run("--", *wanted)
     assert right.returncode == 0, right.stdout
-    code, told = verified(made)
-    assert (code, told.splitlines()[-1].split()) == (0, ["all", "5", "5", "0", "0", "0"])
+    code, output = verified(made)
+    assert (code, output.splitlines()[-1].split()) == (0, ["all", "5", "5", "0", "0", "0"])
     (made.folder / "data/sst2/sentiment-dev").write_text("so \t0\n")
-    code, told = verified(made)
+    code, output = verified(made)
     assert code == 1
-    assert "sentiment-dev: git blob id" in told
+    assert "sentiment-dev: git blob id" in output

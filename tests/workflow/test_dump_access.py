@@ -1,4 +1,4 @@
-"""Dumps as a way in: planned up to the report, and the embedded world by dump and by SPARQL."""
+"""Access by dumps: the embedded knowledge graph read from dumps and over SPARQL."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ BEAR = ("items", "candidates", "prompts", "aliases")
 
 
 def config(made: Project, way: str) -> tuple[str, ...]:
-    """The small embedded run with the graphs had in one of the WAYS, below its name."""
+    """Write the config of the small embedded run with one of the WAYS of access, under its name."""
     path = made.folder / f"config/{way}.yaml"
     path.write_text(f"run: {{name: {way}}}\n{WAYS[way]}{SMALL}")
     return (*CONFIGS, "config/dumps.yaml", str(path))
@@ -49,7 +49,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture(scope="module")
 def made(project: Project) -> dict[str, Path]:
-    """Way -> the folder of its results, as far as the benchmarks."""
+    """Map each access method to the folder of its results, up to the benchmarks."""
     for way in WAYS:
         results = f"results/{way}"
         targets = [
@@ -65,7 +65,7 @@ def made(project: Project) -> dict[str, Path]:
 
 @pytest.mark.parametrize("way", ["json", "truthy"])
 def test_every_table_is_the_same_by_dump_and_by_sparql(made, way):
-    """A truthy dump has no ranks: there the statements of best rank are what both have."""
+    """A truthy dump has no ranks, so only statements of best rank are compared."""
     tables = [f"sources/wikidata/{name}" for name in OF_PROPERTIES]
     tables += [f"sources/dbpedia/{name}" for name in OF_DBPEDIA]
     tables += [f"knowledge/ontology/{name}" for name in ONTOLOGY]
@@ -81,7 +81,7 @@ def test_every_table_is_the_same_by_dump_and_by_sparql(made, way):
         assert found.equals(pulled), table
 
 
-def test_what_was_left_out_is_counted_alike(made):
+def test_omissions_are_counted_equally(made):
     pulled, found = (
         read(made[way] / "sources/wikidata/coverage.parquet", COVERAGE).drop("way", "reason")
         for way in ("pulled", "json")

@@ -1,4 +1,4 @@
-"""Runs are objects: a name each, no byte of another; the workflow runs from other folders, too."""
+"""Named runs do not affect each other, and the workflow runs from other folders."""
 
 import fcntl
 import subprocess
@@ -34,7 +34,7 @@ def project(tmp_path):
     return Project(tmp_path)
 
 
-def test_two_runs_in_one_checkout_leave_each_other_alone(project):
+def test_two_runs_in_one_checkout_are_independent(project):
     target = "sources/world/constraints.parquet"
     embedded = ["config/embedded.yaml"]
     first = project.run("--", f"results/embedded/{target}", configs=embedded)
@@ -42,7 +42,7 @@ def test_two_runs_in_one_checkout_leave_each_other_alone(project):
     before = project.hashes("results/embedded", "logs/embedded")
     assert len(before) > 2
     (project.folder / "other.yaml").write_text(OTHER)
-    # another run is at work in this folder: it is no obstacle, the same run would be
+    # another run in this folder is no obstacle, the same run would be
     lock = project.folder / ".snakemake/kgprobe-embedded.lock"
     with lock.open("a") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -55,7 +55,7 @@ def test_two_runs_in_one_checkout_leave_each_other_alone(project):
     assert (project.folder / "logs/other/sources").is_dir()
 
 
-def test_what_runs_share_is_downloaded_by_one_of_them(project, monkeypatch):
+def test_shared_files_are_downloaded_by_one_run(project, monkeypatch):
     full = ["config/config.yaml"]
     monkeypatch.setenv("KGPROBE_CONTACT", "test@example.org")
     # names are a proxy's matter
@@ -67,25 +67,25 @@ def test_what_runs_share_is_downloaded_by_one_of_them(project, monkeypatch):
         fcntl.flock(held, fcntl.LOCK_EX)
         refused = project.run("--", "download_bear_0", configs=full)
         assert f"is downloading {first}; wait for it" in refused.stdout
-        # who does not need it goes on
+        # jobs that do not need it run
         target = "results/full/sources/world/constraints.parquet"
         assert project.run("--", target, configs=full).returncode == 0
 
 
-def test_what_is_lacking_is_told_before_the_first_job(project, monkeypatch):
+def test_missing_requirements_are_reported_before_the_first_job(project, monkeypatch):
     monkeypatch.delenv("KGPROBE_CONTACT", raising=False)
     result = project.run(configs=["config/config.yaml"])
     assert result.returncode
-    told = result.stdout.partition("before the first job: this run lacks what its jobs need")[2]
-    assert "- a contact: " in told
-    assert "KGPROBE_CONTACT" in told
+    message = result.stdout.partition("before the first job: this run lacks what its jobs need")[2]
+    assert "- a contact: " in message
+    assert "KGPROBE_CONTACT" in message
     assert not (project.folder / "logs").exists()
     assert not (project.folder / "results").exists()
 
 
 @pytest.mark.parametrize("entry", ["Snakefile", "workflow/Snakefile"])
-def test_it_runs_in_another_working_folder(tmp_path, entry):
-    """Config, tables and resources come from the project where the folder has none of its own."""
+def test_the_workflow_runs_in_another_folder(tmp_path, entry):
+    """Config, tables and resources come from the project if the folder has none."""
     target = "results/embedded/sources/world/constraints.parquet"
     where = ["-s", str(ROOT / entry), "--directory", str(tmp_path)]
     where += ["--configfile", str(ROOT / "config/embedded.yaml")]
@@ -97,7 +97,7 @@ def test_it_runs_in_another_working_folder(tmp_path, entry):
     assert "tabulate_attributes" in everything.stdout
 
 
-def test_it_is_a_module_of_another_workflow(tmp_path):
+def test_the_workflow_is_usable_as_a_module(tmp_path):
     (tmp_path / "Snakefile").write_text(MODULE.format(entry=ROOT / "workflow/Snakefile"))
     embedded = (ROOT / "config/embedded.yaml").read_text().replace("name: embedded", "name: mine")
     (tmp_path / "mine.yaml").write_text(embedded)

@@ -1,4 +1,4 @@
-"""Own graphs come in by a section of the config: the tutorial as it stands, and what is refused."""
+"""User-supplied graphs by a section of the config: the tutorial, and refused input."""
 
 import re
 from pathlib import Path
@@ -25,14 +25,14 @@ BEGINNING, _, RUNNING = TUTORIAL.partition("\n## 2. ")
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A project with the tutorial's facts and model, and what `kgprobe init` writes."""
+    """Return a project with the tutorial's facts and model, and the output of `kgprobe init`."""
     made = Project(tmp_path_factory.mktemp("own"))
     prepare(TUTORIAL, made.folder)
     assert check_screens(BEGINNING, made.folder) == 2
     return made
 
 
-def test_the_tutorial_ends_in_an_accuracy_with_the_screens_that_it_shows(project):
+def test_the_tutorial_gives_an_accuracy_and_its_documented_output(project):
     assert check_screens(RUNNING, project.folder) == 2
     for name in re.findall(r"`(results/mine/\S+)`", TUTORIAL):
         assert (project.folder / name).is_file(), name
@@ -42,9 +42,9 @@ def test_the_tutorial_ends_in_an_accuracy_with_the_screens_that_it_shows(project
     assert score.height, asked.select("metric", "slice", "n").rows()
     assert score["value"].is_between(0, 100).all()
     allows = (project.folder / "results/mine/sources/mine/allows.tsv").read_text().split("\n")
-    told = dict(line.split("\t")[:2] for line in allows if line)
-    assert (told["mine_big"], told["mine_lite"]) == ("built", "built")
-    assert (told["onto_mine"], told["onto_mine_lite"]) == ("not built", "not built")
+    allowed = dict(line.split("\t")[:2] for line in allows if line)
+    assert (allowed["mine_big"], allowed["mine_lite"]) == ("built", "built")
+    assert (allowed["onto_mine"], allowed["onto_mine_lite"]) == ("not built", "not built")
     items = pl.read_parquet(project.folder / "results/mine/benchmarks/mine_lite/items.parquet")
     counted = dict(items["relation"].value_counts().rows())
     assert counted == {"capital": 12, "continent": 12}
@@ -70,7 +70,7 @@ prompt_tasks: {graphs: {least: {train: 3, dev: 1, test: 1}}}
 }
 
 
-def test_attributes_and_prompts_of_an_own_graph_end_in_the_report(project):
+def test_attributes_and_prompts_of_a_user_graph_are_in_the_report(project):
     for name, text in MORE.items():
         (project.folder / "mine" / name).write_text(text)
     # another model, whose tokens the answers are
@@ -99,8 +99,8 @@ def test_attributes_and_prompts_of_an_own_graph_end_in_the_report(project):
         "France", "Ghana", "Italy", "Japan", "Kenya", "Nepal", "Norway", "Spain",
     ]  # fmt: skip
     assert items.height == 16
-    told = "mine: allows asymmetry, auto_mine, entity_centric, mine_big, mine_lite; not "
-    assert told in ran.stdout
+    message = "mine: allows asymmetry, auto_mine, entity_centric, mine_big, mine_lite; not "
+    assert message in ran.stdout
     page = (results / "report/pages/graphs.html").read_text()
     assert "What mine allows" in page
     numbers = schema.read(results / "tables/attributes.parquet", schema.RESULTS)
@@ -109,7 +109,7 @@ def test_attributes_and_prompts_of_an_own_graph_end_in_the_report(project):
     assert prompts.filter(benchmark="auto_mine", prompt="majority", metric="P@1").height
 
 
-def test_a_flaw_ends_in_one_error_and_finished_parts_stay(project):
+def test_invalid_input_gives_one_error_and_keeps_finished_parts(project):
     folder = project.folder
     (folder / "mine/flawed.csv").write_text(
         "subject,subject_label,relation,object,object_label\na,A,r,b,B\nc,,r,b,B\n"
@@ -123,8 +123,8 @@ def test_a_flaw_ends_in_one_error_and_finished_parts_stay(project):
     configs = ("mine/config.yaml", "mine/second.yaml")
     ran = project.run("--keep-going", *names, configs=configs)
     assert ran.returncode
-    told = "mine/flawed.csv, line 3: c has no label"
+    message = "mine/flawed.csv, line 3: c has no label"
     logs = (folder / "logs/second/sources/flawed.log").read_text()
-    assert told in ran.stdout + logs
+    assert message in ran.stdout + logs
     assert (folder / names[0]).is_file()
     assert not Path(folder / names[1]).exists()

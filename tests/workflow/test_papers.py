@@ -1,6 +1,6 @@
-"""One configuration per paper: what it plans, whom it asks, whether every printed model is there.
+"""One configuration per paper: its plan, its models, and coverage of every printed model.
 
-Nothing runs: Snakemake plans each of them.
+No job runs: Snakemake only plans each configuration.
 """
 
 import fnmatch
@@ -23,14 +23,14 @@ PAPERS = ("bear", "ontoprobe", "attributes", "autoprompt")
 
 @pytest.fixture(scope="module")
 def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[PlannedJob]]:
-    """Jobs of every paper's configuration."""
+    """Return the jobs of every paper's configuration."""
     made = Project(tmp_path_factory.mktemp("papers"))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(made.folder)
         return {paper: jobs.to_do([f"config/papers/{paper}.yaml"]) for paper in PAPERS}
 
 
-#: files of answers -> what they are called here
+#: files of answers -> their method
 KINDS = {
     "baselines/*": "baseline",
     "scores/*": "sentence", "fills/*": "fill", "choices/*": "choice", "sweeps/*": "sweep",
@@ -41,13 +41,13 @@ KINDS = {
 
 
 def methods(job: PlannedJob) -> set[str]:
-    """What a job asks its model, by the files that it makes."""
+    """Return the methods of a model's job, from its output files."""
     paths = ["/".join(path.split("/")[2:]) for path in job.outputs]
     return {next(KINDS[k] for k in KINDS if fnmatch.fnmatchcase(path, k)) for path in paths}
 
 
 def asked(plan: list[PlannedJob]) -> dict[str, set[str]]:
-    """Method -> models that are asked by it."""
+    """Map each method to its models."""
     found: dict[str, set[str]] = {}
     for job in plan:
         if model := costs.model_of(job):
@@ -57,13 +57,13 @@ def asked(plan: list[PlannedJob]) -> dict[str, set[str]]:
 
 
 def printed(name: str) -> set[str]:
-    """Models of a table of published figures."""
+    """Return the models of a table of published numbers."""
     return {row["model"] for row in experiments.read_table(PUBLISHED / f"{name}.tsv")}
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-def test_who_is_asked(plans, paper):
-    """Only the attributes need what T-REx does not have: labels of properties, other names."""
+def test_only_the_attributes_query_live_services(plans, paper):
+    """Only the attributes need data that T-REx lacks: property labels and aliases."""
     pulls = [job for job in plans[paper] if job.rule.startswith("pull")]
     live = sorted(job.rule for job in pulls if not costs.asks_nobody(job))
     assert live == (["pull", "pull_attribute_aliases"] if paper == "attributes" else [])
@@ -71,7 +71,7 @@ def test_who_is_asked(plans, paper):
     assert 0 < len(loads) <= 8
 
 
-def test_every_model_that_a_paper_prints_is_asked(plans):
+def test_every_printed_model_of_a_paper_is_probed(plans):
     board = experiments.read_table(PUBLISHED / "bear_leaderboard.tsv")
     rows = models_of(settings_of(["config/papers/bear.yaml"]))
     own = {rows[model]["source"].rpartition("/")[2] for model in asked(plans["bear"])["sentence"]}
@@ -99,8 +99,8 @@ def test_every_model_that_a_paper_prints_is_asked(plans):
         ("autoprompt", {"random_init/outcomes", "no_subject/outcomes"}),
     ],
 )
-def test_baselines_stand_below_what_asks_for_knowledge(plans, paper, files):
-    """No soft prompt, premise or class has one, nor has a server; random weights fill no blank."""
+def test_baselines_are_planned_for_knowledge_probes(plans, paper, files):
+    """Soft prompts, premises, classes and API models have none; random weights fill no slots."""
     paths = [p.split("/") for job in plans[paper] for p in job.outputs if "/baselines/" in p]
     found = {"/".join(path[3:5]) for path in paths}
     assert found == files
@@ -114,12 +114,12 @@ def test_baselines_stand_below_what_asks_for_knowledge(plans, paper, files):
     assert "api" not in {rows[model]["kind"] for model in models}
 
 
-def test_memory_follows_the_model_s_size(plans):
-    """A third beside the weights, and never less than a job without."""
+def test_memory_depends_on_the_model_s_size(plans):
+    """It is the weights plus a third, and never less than for a job without a model."""
     scores = {costs.model_of(job): job.mem_mb for job in plans["bear"] if costs.model_of(job)}
     assert scores["bert-base-cased"] == scores["gpt2"] == 4000
     assert scores["opt-30b"] == 2500 + 29975 * 2 * 4 // 3
-    # its baseline with random weights has a copy of its own; a larger model has none
+    # its random-init baseline has a separate copy; a larger model has none
     assert scores["gemma-2b"] == 2500 + 2506 * 4 * 2 * 4 // 3
     plan = [job for job in plans["autoprompt"] if costs.model_of(job)]
     trained = {costs.model_of(j): j.mem_mb for j in plan if "sweep" in methods(j)}
@@ -127,8 +127,8 @@ def test_memory_follows_the_model_s_size(plans):
 
 
 @pytest.mark.parametrize(("device", "wanted"), [("cuda", 1), ("cpu", 0)])
-def test_jobs_of_models_ask_for_a_device_where_the_setting_says_so(monkeypatch, device, wanted):
-    """Wherever they are planned: no such device is on this machine, or one is."""
+def test_jobs_of_models_request_a_device_as_configured(monkeypatch, device, wanted):
+    """This holds whether or not the planning machine has such a device."""
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("KGPROBE_DEVICE", device)
     plan = jobs.to_do(["config/papers/ontoprobe.yaml"])
@@ -140,7 +140,7 @@ def test_jobs_of_models_ask_for_a_device_where_the_setting_says_so(monkeypatch, 
     "name", ["config", "embedded", pytest.param("real", marks=pytest.mark.real), *PAPERS]
 )
 def test_every_rule_has_its_cost(plans, name, monkeypatch):
-    """A rule that resources/costs.tsv does not know would be counted as nothing."""
+    """A rule missing in resources/costs.tsv would have no cost."""
     monkeypatch.chdir(ROOT)
     known = costs.read(ROOT / "resources/costs.tsv")
     plan = plans.get(name) or jobs.to_do([f"config/{name}.yaml"])
@@ -150,12 +150,12 @@ def test_every_rule_has_its_cost(plans, name, monkeypatch):
     assert sum(own.requests for own in stages.values()) > 0 or name in ("embedded", "real")
 
 
-def test_the_command_prints_a_plan_and_names_what_is_wrong(plans, tmp_path):
+def test_the_command_prints_a_plan_and_reports_errors(plans, tmp_path):
     made = Project(tmp_path)
     command = [sys.executable, "-m", "kgprobe.cli", "plan"]
-    told = {"cwd": made.folder, "env": made.environment(), "text": True, "capture_output": True}
+    options = {"cwd": made.folder, "env": made.environment(), "text": True, "capture_output": True}
     first = "config/papers/ontoprobe.yaml"
-    done = subprocess.run([*command, first], **told)
+    done = subprocess.run([*command, first], **options)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"run paper-ontoprobe: {first}\n")
     (line,) = [text.split() for text in done.stdout.splitlines() if text.startswith("all ")]
@@ -164,10 +164,10 @@ def test_the_command_prints_a_plan_and_names_what_is_wrong(plans, tmp_path):
     (load,) = [job for job in plans["ontoprobe"] if job.rule.startswith("download_")]
     for path in load.outputs:
         (made.folder / path).mkdir(parents=True)
-    again = json.loads(subprocess.run([*command, first, "--json"], **told).stdout)
+    again = json.loads(subprocess.run([*command, first, "--json"], **options).stdout)
     own = again["stages"]["sources"]
     assert [own[name] for name in ("jobs", "download_mb", "requests")] == [0, 0, 0]
     made.edit(first, "comparisons: []", "comparisions: []")
-    wrong = subprocess.run([*command, first], **told)
+    wrong = subprocess.run([*command, first], **options)
     assert wrong.returncode == 1
     assert "unknown key 'comparisions'" in wrong.stderr

@@ -1,4 +1,4 @@
-"""Dry runs asked of one warm process: the full rebuild, rows, runs, dumps, own graphs."""
+"""Dry runs in one warm process: the full rebuild, rows, runs, dumps, user-supplied graphs."""
 
 import fcntl
 import re
@@ -23,7 +23,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def of_rule(plan: str, rule: str) -> str:
-    """What a plan says of a rule; nothing when it is not needed."""
+    """Return the part of a plan on a rule; empty if it is not needed."""
     return plan.partition(f"\nrule {rule}:")[2].partition("\nrule ")[0]
 
 
@@ -36,7 +36,7 @@ def test_the_full_rebuild_resolves_without_a_network(planner, project):
         assert f"\n{rule} " in plan.stdout, f"{rule} is missing from the full rebuild"
 
 
-def test_the_embedded_run_has_few_jobs_and_an_attribute_is_none_of_its_own(planner, project):
+def test_the_embedded_run_has_few_jobs_and_none_per_attribute(planner, project):
     plan = planner.plan(project.folder, "--configfile", EMBEDDED).stdout
     assert int(re.findall(r"^total +(\d+)$", plan, re.MULTILINE)[-1]) < 30
     built = of_rule(plan, "build_attributes")
@@ -62,7 +62,7 @@ def test_aliases_are_a_switch(planner, project):
     ],
 )
 def test_a_row_alone_is_planned_up_to_the_report(planner, project, row):
-    """Kinds that no table of ours holds; nightly, every kind of row."""
+    """Covers kinds in no table of the project; the nightly test covers every kind of row."""
     experiments = project.folder / "config/experiments.embedded.tsv"
     experiments.write_text(HEADER + "\t".join(row.split()) + "\n")
     models = project.folder / "config/models.tsv"
@@ -107,7 +107,7 @@ ontoprobe	onto_built_lite	templates	cloze	control-masked
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_run_on_dumps_is_planned_up_to_the_report_and_asks_no_endpoint(planner, project, way):
+def test_a_run_on_dumps_is_planned_without_endpoints(planner, project, way):
     (project.folder / "config/experiments.small.tsv").write_text(HEADER + ON_DUMPS)
     (project.folder / "dumps.yaml").write_text(
         f"run: {{name: {way}}}\n{WAYS[way]}\nbear: {{min_sitelinks: 0}}\n"
@@ -139,7 +139,7 @@ def test_a_run_on_dumps_is_planned_up_to_the_report_and_asks_no_endpoint(planner
         ),
     ],
 )
-def test_a_source_that_is_not_there_is_refused(planner, project, text, message):
+def test_a_missing_source_is_refused(planner, project, text, message):
     (project.folder / "wrong.yaml").write_text(f"run: {{name: wrong}}\n{text}\n")
     result = planner.plan(project.folder, "--configfile", *CONFIGS, "wrong.yaml")
     assert result.returncode
@@ -172,14 +172,14 @@ def test_a_dry_run_takes_no_lock(planner, project, dry):
 TARGET = "results/embedded/sources/world/constraints.parquet"
 
 
-def test_pulls_and_downloads_have_their_hours_and_are_no_jobs_of_a_cluster(planner, project):
+def test_pulls_and_downloads_have_run_times_and_stay_local(planner, project):
     plan = planner.plan(project.folder).stdout
     jobs = dict(re.findall(r"^rule (\w+):\n((?:    .*\n)+)", plan, re.M))
     known = {name: text for name, text in jobs.items() if name.startswith(("pull", "download"))}
     assert {"pull", "pull_facts", "pull_types", "download_bear_0"} <= set(known)
     for name, text in known.items():
         assert f"runtime={2880 if name.startswith('download') else 1440}" in text, name
-    # a dry run tells of no rule that it is local
+    # a dry run does not show which rules are local
     rules = re.split(r"\n(?=\s*rule\b)", (ROOT / "workflow/rules/sources.smk").read_text())
     outside = [rule for rule in rules if re.search(r"\b(sparql|downloads)=1", rule)]
     assert len(outside) == 8

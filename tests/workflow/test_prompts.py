@@ -1,4 +1,4 @@
-"""Searching a prompt as a user does: killed and started again, bad rows of experiments."""
+"""Prompt search as a user runs it: killed and restarted, bad rows of experiments."""
 
 import os
 import shutil
@@ -32,14 +32,14 @@ def project(folder: Path, *prompts: str) -> Project:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A search that nothing disturbed."""
+    """Return an uninterrupted search."""
     made = project(tmp_path_factory.mktemp("prompts"), "manual", "searched")
     result = made.run("--", TARGET)
     assert result.returncode == 0, result.stdout[-4000:]
     return made
 
 
-def test_a_killed_search_ends_with_the_prompt_of_an_undisturbed_one(finished):
+def test_a_killed_search_resumes_to_the_same_prompt(finished):
     expected = finished.hashes(*MADE)
     assert any(name.endswith("control-masked/P17.json") for name in expected)
     for folder in (*MADE, KEPT):

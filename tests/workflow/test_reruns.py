@@ -1,4 +1,4 @@
-"""What an edit of the embedded run's tables makes anew; empty files of an age stand for outputs."""
+"""Reruns after edits of the embedded run's tables; empty files with set mtimes replace outputs."""
 
 import os
 import re
@@ -16,7 +16,7 @@ TRAINING = ("prompts_",)
 
 
 def plan(made: Project) -> dict[str, int]:
-    """Rule -> how many of its jobs a dry run would do."""
+    """Map each rule to its number of jobs in a dry run."""
     result = made.run("-n", configs=CONFIG)
     assert result.returncode == 0, result.stdout[-3000:]
     shown = result.stdout
@@ -26,7 +26,7 @@ def plan(made: Project) -> dict[str, int]:
 
 
 def outputs(made: Project) -> list[str]:
-    """Every output of a run from nothing."""
+    """Return every output of a run from scratch."""
     shown = made.run("-n", configs=CONFIG).stdout
     lines = re.findall(r"^    output: (.+)$", shown, re.MULTILINE)
     return [name for line in lines for name in line.split(", ")]
@@ -34,7 +34,7 @@ def outputs(made: Project) -> list[str]:
 
 @pytest.fixture
 def finished(tmp_path):
-    """A copy whose run is done, as far as the age of files can tell."""
+    """Return a copy whose run is finished according to file times."""
     made = Project(tmp_path)
     (tmp_path / "resources").unlink()
     old = time.time() - 1000
@@ -60,7 +60,7 @@ def finished(tmp_path):
     return made
 
 
-def test_a_template_of_the_attributes_reruns_few_jobs_and_searches_nothing(finished):
+def test_an_attribute_template_reruns_few_jobs_and_no_search(finished):
     finished.edit("resources/templates/attributes.tsv",
                   "[X] was born to a mother named [Y].", "[X] had a mother named [Y].")  # fmt: skip
     jobs = plan(finished)
@@ -71,7 +71,7 @@ def test_a_template_of_the_attributes_reruns_few_jobs_and_searches_nothing(finis
 
 
 def test_a_setting_reruns_the_jobs_that_read_it(finished):
-    """What a mail address, soft prompts and the metrics of the attributes are read by."""
+    """Covers the jobs that read the mail address, soft prompts and attribute metrics."""
     finished.run("--touch", "--forceall", configs=CONFIG)
     assert plan(finished) == {}
     name = "config/embedded.yaml"
@@ -83,7 +83,7 @@ def test_a_setting_reruns_the_jobs_that_read_it(finished):
     assert set(plan(finished)) == {"tabulate_ontoprobe", "tabulate_attributes", "report"}
 
 
-def test_tables_that_commands_read_are_made_again_where_they_are_deleted(finished):
+def test_deleted_tables_are_made_again(finished):
     (finished.folder / "results/embedded/tables/bear.parquet").unlink()
     assert set(plan(finished)) == {"tabulate", "report"}
     (finished.folder / "results/embedded/judged/attributes.parquet").unlink()

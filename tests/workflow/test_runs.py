@@ -1,6 +1,6 @@
-"""The workflow as a user runs it: dry, twice, on one and on two cores, killed and resumed.
+"""The workflow as a user runs it: complete, with exports, killed and resumed, failing.
 
-The embedded run, cut down: the same rules, control models trained for a few steps.
+This is the reduced embedded run: the same rules, control models trained for a few steps.
 """
 
 import os
@@ -32,14 +32,14 @@ def project(folder: Path) -> Project:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A complete run on two cores."""
+    """Return a complete run on two cores."""
     made = project(tmp_path_factory.mktemp("two"))
     result = made.run(cores=2)
     assert result.returncode == 0, result.stdout[-4000:]
     return made
 
 
-def test_questions_are_exported_where_they_are_asked_for(finished):
+def test_questions_are_exported_on_request(finished):
     folder = "results/embedded/exports"
     result = finished.run("--", f"{folder}/lm-eval/world_lite")
     assert result.returncode == 0, result.stdout[-4000:]
@@ -49,7 +49,7 @@ def test_questions_are_exported_where_they_are_asked_for(finished):
 
 
 def unscored(finished: Project, folder: Path) -> Project:
-    """A copy of a finished run in which no model has been asked yet."""
+    """Return a copy of a finished run without model answers."""
     shutil.copytree(finished.folder, folder, symlinks=True, dirs_exist_ok=True)
     for name in ("scores", "tables", "report"):
         shutil.rmtree(folder / "results/embedded" / name)
@@ -58,7 +58,7 @@ def unscored(finished: Project, folder: Path) -> Project:
     return Project.again(folder)
 
 
-def test_killed_while_scoring_it_goes_on_with_the_same_result(finished, tmp_path):
+def test_a_run_killed_while_scoring_resumes_to_the_same_result(finished, tmp_path):
     broken = unscored(finished, tmp_path)
     process = subprocess.Popen(
         broken.command(cores=1),
@@ -73,8 +73,8 @@ def test_killed_while_scoring_it_goes_on_with_the_same_result(finished, tmp_path
     until = time.monotonic() + 600
 
     def asked() -> set[str]:
-        """Models whose job is done, as its record says: scores are written before it ends, and some
-        jobs have none."""
+        """Models with a job record: scores are written before a job ends, and some jobs have
+        none."""
         return {path.stem for path in logs.glob("*.json")}
 
     # one model is scored, the next one has begun
@@ -99,7 +99,7 @@ def test_killed_while_scoring_it_goes_on_with_the_same_result(finished, tmp_path
 
 
 def failed(made: Project, *arguments: str) -> str:
-    """What a failing job shows between its start and Snakemake's own words: one screen."""
+    """Return the output of a failing job before Snakemake's messages: one screen."""
     result = made.run(*arguments)
     assert result.returncode == 1, result.stdout
     assert "error in rule" in result.stdout, result.stdout
@@ -116,7 +116,7 @@ def own_resources(folder: Path) -> Project:
     return made
 
 
-def test_a_broken_query_names_itself_and_what_the_engine_says(tmp_path):
+def test_a_broken_query_is_reported_with_its_name_and_engine_message(tmp_path):
     made = own_resources(tmp_path)
     made.edit("resources/queries/wikidata/facts.rq", "OPTIONAL {", "OPTONAL {")
     shown = failed(made, "--", "results/embedded/sources/world/facts.parquet")

@@ -1,4 +1,4 @@
-"""Any table runs to its report: every kind of row is planned alone, one of each kind runs alone."""
+"""Any table runs to its report: every kind of row is planned alone, and one of each runs alone."""
 
 import re
 import shutil
@@ -28,7 +28,7 @@ TABLES = {
     "experiments.tsv": ["config/config.yaml"],
     "experiments.real.tsv": ["config/config.yaml"],
 }
-#: legal rows of kinds that no table of ours holds
+#: valid rows of kinds in no table of the project
 MORE = [
     "autoprompt\tauto_lama\ttransferred\tpredict\tbert-base-cased",
     "attributes\tsymmetry\ttemplates\tfill\tserved",
@@ -41,7 +41,7 @@ SERVED = "served\tapi\tapi:some-model\t\tfloat32\t-\n"
 
 
 def kinds() -> dict[tuple[str, str, str], tuple[list[str], str]]:
-    """(paper, prompt, method) -> configs and the first row of our tables that is of this kind."""
+    """Map (paper, prompt, method) to configs and the first such row in the project's tables."""
     found: dict[tuple[str, str, str], tuple[list[str], str]] = {}
     for name, configs in TABLES.items():
         for row in our_rows(name.removesuffix(".tsv")):
@@ -94,7 +94,7 @@ ROWS = {
     "attributes bias templates sentence own-causal": "Knowledge-graph attributes",
     "autoprompt auto_world majority predict control-masked": "Searched prompts",
 }
-#: rows of models that are made here in a second; the controls answer what needs whole words
+#: models made here in a second; the controls answer questions that need whole words
 OWN = "own-causal\tcausal\tfolder:models/gpt2\t\tfloat32\tforced\n"
 OWN += "own-masked\tmasked\tfolder:models/bert\t\tfloat32\t-\n"
 
@@ -106,7 +106,7 @@ def write_rows(made: Project, *rows: str) -> None:
 
 
 def project(folder: Path) -> Project:
-    """A project with all these rows and their models."""
+    """Return a project with all these rows and their models."""
     made = Project(folder)
     for name in ("gpt2", "bert"):
         save(tiny(name, double=False), made.folder / "models" / name)
@@ -118,7 +118,7 @@ def project(folder: Path) -> Project:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A complete run of all these rows on two cores; `first` has the hashes of what it made."""
+    """Return a complete run of these rows on two cores; `first` has the hashes of its outputs."""
     made = project(tmp_path_factory.mktemp("rows"))
     result = made.run(timeout=1800)
     assert result.returncode == 0, result.stdout[-4000:]
@@ -126,7 +126,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return made
 
 
-def test_one_core_of_another_machine_s_habits_gives_the_same_bytes(finished, tmp_path, monkeypatch):
+def test_one_core_in_another_environment_gives_the_same_bytes(finished, tmp_path, monkeypatch):
     alone = project(tmp_path)
     for variable, value in ELSEWHERE.items():
         monkeypatch.setenv(variable, value)
@@ -141,7 +141,7 @@ def test_one_core_of_another_machine_s_habits_gives_the_same_bytes(finished, tmp
 
 
 def tables_anew(made: Project) -> None:
-    """Forget the report and all tables but those of the sources."""
+    """Delete the report and all tables but those of the sources."""
     run = made.folder / "results/embedded"
     for path in [*run.glob("tables/*"), run / "report/pages", *run.glob("report/sections/*")]:
         if not path.name.startswith(("access_agreement", "sources.json")):
@@ -153,7 +153,7 @@ def tables_anew(made: Project) -> None:
 def test_a_row_alone_runs_to_its_report(finished, row):
     tables_anew(finished)
     write_rows(finished, row)
-    # the answers of the whole table stand: that other rows are gone is no reason to ask anew
+    # answers of the whole table stay: removed rows are no reason to probe again
     result = finished.run("--rerun-triggers", "mtime")
     assert result.returncode == 0, result.stdout[-4000:]
     assert not re.search(r"\]  (prompts_|probes_)", result.stdout)
@@ -168,9 +168,9 @@ def test_a_row_alone_runs_to_its_report(finished, row):
     strangers = set(ROWS.values()) - {ROWS[row]}
     assert not [t for t in titles if t.startswith(tuple(strangers))], titles
     model = row.split()[-1]
-    told = printed(finished)
-    assert model in told
-    assert "report: results/embedded/report/index.html" in told
+    output = printed(finished)
+    assert model in output
+    assert "report: results/embedded/report/index.html" in output
 
 
 def test_the_whole_table_has_every_section(finished):
@@ -182,25 +182,23 @@ def test_the_whole_table_has_every_section(finished):
     titles = headings(finished)
     for title in ROWS.values():
         assert any(found.startswith(title) for found in titles), (title, titles)
-    told = printed(finished)
-    # of searched prompts this table has the majority baseline alone: no model's number to print
+    output = printed(finished)
+    # of searched prompts this table has only the majority baseline, no number of a model
     for name in ("world_lite: ", "onto_world_lite: ", "attributes: "):
-        assert name in told
+        assert name in output
 
 
 def headings(made: Project) -> list[str]:
-    """The heading of every page of the report, of which none has nothing under a heading."""
+    """Return the heading of every report page, and assert that no heading is empty."""
     report = made.folder / "results/embedded/report"
     pages = [path.read_text() for path in [report / "index.html", *report.glob("pages/*.html")]]
     assert len(pages) > 6
-    assert not [told for page in pages for told in hollow(page)]
+    assert not [empty for page in pages for empty in hollow(page)]
     return [title for page in pages for title in Outline(page).texts(1)]
 
 
 @pytest.mark.skipif(not browser.is_there(), reason=browser.NEEDED)
-def test_pages_of_all_papers_are_short_fit_their_screen_and_link_to_what_is_there(
-    finished, tmp_path
-):
+def test_pages_of_all_papers_are_short_fit_the_screen_and_link_correctly(finished, tmp_path):
     """Runs last, after the table of all rows was made again."""
     folder = finished.folder / "results/embedded/report"
     found, console = browser.all_pages(folder, tmp_path / "profile")
@@ -214,7 +212,7 @@ def test_pages_of_all_papers_are_short_fit_their_screen_and_link_to_what_is_ther
 
 
 def printed(made: Project) -> str:
-    """What `make run` prints at the end."""
+    """Return the final output of `make run`."""
     command = [sys.executable, "-m", "kgprobe.tables.report.summary"]
     command += ["results/embedded/tables", "results/embedded/report/index.html"]
     result = subprocess.run(

@@ -1,4 +1,4 @@
-"""A run that is told to stop while it pulls, trains, searches and asks, then goes on to its end.
+"""A run that is stopped while it pulls, trains, searches and probes, and then resumed to its end.
 
 The long form is `python -m tests.soak.stops`.
 """
@@ -22,7 +22,7 @@ STOPS = (
 
 
 @pytest.mark.timing
-def test_stopped_at_each_stage_it_leaves_nothing_repeats_nothing_and_ends_the_same(tmp_path):
+def test_a_run_stopped_at_each_stage_cleans_up_and_ends_the_same(tmp_path):
     peace = Soak.made(tmp_path / "peace", TARGETS)
     peace.end()
     jobs, expected = peace.finished(), peace.hashes()

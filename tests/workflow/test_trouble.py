@@ -1,4 +1,4 @@
-"""A full disk, a read-only folder, a server that is not there or hangs up: one screen, no loss."""
+"""A full disk, a read-only folder, a missing or disconnecting server: one screen, no loss."""
 
 import os
 import shutil
@@ -32,7 +32,7 @@ SMALL = 200  # rows a page: the world's constraints come in six
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """`results` on a file system of 64 KiB, which `mount -o remount` can change."""
+    """Mount `results` on a file system of 64 KiB, which `mount -o remount` can change."""
     results = tmp_path / "project/results"
     results.mkdir(parents=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(results)], check=True)
@@ -45,7 +45,7 @@ def remount(folder: Path, options: str) -> None:
 
 
 @needs_mount
-def test_a_full_disk_is_told_and_leaves_nothing_half_written(small_disk):
+def test_a_full_disk_is_reported_and_leaves_no_partial_file(small_disk):
     made = project(small_disk.parent)
     shown = failed(made, "--", FACTS)
     assert "rule pull_facts" in shown
@@ -59,7 +59,7 @@ def test_a_full_disk_is_told_and_leaves_nothing_half_written(small_disk):
 
 
 @needs_mount
-def test_a_read_only_results_folder_is_told_and_what_is_there_stays(small_disk):
+def test_a_read_only_results_folder_is_reported_and_files_stay(small_disk):
     made = project(small_disk.parent)
     remount(small_disk, "size=200m")
     assert made.run("--", FACTS).returncode == 0
@@ -75,7 +75,7 @@ def test_a_read_only_results_folder_is_told_and_what_is_there_stays(small_disk):
 
 
 def live(folder: Path, url: str) -> Project:
-    """A project whose Wikidata is a live endpoint at `url`."""
+    """Return a project whose Wikidata is a live endpoint at `url`."""
     made = own_resources(folder)
     endpoints = folder / "resources/endpoints.tsv"
     limits = f"1 0 0 1 5 10 {SMALL} 5000 100 2 1000000 none"
@@ -90,7 +90,7 @@ def live(folder: Path, url: str) -> Project:
     return made
 
 
-def test_an_endpoint_that_is_not_there_is_named_with_query_and_cause(tmp_path):
+def test_a_missing_endpoint_is_reported_with_query_and_cause(tmp_path):
     made = live(tmp_path, "http://127.0.0.1:9/sparql")
     shown = failed(made, "--", PULLED)
     assert "rule pull (source=wikidata, query=constraints)" in shown
@@ -103,14 +103,14 @@ def test_an_endpoint_that_is_not_there_is_named_with_query_and_cause(tmp_path):
 
 @pytest.fixture(scope="module")
 def pulled_table() -> Iterator[Table]:
-    """All rows of constraints.rq on the embedded world, from a real server."""
+    """Return all rows of constraints.rq on the embedded knowledge graph, from a real server."""
     rdf = ROOT / "resources/world/wikidata.nt.gz"
     query = read_query(ROOT / "resources/queries/wikidata/constraints.rq")
     with local_endpoint([rdf]) as endpoint:
         yield Table(endpoint.url, query)
 
 
-def test_a_socket_closed_in_mid_transfer_costs_no_finished_page(tmp_path, pulled_table):
+def test_a_socket_closed_during_transfer_loses_no_finished_page(tmp_path, pulled_table):
     with FaultServer(pulled_table) as server:
         made = live(tmp_path, server.url)
         # the count and two pages are whole, then every answer breaks off in its middle

@@ -1,4 +1,4 @@
-"""Each tutorial is typed from its first command to its last, and its screens are compared."""
+"""All commands of each tutorial are run, and their output is compared with the page."""
 
 import pytest
 
@@ -11,8 +11,8 @@ pytestmark = pytest.mark.nightly(
 
 
 @pytest.mark.parametrize(("page", "commands"), [("your_model", 5), ("dump", 4), ("paper", 1)])
-def test_the_commands_of_a_tutorial_give_its_screens(page, commands, tmp_path):
-    """The one on own graphs is typed in tests/workflow/test_own_graph.py."""
+def test_the_commands_of_a_tutorial_give_its_output(page, commands, tmp_path):
+    """The tutorial on user-supplied graphs is run in tests/workflow/test_own_graph.py."""
     folder = Project(tmp_path).folder
     text = (ROOT / f"docs/tutorials/{page}.md").read_text()
     prepare(text, folder)

@@ -32,6 +32,7 @@ from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompts.search import labels as label_tokens
 from kgprobe.probes.prompts.search.labels import LabelSearchSettings
+from kgprobe.probes.ranked import class_numbers
 from kgprobe.probes.text.prompts import encode
 from kgprobe.schema import EXAMPLES
 from kgprobe.templates import Template
@@ -71,7 +72,7 @@ def search_labels(loaded: Loaded, template: Template, data: Any) -> float:
 def released_epoch(loaded: Loaded, template: Template, data: Any) -> tuple[float, Any]:
     """(CPU seconds, probe weight) of one epoch of the released loop; tokenizing is not counted."""
     encoded = encode(loaded, template, data[0])
-    golds = torch.from_numpy(label_tokens.numbers(data[1], ["negative", "positive"]))
+    golds = torch.from_numpy(class_numbers(data[1], ["negative", "positive"]))
     torch.manual_seed(0)
     layer = torch.nn.utils.skip_init(torch.nn.Linear, 768, 2)
     with torch.no_grad():

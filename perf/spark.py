@@ -47,8 +47,12 @@ def build(engine: Engine, facts: Path, folder: Path) -> dict[str, float]:
             module = importlib.import_module(f"kgprobe.benchmarks.attributes.{name}")
             settings = settings_of(config, name)
             built = module.build(made, settings)
-            contracts = frames.OUTPUTS | {"items": schema.ITEMS, "candidates": schema.CANDIDATES}
-            for frame, contract in contracts.items():
+            tables = {
+                "examples": frames.EXAMPLES,
+                "items": schema.ITEMS,
+                "candidates": schema.CANDIDATES,
+            }
+            for frame, contract in (tables | frames.REPORTS).items():
                 schema.write(getattr(built, frame), contract, folder / f"{name}.{frame}", {})
             tried = sensitivity.table(module, made, settings, False)
             schema.write(tried, frames.SENSITIVITY, folder / f"{name}.sensitivity", {})

@@ -17,7 +17,8 @@ import polars as pl
 from kgprobe import config, schema
 from kgprobe.benchmarks.bear import build
 from kgprobe.benchmarks.bear.choice import Review
-from kgprobe.experiments import ROOT, manual_templates, read_table
+from kgprobe.experiments import manual_templates, read_table
+from kgprobe.files import ROOT
 from kgprobe.settings.benchmarks import Bear
 from kgprobe.sources.dumps import facts
 

@@ -20,7 +20,8 @@ import numpy as np
 import polars as pl
 
 from kgprobe import sampling
-from kgprobe.experiments import ROOT, expand, read_table
+from kgprobe.experiments import expand, read_table
+from kgprobe.files import ROOT
 from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
 from kgprobe.probes.scoring.sentence import score
 
@@ -95,4 +96,5 @@ def main(model: str, out: str, relations: int = 100, most: int = 8) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:3], *map(int, sys.argv[3:]))
+    model, out, *counts = sys.argv[1:]
+    main(model, out, *map(int, counts))

@@ -61,7 +61,7 @@ CASES = [
     ),
     (
         errors.OfflineModeIsEnabled("Cannot reach: offline mode is enabled."),
-        f"does not hold {REPOSITORY} at {COMMIT}",
+        f"lacks {REPOSITORY} at {COMMIT}",
         "folder:FOLDER",
     ),
     (

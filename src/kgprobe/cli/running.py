@@ -72,7 +72,7 @@ def plan(configs: Configs = None, as_json: Json = False) -> None:
             if unpriced:
                 screen.say(f"not in resources/costs.tsv, counted as zero: {', '.join(unpriced)}")
             if fatal or perhaps:
-                screen.say("\nlacking here, now:")
+                screen.say("\nmissing on this machine:")
             for text in (*fatal, *perhaps):
                 screen.say(f"- {text}")
 

@@ -101,7 +101,7 @@ def _contact(settings: Settings, needs: Outside) -> list[str]:
     if not needs.public or settings.contact or os.environ.get("KGPROBE_CONTACT"):
         return []
     return [
-        f"a contact: {_format_names(map(_host, needs.public))} ask for one; set `contact:` in the "
+        f"a contact, required by {_format_names(map(_host, needs.public))}; set `contact:` in the "
         "configuration, or the environment variable KGPROBE_CONTACT, to an email address or a web "
         "page"
     ]
@@ -113,7 +113,7 @@ def _network(needs: Outside) -> list[str]:
 
     if needs.models and constants.HF_HUB_OFFLINE:
         return [
-            f"weights: HF_HUB_OFFLINE is set, and the cache {constants.HF_HUB_CACHE} does not hold "
+            f"weights: HF_HUB_OFFLINE is set, and the cache {constants.HF_HUB_CACHE} lacks "
             f"{_format_names(needs.models)}; unset it, or leave out these models"
         ]
     names = {_reached(url) for url in needs.urls}

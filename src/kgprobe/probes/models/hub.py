@@ -79,7 +79,7 @@ def _offline(repository: str, revision: str, fetch: str) -> str:
     is_off = os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
     why = "HF_HUB_OFFLINE is set" if is_off else "the hub cannot be reached"
     return (
-        f"{why}, and the cache {constants.HF_HUB_CACHE} does not hold {repository} at {revision}: "
+        f"{why}, and the cache {constants.HF_HUB_CACHE} lacks {repository} at {revision}: "
         f"{'unset it' if is_off else 'go online'}, or where there is a network run\n  {fetch}\n"
         "bring FOLDER here and write folder:FOLDER as its source in models.tsv"
     )

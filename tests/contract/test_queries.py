@@ -215,7 +215,7 @@ def test_parameters_name_the_snapshot_and_are_checked(tmp_path):
         ({"propery": "P17"}, "it has .*property"),
         ({"property": ["P17", "P36"]}, "expected a name like P36"),
         ({"subject": []}, "no value"),
-        ({"subject": ["Q1> }"]}, "no absolute IRI"),
+        ({"subject": ["Q1> }"]}, "not an absolute IRI"),
     ):
         with pytest.raises(QueryError, match=message):
             read_query(path, bad)
@@ -223,7 +223,7 @@ def test_parameters_name_the_snapshot_and_are_checked(tmp_path):
         with pytest.raises(QueryError, match="expected codes such as en or mul"):
             read_query(path, {"property": "P17"}, languages)
     instances = RESOURCES / "queries/dbpedia/instances.rq"
-    for bad, message in (({"class": "A> }"}, "no absolute IRI"),):
+    for bad, message in (({"class": "A> }"}, "not an absolute IRI"),):
         with pytest.raises(QueryError, match=message):
             read_query(instances, bad)
 

@@ -79,7 +79,7 @@ def test_a_second_run_has_no_jobs(finished):
         (
             set(),
             {
-                "metrics/bootstrap.py": ('"""The one', '"""One'),
+                "metrics/bootstrap.py": ('"""Bootstrap percentile', '"""Percentile'),
                 "job.py": ("LARGE = 2 << 30", "LARGE = 3 << 30"),
             },
         ),

@@ -41,7 +41,7 @@ def test_full_confidence_has_error_0_when_right_and_one_half_when_half_right():
     assert error(sure, sure) == 0
     assert error(sure, np.array([1.0, 0.0, 1.0, 0.0])) == 0.5
     for wrong in (2 * sure, -sure):
-        with pytest.raises(ValueError, match="no probability"):
+        with pytest.raises(ValueError, match="not a probability"):
             bins_of(wrong)
 
 

@@ -233,6 +233,14 @@ def test_existing_files_are_kept(start, kind):
         assert os.listdir("mine") == ["config.yaml"]
 
 
+def test_existing_folder_in_a_clone_is_named_as_such(start, monkeypatch):
+    """There the working folder is the project's own, in which nothing can be hidden."""
+    Path("facts.csv").write_text(FACTS)
+    monkeypatch.setattr("kgprobe.files.ROOT", Path.cwd())
+    Path("mine").mkdir()
+    refused(start(), "mine already exists and is not overwritten", "facts.csv", "mine")
+
+
 @pytest.mark.parametrize("name", ["a/b", "..", "mine.", "world", "wikidata", "2020", "onto_x",
                                   "my_lite", "my graph", "", "config", "resources"])  # fmt: skip
 def test_invalid_names_raise_one_sentence(start, name):

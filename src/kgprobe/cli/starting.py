@@ -107,7 +107,8 @@ def _graph(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_-]+", name) or not re.search(pattern.regex, graph):
         raise ValueError(f"{name!r} cannot name a graph; valid: {pattern.words}")
     check_names([graph])
-    if (ROOT / name).exists():
+    # in the project's own folder, a name in use is reported as one that exists
+    if (ROOT / name).exists() and not os.path.lexists(name):
         raise ValueError(
             f"{name!r} cannot name a graph; valid: {pattern.words}; a folder of that name would "
             "hide the project's own"

@@ -148,6 +148,11 @@ def test_a_subset_by_vocabulary_drops_facts_of_every_split_and_counts_them():
 def test_too_few_facts_are_reported_with_relation_and_counts():
     with pytest.raises(TaskError, match=r"P19: train needs 5, found 4"):
         built(settings=PromptFacts(least=Rows(5, 1, 1)))
+    # also if a filter leaves none
+    rows = [*facts(), Fact("P20", "test", "Ada", "Bonn")]
+    task, kept = described(groups=["P19", "P20"]), {"Paris", "London", "Roma", "Rome"}
+    with pytest.raises(TaskError, match=r"P20: train needs 1, found 0"):
+        prompt_facts.build(rows, [], task, SETTINGS, keep=kept.__contains__)
 
 
 def test_templates_are_kept_verbatim_and_cut_for_causal_models():
@@ -246,6 +251,8 @@ def test_embedded_facts_search_on_trained_on_and_test_on_both():
     assert task.vocabulary == ["b", "c", "the a"]
     assert task.task["prompts"]["manual"]["P19"]["causal"] == "{sub} is in [P]"
     assert world.build(*arguments).examples.equals(task.examples)
+    with pytest.raises(TaskError, match="P20: train needs 1, found 0"):
+        world.build(*arguments[:4], replace(settings, relations=("P19", "P20")), *arguments[5:])
     more = replace(settings, least=Rows(6))
     with pytest.raises(TaskError, match="P19: train needs 6, found 5"):
         world.build(*arguments[:4], more, *arguments[5:])
@@ -276,6 +283,11 @@ def test_a_user_graph_is_split_by_subject_and_small_relations_are_reported():
     assert steps["rows_in"][0] == 1
     with pytest.raises(TaskError, match="likes: train needs 4, found 1"):
         own_graph.build("auto_zoo", facts, templates, PromptGraph(("likes",)), 3, seed=5)
+    # a relation that is named is not left out in silence
+    for name in ("typo", "mute"):
+        chosen = replace(settings, relations=("eats", name))
+        with pytest.raises(TaskError, match=f"{name}: train needs 4, found 0"):
+            own_graph.build("auto_zoo", facts, templates, chosen, 3, seed=5)
     assert task.vocabulary == ["O0", "O1", "O2", "O9"]
 
 

@@ -88,7 +88,7 @@ def build(
     items = examples(left)
     _count_flags(items, funnel)
     remedy = "name fewer relations, or pull more facts"
-    frames.require(frames.sizes(items), settings.least, name, remedy)
+    frames.require(frames.sizes(items, task["groups"]), settings.least, name, remedy)
     task["groups"] = sorted({e.group for e in items}, key=by_number)
     return Task(frames.frame(items), sorted(known), task, funnel.frame())
 

@@ -78,9 +78,9 @@ def require(counts: Mapping[str, Mapping[str, int]], least: Rows, source: str, r
         raise TaskError(f"{source}: too few examples; {remedy}\n  " + "\n  ".join(short))
 
 
-def sizes(examples: Iterable[Example]) -> dict[str, dict[str, int]]:
-    """Return group -> split -> number of examples."""
-    counts: dict[str, dict[str, int]] = {}
+def sizes(examples: Iterable[Example], groups: Iterable[str] = ()) -> dict[str, dict[str, int]]:
+    """Return group -> split -> number of examples, also for `groups` without examples."""
+    counts: dict[str, dict[str, int]] = {group: {} for group in groups}
     for example in examples:
         splits = counts.setdefault(example.group, {})
         splits[example.split] = splits.get(example.split, 0) + 1

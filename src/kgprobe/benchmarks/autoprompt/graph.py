@@ -56,7 +56,7 @@ def build(
     remedy = "name other relations, or lower prompt_tasks.graphs.least"
     largest = sorted(counts, key=lambda relation: -sum(counts[relation].values()))[:FEW]
     short = {relation: counts[relation] for relation in largest}
-    require(sizes(examples) or short, settings.least, name, remedy)
+    require(sizes(examples, settings.relations or ()) or short, settings.least, name, remedy)
     relations = list(dict.fromkeys(fact.group for fact in chosen))
     published = {"manual": {relation: manual[relation] for relation in relations}}
     task = prompt_facts.describe(name, "facts", relations, published, templates, triggers)

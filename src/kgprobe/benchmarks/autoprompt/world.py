@@ -51,7 +51,7 @@ def build(
     # every form that is an answer somewhere in this graph, like LAMA's common vocabulary
     words = labeled.select("object", "object_label").unique().rows()
     vocabulary = sorted({forms.get(entity, label) for entity, label in words})
-    require(sizes(examples), settings.least, NAME, "name other relations")
+    require(sizes(examples, settings.relations), settings.least, NAME, "name other relations")
     first = first_manual(templates)
     if missing := [r for r in settings.relations if r not in first]:
         raise TaskError(f"{NAME}: no manual template in templates.tsv for {', '.join(missing)}")

@@ -168,15 +168,17 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
 
     def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
         value = float(super().construct_yaml_float(node))
-        if not math.isfinite(value):
+        kind = "finite" if not math.isfinite(value) else ""
+        # YAML 1.1 reads 1:30.5 as 90.5
+        if kind := kind or "decimal" * (":" in node.value):
             raise yaml.MarkedYAMLError(
-                problem=f"{node.value} is not a finite number", problem_mark=node.start_mark
+                problem=f"{node.value} is not a {kind} number", problem_mark=node.start_mark
             )
         return value
 
     def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
-        # YAML 1.1 reads 010 as 8 and 1:30 as 90
-        if re.match(r"[-+]?0[0-9_]|.*:", node.value):
+        # YAML 1.1 reads 010 as 8, 0x10 as 16 and 1:30 as 90
+        if re.match(r"[-+]?0[0-9_bx]|.*:", node.value):
             raise yaml.MarkedYAMLError(
                 problem=f"{node.value} is not a decimal number", problem_mark=node.start_mark
             )

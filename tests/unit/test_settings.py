@@ -137,6 +137,9 @@ def test_a_wrong_key_or_value_is_reported_with_a_correction(tmp_path, key, value
         ("run: {name: a}\nbear:\n  most: .nan\n", "line 3: .*\\.nan is not a finite number"),
         ("run: {name: a}\nseed: 010\n", "line 2: .*010 is not a decimal number"),
         ("run: {name: a}\nseed: 1:30\n", "line 2: .*1:30 is not a decimal number"),
+        ("run: {name: a}\nseed: 0x10\n", "line 2: .*0x10 is not a decimal number"),
+        ("run: {name: a}\nseed: -0b1\n", "line 2: .*-0b1 is not a decimal number"),
+        ("run: {name: a}\nbear:\n  most: 1:30.5\n", "line 3: .*1:30.5 is not a decimal number"),
         ('run: {name: "\x01"}\n', "no YAML: unacceptable character"),
     ],
 )

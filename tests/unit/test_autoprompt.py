@@ -253,6 +253,16 @@ def test_non_finite_scores_are_retried_in_float32_then_raise(tmp_path, monkeypat
     assert search(loaded, template, TRAIN, DEV, quick(), state).trace == plain.trace
 
 
+def test_no_accepted_swap_leaves_a_given_initial_trigger(monkeypatch):
+    """It has no initial token, so nothing remains to be filled."""
+    loaded, template = tiny("bert", double=False), template_for("bert", 5)
+    monkeypatch.setattr(autoprompt.Search, "_scores", lambda *given: (np.zeros(len(given[3])), 1.0))
+    given = quick(iterations=2, initial="capital of France is the")
+    found = search(loaded, template, TRAIN, DEV, given)
+    assert (found.trigger, found.restarts[0]["iteration"]) == (found.record["initial"], -1)
+    assert found.restarts[0]["unfilled"] == 0
+
+
 def test_unfilled_trigger_positions_raise_or_are_allowed():
     loaded, template = tiny("bert", double=False), template_for("bert", 5)
     with pytest.raises(SearchError, match=r"[34] initial tokens are left .* after 2 iterations"):

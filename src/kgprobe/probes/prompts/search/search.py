@@ -137,7 +137,7 @@ class Search:
             draws.bit_generator.state = state.draws
             while state.iteration < self.settings.iterations:
                 self._iterate(state, draws, bar)
-            if state.best is None and not self.settings.fill_all:
+            if state.best is None and not self._unfilled(state.trigger):
                 # nothing was accepted
                 state.best = [self._dev(state, state.trigger), -1, list(state.trigger)]
             state.finished.append(summary(self, state))

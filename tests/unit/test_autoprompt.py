@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from kgprobe.probes.models.batching import Budget
+from kgprobe.probes.models.finite import NotFiniteError
 from kgprobe.probes.prompts.search import files
 from kgprobe.probes.prompts.search import search as autoprompt
 from kgprobe.probes.prompts.search.candidates import filter_candidates, vocabulary_of
@@ -261,6 +262,22 @@ def test_no_accepted_swap_leaves_a_given_initial_trigger(monkeypatch):
     found = search(loaded, template, TRAIN, DEV, given)
     assert (found.trigger, found.restarts[0]["iteration"]) == (found.record["initial"], -1)
     assert found.restarts[0]["unfilled"] == 0
+
+
+def test_near_ties_of_a_step_in_float32_are_final(monkeypatch):
+    """The model whose numbers were not finite is not asked again about them."""
+    loaded, template = tiny("llama", double=False), template_for("llama", 2)
+    plain = search(loaded, template, TRAIN, DEV, quick(iterations=2))
+    values = Scorer.values
+
+    def unless_shared(own, split, *given, **more):
+        if own._shared is not None and split == "train":
+            raise NotFiniteError("nan")
+        return values(own, split, *given, **more)
+
+    monkeypatch.setattr(Scorer, "values", unless_shared)
+    monkeypatch.setattr(autoprompt, "NEAR", 1e9)
+    assert search(loaded, template, TRAIN, DEV, quick(iterations=2)).trigger == plain.trigger
 
 
 def test_unfilled_trigger_positions_raise_or_are_allowed():

@@ -243,8 +243,10 @@ class Search:
         stack = [*triggers, state.trigger] if strict else triggers
         metric = self.settings.metric
         known = {tuple(t): self.scored.of(t, examples) for t in stack}
+        scorers: list[Scorer] = []
 
         def ask(scorer: Scorer) -> Floats:
+            scorers.append(scorer)
             if scorer is not self.scorer:
                 return scorer.values("train", examples, stack, metric)
             values = scorer.values("train", examples, stack, metric, known=known)
@@ -257,7 +259,7 @@ class Search:
 
         table = self._finite(state, ask)
         sums = table.sum(1)
-        if self.scorer.shares and metric == "likelihood":
+        if scorers[-1].shares and metric == "likelihood":
             near = np.flatnonzero(sums >= sums.max() - NEAR * len(examples))
             if len({tuple(stack[i]) for i in near}) > 1:
                 again = self.scorer.values(

@@ -1,5 +1,7 @@
 """Classification of query service answers: time-out, rate limit, refusal, broken, ok."""
 
+from pathlib import Path
+
 import pytest
 
 from kgprobe.sources.sparql import errors
@@ -146,6 +148,20 @@ def test_rows_that_mention_time_outs_are_rows():
     row = '{"s":{"type":"literal","value":"TimeoutException, or: the user agent timed out"}}'
     body = '{"head":{"vars":["s"]},"results":{"bindings":[' + row + "]}}"
     assert meaning(answer(200, body, JSON)) is None
+
+
+def test_a_capped_answer_is_asked_for_less_at_once_and_the_page_says_so():
+    """The cap is no error of the service, unlike rows that end because its time is over."""
+    for header, reaction, words in (
+        ("x-sparql-maxrows", "smaller now", "asks for less at once"),
+        ("x-sql-state", "smaller", "waits, asks for less"),
+    ):
+        with pytest.raises(errors.PartialAnswer) as caught:
+            check_status(answer(200, "{}", JSON, **{header: "10000"}), PLACE, AGENT)
+        assert caught.value.reaction == reaction
+        page = Path(__file__).parents[2] / "docs/sources.md"
+        (row,) = (line for line in page.read_text().splitlines() if f"`{header}`" in line.lower())
+        assert row.endswith(f"| {words} |")
 
 
 def test_a_page_reached_by_a_redirect_is_reported():

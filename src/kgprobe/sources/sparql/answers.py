@@ -72,6 +72,7 @@ class Sign:
     words: bytes = b""  #: a regular expression, case-insensitive
     header: str = ""
     advice: str = ""
+    reaction: str = ""  #: what to do, if not as for other responses of the same meaning
 
     def find(self, text: bytes) -> re.Match[bytes] | None:
         """Search a text for the words."""
@@ -104,7 +105,13 @@ MEMORY = (
 )
 #: The order matters: a timeout of QLever has the status of a rate limit.
 SIGNS = (
-    Sign(PartialAnswer, "DBpedia: its cap on rows", header=CAP, advice="set a smaller page size"),
+    Sign(
+        PartialAnswer,
+        "DBpedia: its cap on rows",
+        header=CAP,
+        advice="set a smaller page size",
+        reaction="smaller now",  # not an error of the service: no need to wait
+    ),
     Sign(PartialAnswer, "DBpedia: what it had when its time was over", header="X-SQL-State"),
     Sign(errors.EndpointRefused, "all", (401, 403)),
     Sign(
@@ -164,8 +171,7 @@ def check_status(answer: Answer, place: Place, agent: str) -> None:
         came += f"; the User-Agent sent was {agent!r}"
     expected, advice = NEXT[sign.meaning]
     error = sign.meaning(place, came, expected, sign.advice or advice)
-    if sign.header == CAP:  # not an error of the service: no need to wait
-        error.reaction = "smaller now"
+    error.reaction = sign.reaction or error.reaction
     raise error
 
 

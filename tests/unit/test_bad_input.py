@@ -56,6 +56,14 @@ def test_unused_columns_are_ignored(tmp_path):
     assert sorted(content.facts["subject"]) == ["x", "y"]
 
 
+def test_a_file_name_is_no_pattern(tmp_path):
+    """Polars expands brackets and asterisks in names of parquet files."""
+    frame = pl.DataFrame({"subject": ["x"], "relation": ["r"], "object": ["z"]})
+    frame.with_columns(subject=pl.lit("other")).write_parquet(tmp_path / "g1.parquet")
+    for name in ("g[1].parquet", "g*.parquet"):
+        assert parquet(tmp_path / name, frame).facts["subject"].to_list() == ["x"]
+
+
 @pytest.mark.parametrize(
     ("name", "values", "words"),
     [

@@ -102,7 +102,7 @@ def _find_columns(path: str, head: list[str], *names: str) -> list[int]:
     if missing and Path(path).suffix.lower() == ".parquet":
         raise GraphFileError(
             f"{path}: no column {', '.join(map(repr, missing))}; it has "
-            f"{short(', '.join(pl.read_parquet_schema(path)))}; expected {', '.join(names)}, "
+            f"{short(', '.join(_parquet_columns(path)))}; expected {', '.join(names)}, "
             "its own names in sources.graphs.NAME.columns, or header: false for its first three"
         )
     if missing:
@@ -197,9 +197,9 @@ def _json_lines(
 def _parquet(path: str, names: set[str] | None) -> tuple[list[str], Iterator[Row]]:
     """Return the columns with `names`, or the first three; the others are not read."""
     try:
-        head = list(pl.read_parquet_schema(path))
+        head = _parquet_columns(path)
         used = head[:3] if names is None else [name for name in head if name in names]
-        frame = pl.read_parquet(path, columns=used)
+        frame = pl.read_parquet(path, columns=used, glob=False)
     except (pl.exceptions.PolarsError, OSError) as problem:
         raise GraphFileError(f"{path}: not a readable parquet file: {problem}") from problem
     for name, kind in frame.schema.items():
@@ -212,3 +212,8 @@ def _parquet(path: str, names: set[str] | None) -> tuple[list[str], Iterator[Row
             )
     texts = frame.select(pl.all().cast(pl.String).fill_null(""))
     return used, ((n, list(cells)) for n, cells in enumerate(texts.iter_rows(), 1))
+
+
+def _parquet_columns(path: str) -> list[str]:
+    """Return the columns of one file, whose name may hold brackets, which are no pattern here."""
+    return pl.scan_parquet(path, glob=False).collect_schema().names()

@@ -365,6 +365,17 @@ def test_missing_dump_is_reported(tmp_path: Path):
         read_lines(tmp_path / "x.gz")
 
 
+@pytest.mark.parametrize("broken", [{"value": {"a": 1}}, {"value": None}, {"value": 5}, {}, 7])
+def test_broken_alias_is_counted_and_loses_nothing_else(broken):
+    one = entity(1, P36=[claim("P36", item(10))])
+    one["aliases"] = {"en": [{"language": "en", "value": "Gaul"}, broken]}
+    result = read_json(b"[\n" + json.dumps(one).encode() + b"\n]\n", "P36")
+    assert ids(result) == {("Q1", "P36", "Q10", "normal")}
+    assert result["aliases"].rows() == [(4, "Gaul")]
+    ((line, text),) = result["unread"].rows()
+    assert (line, text[:9]) == (2, "Q1 alias ")
+
+
 @pytest.mark.parametrize(
     "broken",
     [

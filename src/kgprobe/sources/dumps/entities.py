@@ -113,7 +113,7 @@ def _entity(
     tables: TripleTables,
     counts: Counts,
 ) -> list[str]:
-    """Add the rows of an entity to `tables`; return its broken statements as JSON."""
+    """Add the rows of an entity to `tables`; return its broken statements and aliases as JSON."""
     entity = _ENTITY_OF(line)
     subject = number(entity.id)
     if subject is None:
@@ -138,7 +138,12 @@ def _entity(
             if item is not None and rank != "deprecated":
                 rows.append((subject, wanted[relation], item, rank))
     given = [_parsed(aliases[tag]) for tag in languages if tag in aliases]
-    others = [(subject, one["value"]) for some in given for one in some]
+    others = []
+    for one in (one for some in given for one in some):
+        if isinstance(text := one.get("value") if isinstance(one, dict) else None, str):
+            others.append((subject, text))
+        else:
+            broken.append(f"{entity.id} alias {msgspec.json.encode(one).decode()}")
     if entity.id.startswith("P"):
         # read completely before any of it is kept
         texts = list(described.lines(_parsed(line), languages, broken))

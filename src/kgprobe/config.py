@@ -7,6 +7,7 @@ python -m kgprobe.config name F ...   print the run name of the merged files; la
 
 import ast
 import contextlib
+import datetime
 import difflib
 import inspect
 import itertools
@@ -238,7 +239,10 @@ def _describe_problem(
             with contextlib.suppress(ValueError):  # YAML 1.1 reads 1e-5, without a dot, as text
                 plain = re.sub(r"^(-?\d+)e", r"\1.0e", repr(float(problem.instance)))
                 close = f" (did you mean {plain}?)"
-        yield f"{where}: {problem.instance!r}{close}; valid: {legal(rules)}"
+        shown = repr(problem.instance)
+        if isinstance(problem.instance, datetime.date):  # YAML reads 2026-11-29 as one
+            shown, close = str(problem.instance), ", which is a date unless it is quoted"
+        yield f"{where}: {shown}{close}; valid: {legal(rules)}"
 
 
 def file_of(key: Sequence[str], files: Sequence[str | Path]) -> str:

@@ -1,5 +1,6 @@
 """The configuration: files generated from its types, refused values, and error messages."""
 
+import datetime
 import json
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -103,6 +104,11 @@ def test_every_field_has_a_description():
         ),
         ("sheets.models", "own.tsv", "unknown key 'sheets', which is 'tables' now; valid: "),
         ("sources.dumps.x", {"form": "json"}, "'access' is a required property"),
+        (
+            "sources.wikidata.snapshot",
+            datetime.date(2026, 11, 29),
+            "snapshot: 2026-11-29, which is a date unless it is quoted; valid: letters",
+        ),
         ("run.name", "own\n", r"run\.name: 'own\\n'; valid: letters, digits, - and _"),
         ("attributes.bias.relations", ["P5\n"], r"relations.0: 'P5\\n'; valid: the id of a rel"),
         (

@@ -67,8 +67,10 @@ def test_every_headline_value_of_the_paper_is_in_the_tables():
     assert printed("bert-base-cased", "finetuned", "auto_sst2", **dev) == (None, None)
     assert printed("any", "majority", "auto_sick", **of_classes)[0] == 56.7
     assert printed("bert-base-cased", "searched", "auto_sick_3way", **of_classes)[0] == 55.4
-    assert printed("bert-base-cased", "searched", "auto_re_perturbed")[0] == 56.43
-    assert printed("lstm", "relation_lstm", "auto_re") == (None, None)
+    # relations and training sentences are not the paper's: a row of its own quotes the value
+    assert printed("bert-base-cased", "searched", "auto_re_perturbed") == (None, None)
+    quoted = [f.value for f in FIGURES if f.benchmark == "auto_re_perturbed"]
+    assert sorted(quoted) == [28.02, 28.95, 30.79, 56.43, 58.81]
 
 
 def test_the_means_of_the_printed_table_6_and_its_ten_losses():
@@ -269,7 +271,7 @@ def test_a_fact_is_right_for_any_sentence_and_memory_is_reported():
     made = [n for n in measured(*sentences()) if n.prompt == "searched"]
     read = [n for n in made if n.benchmark == "auto_re"]
     assert the(read, "P@1").value == 50
-    assert the(read, "P@1").published == 90.73
+    assert the(read, "P@1").published is None
     assert the(read, "P@1 per sentence").value == pytest.approx(100 / 3)
     assert the(read, "sentences per fact").value == 1.5
     perturbed = [n for n in made if n.benchmark == "auto_re_perturbed"]

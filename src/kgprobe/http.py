@@ -94,6 +94,12 @@ class ContactError(ValueError):
     """A public service would be queried without a contact address."""
 
 
+def contact_of(given: str) -> str:
+    """Return KGPROBE_CONTACT, which overrides the contact `given` in the config; "" for a blank
+    one."""
+    return os.environ.get("KGPROBE_CONTACT", "").strip() or given.strip()
+
+
 def user_agent(
     service: str,
     contact: str,
@@ -102,18 +108,25 @@ def user_agent(
 ) -> str:
     """Return the User-Agent: name, version, project, contact, and the underlying library.
 
-    KGPROBE_CONTACT overrides `contact`, which comes from the config. Raises ContactError if
-    `service` is public and neither is set: services refuse or slow down such clients.
+    `contact` comes from the config (see `contact_of`). Raises ContactError if `service` is public
+    and none is set, since services refuse or slow down such clients, or if no header can hold it.
     """
-    contact = os.environ.get("KGPROBE_CONTACT", "") or contact
+    contact = contact_of(contact)
     if not contact and not is_local:
         raise ContactError(
             f"{service} is a public service and asks for a contact: set `contact:` in the config "
             "or KGPROBE_CONTACT to an email address or a web page"
         )
+    fits = re.fullmatch(r"[\x20-\x7e\xa0-\xff]*", contact)
+    if not fits and not is_local:
+        raise ContactError(
+            f"the contact {contact!r} has characters that no HTTP header can hold: set `contact:` "
+            "in the config or KGPROBE_CONTACT to a plain email address or web page"
+        )
     urls = importlib.metadata.metadata("kgprobe").get_all("Project-URL") or []
     project = [url.partition(", ")[2] for url in urls[:1]]
-    return f"kgprobe/{__version__} ({'; '.join(filter(None, [*project, contact]))}) {library}"
+    about = "; ".join(filter(None, [*project, contact if fits else ""]))
+    return f"kgprobe/{__version__} ({about}) {library}"
 
 
 class Session(requests.Session):

@@ -158,8 +158,15 @@ def test_a_public_service_is_not_queried_without_a_contact(faulty, tmp_path, mon
         pull(THINGS, live, tmp_path / "made" / "s")
     assert not faulty.seen
     assert not list((tmp_path / "made").rglob("*.gz"))
-    monkeypatch.setenv("KGPROBE_CONTACT", "https://example.org/me")
+    for wrong in (" \n", "a@b.org\nX: y", "\u0141ukasz <l@example.org>"):
+        monkeypatch.setenv("KGPROBE_CONTACT", wrong)
+        with pytest.raises(ContactError, match=r"an email address or a web page|plain email"):
+            live.agent()
+        assert wrong.strip() not in Endpoint("local", "").agent() or not wrong.strip()
+    monkeypatch.setenv("KGPROBE_CONTACT", "https://example.org/me\n")
     assert "https://example.org/me" in live.agent(CONTACT)
+    monkeypatch.setenv("KGPROBE_CONTACT", " ")
+    assert f"; {CONTACT})" in live.agent(CONTACT)
 
 
 def test_the_presets_keep_the_published_limits():

@@ -4,7 +4,6 @@ For the jobs to do: a contact for public services, tokens for gated models and a
 which they would fail one after another; disk space and memory, without which they may fail.
 """
 
-import os
 import shutil
 import socket
 import threading
@@ -15,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from kgprobe.experiments import located
+from kgprobe.http import contact_of
 from kgprobe.plan.costs import Costs, asks_nobody, cost_of, model_of, weights_mb
 from kgprobe.plan.jobs import PlannedJob
 from kgprobe.settings import Settings
@@ -98,7 +98,7 @@ def check(fatal: Sequence[str], perhaps: Sequence[str]) -> str:
 
 
 def _contact(settings: Settings, needs: Outside) -> list[str]:
-    if not needs.public or settings.contact or os.environ.get("KGPROBE_CONTACT"):
+    if not needs.public or contact_of(settings.contact):
         return []
     return [
         f"a contact, required by {_format_names(map(_host, needs.public))}; set `contact:` in the "

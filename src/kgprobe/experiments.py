@@ -184,7 +184,11 @@ def json_rows(
     rows = []
     for number, line in text_lines(path) if lines is None else lines:
         try:
-            row = json.loads(line)
+            # U+2028 and the like, which may surround an object, are blanks of a text
+            text = (line if isinstance(line, str) else line.decode()).strip()
+            if not text:
+                continue
+            row = json.loads(text)
             json.dumps(row, ensure_ascii=False).encode()  # an unpaired surrogate is not valid text
         except (json.JSONDecodeError, UnicodeError) as wrong:
             raise error(f"{path}, line {number}: not JSON ({wrong})") from wrong

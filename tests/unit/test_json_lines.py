@@ -79,8 +79,9 @@ def test_extra_content_beside_the_objects_is_ignored(name, tmp_path):
     _, file, read = READERS[name]
     plain = read(write_file(tmp_path / "plain", file, "\n".join(lines_of(name)) + "\n"))
     assert plain
-    # byte order marks of concatenated files, and blank lines
-    odd = "\ufeff\r\n" + "\r\n\ufeff\r\n \t\r\n\ufeff".join(lines_of(name)) + "\r\n\r\n"
+    # byte order marks of concatenated files, blank lines, and other blanks around an object
+    between = "\u2028\r\n\ufeff\r\n \t\r\n\u2028\n\ufeff\u0085"
+    odd = "\ufeff\r\n" + between.join(lines_of(name)) + "\u00a0\r\n\r\n"
     assert str(read(write_file(tmp_path / "odd", file, odd))) == str(plain).replace("plain", "odd")
 
 

@@ -58,7 +58,7 @@ def test_lines_of_json_give_the_same(tmp_path):
     """The file has a byte order mark, blank lines, line separators in a label, and unused keys."""
     lines = ["\ufeff" + json.dumps({"subject": "x1", "relation": "in", "object": 2, "n": [1]}), ""]
     more = {"subject": "x3", "relation": "in", "object": "2", "subject_label": "Ly\u2028on"}
-    lines += [json.dumps(more | {"object_label": "France"}, ensure_ascii=False), " "]
+    lines += [json.dumps(more | {"object_label": "France"}, ensure_ascii=False) + "\u2028", " "]
     facts = table(tmp_path, "\r\n".join(lines), "g.jsonl", leave_out=("missing_label",)).facts
     names = ["subject", "relation", "object", "subject_label", "object_label"]
     assert facts.sort("subject").select(names).rows() == [

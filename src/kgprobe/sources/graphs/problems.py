@@ -138,7 +138,8 @@ def check_text(path: str | Path, line: int, name: str, value: object) -> None:
 def json_object(path: str | Path, text: str, line: int | None) -> dict[str, Any]:
     """Parse a JSON object, from a whole file or one line of it. Raises GraphFileError."""
     try:
-        entry = orjson.loads(text)
+        # around a line, U+2028 and the like are blanks
+        entry = orjson.loads(text if line is None else text.strip())
     except orjson.JSONDecodeError as problem:
         where = f"line {line or problem.lineno}"
         raise GraphFileError(f"{path}, {where}: no JSON: {problem.msg}") from problem

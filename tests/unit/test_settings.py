@@ -104,6 +104,11 @@ def test_every_field_has_a_description():
         ),
         ("sheets.models", "own.tsv", "unknown key 'sheets', which is 'tables' now; valid: "),
         ("sources.dumps.x", {"form": "json"}, "'access' is a required property"),
+        # every fact of a relation that is named twice would count twice
+        ("prompt_tasks.world.relations", ["P17", "P17"], r"list, at least one of distinct values"),
+        ("prompt_tasks.facts.relations", ["P17", "P17"], r"list, at least one of distinct values"),
+        ("prompt_tasks.graphs.relations", ["a", "a"], r"list, at least one of distinct values"),
+        ("autoprompt.low_data.sizes", [10, 10], r"list, at least one of distinct values"),
         (
             "sources.wikidata.snapshot",
             datetime.date(2026, 11, 29),

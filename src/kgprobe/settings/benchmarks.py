@@ -369,7 +369,7 @@ class PromptFacts:
     search: Literal["files", "pulls"] = "files"
     """facts to search with: those published with LAMA, or our T-REx facts followed by our Wikidata
     facts, without LAMA's test facts"""
-    relations: Annotated[tuple[Relation, ...], Length(1)] | None = None
+    relations: Annotated[tuple[Relation, ...], Length(1, distinct=True)] | None = None
     """relations by id; null for all 41"""
     most: Count = 1000
     """maximum number of facts of a relation from pulls (paper, section 5)"""
@@ -414,7 +414,7 @@ class PromptClasses:
 class PromptWorld:
     """Fact retrieval on the embedded graph (ours)."""
 
-    relations: Annotated[tuple[Relation, ...], Length(1)] = ("P17", "P30")
+    relations: Annotated[tuple[Relation, ...], Length(1, distinct=True)] = ("P17", "P30")
     """relations of the embedded graph"""
     shares: Constant[Shares] = (0.3, 0.15)
     """of the training facts in train and dev, the others are test facts"""
@@ -428,7 +428,7 @@ class PromptWorld:
 class PromptGraph:
     """Fact retrieval on all facts of a graph, `auto_NAME` (ours)."""
 
-    relations: Annotated[tuple[OfGraph, ...], Length(1)] | None = None
+    relations: Annotated[tuple[OfGraph, ...], Length(1, distinct=True)] | None = None
     """relations by id; null for all that have `least` examples and a template"""
     shares: Constant[Shares] = (0.6, 0.2)
     """of the facts in train and dev, by hash of the subject; the others are test facts (the paper's
@@ -443,7 +443,7 @@ class PromptGraph:
 class PromptWorldAll(PromptGraph):
     """Fact retrieval on all facts of the embedded world, `auto_world_all` (ours)."""
 
-    relations: Constant[Annotated[tuple[OfGraph, ...], Length(1)] | None] = ("P17",)
+    relations: Constant[Annotated[tuple[OfGraph, ...], Length(1, distinct=True)] | None] = ("P17",)
     """relations by id; null for all that have enough examples and a template"""
     least: Constant[Rows] = Rows(4, 2, 4)
 

@@ -341,7 +341,11 @@ class Tasks:
 class LowData:
     """Few training examples (AutoPrompt, section 3, Figure 2)."""
 
-    sizes: Annotated[tuple[Annotated[int, Range(4)], ...], Length(1)] = (10, 100, 1000)
+    sizes: Annotated[tuple[Annotated[int, Range(4)], ...], Length(1, distinct=True)] = (
+        10,
+        100,
+        1000,
+    )
     """training examples (paper)"""
     draws: Count = 10
     """subsets of each size (paper)"""
@@ -363,11 +367,11 @@ class LowData:
 class SearchGrid:
     """Label tokens and trigger length, every combination searched (AutoPrompt, Figure 3)."""
 
-    candidates: Annotated[tuple[Count, ...], Length(1)] = (100, 10)
+    candidates: Annotated[tuple[Count, ...], Length(1, distinct=True)] = (100, 10)
     """k (paper)"""
-    label_tokens: Annotated[tuple[Count, ...], Length(1)] = (1, 3, 5)
+    label_tokens: Annotated[tuple[Count, ...], Length(1, distinct=True)] = (1, 3, 5)
     """label tokens of a class (paper)"""
-    triggers: Annotated[tuple[Count, ...], Length(1)] = (3, 4, 5, 6)
+    triggers: Annotated[tuple[Count, ...], Length(1, distinct=True)] = (3, 4, 5, 6)
     """trigger tokens (paper)"""
     settings: SearchFields = field(default_factory=lambda: {"restarts": 1})
     """fields of the search"""

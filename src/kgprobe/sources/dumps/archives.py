@@ -31,6 +31,8 @@ RATIO, SMALL = 100, 1 << 20
 #: Compression methods of the archives above; others can expand one block without limit.
 PACKINGS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 ENCRYPTED = 0x1
+#: what to do about a damaged archive that is left where it is
+REMOVE = "; remove it and run again"
 
 
 class ArchiveError(ValueError):
@@ -59,9 +61,7 @@ def open_archive(archive: Path) -> Iterator[zipfile.ZipFile]:
             _check_names(archive, zipped.namelist())
             yield zipped
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise DamagedError(
-            f"{archive}: not a complete zip archive ({error}); remove it and run again"
-        ) from error
+        raise DamagedError(f"{archive}: not a complete zip archive ({error}){REMOVE}") from error
 
 
 def check(archive: Path, zipped: zipfile.ZipFile, names: Sequence[str]) -> None:
@@ -218,8 +218,9 @@ def fetch(
         return unpack(archive, folder, parts, tree, url=url, cut=cut)
     except (DamagedError, LockError) as error:
         aside = archive.replace(archive.with_name(f"{archive.name}.bad"))
+        cause = str(error).removesuffix(REMOVE)
         raise type(error)(
-            f"{error}. It was set aside as {aside}; the next run asks again"
+            f"{cause}. It was set aside as {aside}; the next run asks again"
         ) from None
 
 

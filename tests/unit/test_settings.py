@@ -104,6 +104,16 @@ def test_every_field_has_a_description():
         ),
         ("sheets.models", "own.tsv", "unknown key 'sheets', which is 'tables' now; valid: "),
         ("sources.dumps.x", {"form": "json"}, "'access' is a required property"),
+        (
+            "sources.dumps.x",
+            {"access": "local", "form": "truthy", "file": "a", "relations": ["P36", "Q36"]},
+            "sources.dumps.x: relations: 'Q36'; a dump of form truthy has ids such as P36",
+        ),
+        (
+            "sources.dumps.x",
+            {"access": "local", "form": "ntriples", "file": "a", "relations": ["P36"]},
+            "sources.dumps.x: relations: 'P36'; a dump of form ntriples has IRIs",
+        ),
         # every fact of a relation that is named twice would count twice
         ("prompt_tasks.world.relations", ["P17", "P17"], r"list, at least one of distinct values"),
         ("prompt_tasks.facts.relations", ["P17", "P17"], r"list, at least one of distinct values"),

@@ -1,5 +1,6 @@
 """Settings of the sources: SPARQL endpoints, dumps, T-REx, released data, your own graphs."""
 
+import re
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
@@ -189,10 +190,16 @@ class Dump:
     truthy dumps lack), triples about properties"""
 
     def __post_init__(self) -> None:
-        """Raises ValueError for keys that the access needs."""
+        """Raises ValueError for keys that the access needs, and for relations of another form."""
         needed = {"live": ("file", "url", "snapshot"), "local": ("file",)}.get(self.access, ())
         if missing := [name for name in needed if not getattr(self, name)]:
             raise ValueError(f"{', '.join(missing)} missing, needed where access is {self.access}")
+        what, legal = "ids such as P36", r"P[1-9][0-9]*"
+        if self.form == "ntriples":
+            what, legal = "IRIs", r"[A-Za-z][A-Za-z0-9+.-]*:\S+"
+        for relation in self.relations or ():
+            if not re.fullmatch(legal, relation):
+                raise ValueError(f"relations: {relation!r}; a dump of form {self.form} has {what}")
 
 
 #: The data sets that are parts of archives.

@@ -114,6 +114,7 @@ def test_every_field_has_a_description():
             {"access": "local", "form": "ntriples", "file": "a", "relations": ["P36"]},
             "sources.dumps.x: relations: 'P36'; a dump of form ntriples has IRIs",
         ),
+        ("autoprompt.facts.groups", [], r"groups: \[\]; valid: list, at least one of distinct val"),
         # every fact of a relation that is named twice would count twice
         ("prompt_tasks.world.relations", ["P17", "P17"], r"list, at least one of distinct values"),
         ("prompt_tasks.facts.relations", ["P17", "P17"], r"list, at least one of distinct values"),

@@ -305,7 +305,7 @@ class SearchTask:
 
     triggers: Count | None = None
     """number of trigger tokens; null: as in `prompt_tasks`"""
-    groups: tuple[str, ...] | None = None
+    groups: Annotated[tuple[str, ...], Length(1, distinct=True)] | None = None
     """relations; null: all"""
     most: Most = Most()
     """maximum number of examples per group, by hash of the facts"""

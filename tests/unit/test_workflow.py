@@ -169,6 +169,12 @@ def test_transferred_prompts_are_searched_with_the_configured_model():
     assert asked["probes", "small"][0].input["other"].endswith("auto_world/half")
     with pytest.raises(TableError, match=r"'small': name in autoprompt.transfer the model"):
         parts.stages(run(text))
+    for wrong, hint in (("hafl", " .did you mean 'half'.."), ("served", "")):
+        settings = replace(Settings(), autoprompt=Autoprompt(transfer={"small": wrong}))
+        with pytest.raises(
+            TableError, match=f"transfer.small is '{wrong}'{hint}; valid: small, half"
+        ):
+            parts.stages(run(text, settings=settings))
 
 
 def test_reasoning_adds_the_probes_of_its_premises_once():

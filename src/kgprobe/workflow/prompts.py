@@ -24,7 +24,7 @@ def find_searched(run: Run, row: Row) -> str:
 
 def find_source(run: Run, row: Row) -> str:
     """Return the folder of searched prompts that "transferred" takes from another model, or "".
-    Raises TableError if the configuration names no such model."""
+    Raises TableError if the configuration names no such model, or one that is not searched."""
     if "transferred" not in list_written(run, row):
         return ""
     chosen, settings = run.settings.autoprompt.transfer, run.settings
@@ -33,7 +33,14 @@ def find_source(run: Run, row: Row) -> str:
             f"{settings.tables.experiments}: prompt transferred for {row['model']!r}: name in "
             "autoprompt.transfer the model that its prompts come from"
         )
-    return f"<results>/prompts/searched/{row['benchmark']}/{chosen[row['model']]}"
+    source, kinds = chosen[row["model"]], experiments.KINDS_OF_METHOD["predict"]
+    searched = [name for name, model in run.models.items() if model["kind"] in kinds]
+    if source not in searched:
+        raise experiments.TableError(
+            f"config: autoprompt.transfer.{row['model']} is {source!r}"
+            f"{experiments.nearest(source, searched)}; valid: {', '.join(searched)}"
+        )
+    return f"<results>/prompts/searched/{row['benchmark']}/{source}"
 
 
 def find_published(run: Run, row: Row) -> str:

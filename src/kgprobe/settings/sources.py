@@ -405,8 +405,8 @@ class Sources:
     endpoints: str = "resources/endpoints.tsv"
     """table of the public endpoints and their limits"""
     lock_file: str = "resources/lock.tsv"
-    """table of the files read from pinned commits: tree, path, git blob id or the reason why there
-    is none; made by `python -m tools.lock_file`"""
+    """table of the files read from pinned commits: tree, path, git blob id; made by
+    `python -m tools.lock_file`"""
     cut: bool = False
     """whether pinned files may be missing from archives; they are then named and counted. For tests
     with reduced archives"""

@@ -102,6 +102,13 @@ def test_an_ontology_from_a_dump_is_served_from_the_files_of_the_dump():
     assert sources.rdf_files(own, "dbpedia") == ["data/types.nt"]
 
 
+def test_a_local_graph_without_files_is_refused():
+    """Its queries would find nothing, and say so nowhere."""
+    own = settings(wikidata=Wikidata(access="local"))
+    with pytest.raises(ConfigError, match=r"sources\.wikidata\.files: none, needed where access"):
+        sources.rdf_files(own, "wikidata")
+
+
 def test_live_sources_are_downloaded():
     own = settings(dumps=DUMPS, lama=ArchiveParts(access="absent"), trex=Trex(path="x.zip"))
     assert sources.downloads(own) == {

@@ -150,6 +150,8 @@ def rdf_files(settings: Settings, source: str) -> list[str]:
         return dump_files(settings, replace(dump, more=()))
     if chosen.access == "dump":
         return [f"<results>/sources/{source}/described.nt"]
+    if chosen.access == "local" and not chosen.files:
+        raise ConfigError(f"config: sources.{source}.files: none, needed where access is local")
     paths = files(chosen.files) if chosen.access == "local" else []
     if wrong := [path for path in paths if rdf_forms.ending(path) not in rdf_forms.FORMS]:
         raise ConfigError(

@@ -29,7 +29,7 @@ class SparqlSource:
     """`live`: the endpoint named by `endpoint`; `local`: `files`, queried in process; `embedded`:
     the embedded graph in resources/world, queried the same way; `dump`: read from dumps"""
     endpoint: str = "dbpedia"
-    """name of the endpoint: wdqs, qlever, dbpedia, or local"""
+    """name of the endpoint in `sources.endpoints`: wdqs, qlever or dbpedia"""
     snapshot: Snapshot = "2026-11"
     """folder in `data` for the answers; a finished snapshot is never overwritten"""
     files: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class Wikidata(SparqlSource):
     """Wikidata, or a subset of it."""
 
     endpoint: str = "wdqs"
-    """name of the endpoint: wdqs, qlever, dbpedia, or local"""
+    """name of the endpoint in `sources.endpoints`: wdqs, qlever or dbpedia"""
     statements: Literal["facts", "facts_truthy"] = "facts"
     """the query for facts: with ranks, or for files with best-rank statements only"""
     large: Annotated[tuple[Literal["sitelinks", "dump"], ...], Length(distinct=True)] = (

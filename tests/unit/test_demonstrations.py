@@ -67,6 +67,16 @@ def test_demonstrations_are_sampled_by_hash_from_unasked_facts(folder):
         demos.draw_facts(frame, "P36", 9)
 
 
+def test_a_repeated_label_pair_is_shown_once(folder):
+    """Files of facts without ids number its rows: P36/Rome/Italy, P36/Rome/Italy#2."""
+    frame = tasks.load(folder, {}).examples
+    twice = frame.filter(split="train", group="P36").with_columns(
+        example=pl.format("{}+", "example"), fact=pl.format("{}#2", "fact")
+    )
+    known = demos.pool(pl.concat([frame, twice]), "P36")
+    assert known == demos.pool(frame, "P36")
+
+
 def test_controls_shuffle_answers_or_use_other_relations(folder):
     frame = tasks.load(folder, {}).examples
     for draw in range(5):

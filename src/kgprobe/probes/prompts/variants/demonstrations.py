@@ -41,15 +41,16 @@ class TrainingFact:
 def pool(examples: pl.DataFrame, group: str) -> list[tuple[str, TrainingFact]]:
     """Return (name, fact) of a relation's training examples allowed as demonstrations, by name.
 
-    Facts of dev and test are excluded, and so are other facts about their subjects.
+    Facts of dev and test are excluded, and so are other facts about their subjects. A label pair
+    that is repeated (LAMA's files have some) is one fact.
     """
     rows = examples.filter(group=group).sort("example")
     subject = pl.col("fields").str.json_path_match("$.sub")
     held_out = rows.filter(pl.col("split") != "train").with_columns(_subject=subject)
     facts, subjects = set(held_out["fact"]), set(held_out["_subject"].drop_nulls())
-    train = rows.filter(split="train").with_columns(_subject=subject).unique(
-        "fact", keep="first", maintain_order=True
-    )  # fmt: skip
+    train = rows.filter(split="train").with_columns(_subject=subject)
+    for key in (["fact"], ["fields", "label"]):
+        train = train.unique(key, keep="first", maintain_order=True)
     return [
         (name, TrainingFact(json.loads(fields), label))
         for name, fact, fields, label, sub in train.select(

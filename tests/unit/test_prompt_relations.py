@@ -216,6 +216,16 @@ def test_records_are_read_compressed_or_from_the_archive(tmp_path):
     assert [r.relation for r in relations.read_records(tmp_path, ["P19"])] == ["P20"]
 
 
+def test_files_beside_the_records_are_not_read(tmp_path):
+    with gzip.open(tmp_path / "P19.jsonl.gz", "wt") as stream:
+        stream.write(json.dumps(row()) + "\n")
+    (tmp_path / "P19.jsonl.gz.sha256").write_text("0" * 64 + "  P19.jsonl.gz\n")
+    (found,) = relations.read_records(tmp_path)
+    # unpacked beside the archive, it is the same relation
+    (tmp_path / "P19.jsonl").write_text(json.dumps(row(sub_label="B")) + "\n")
+    assert [r.subject for r in (found, *relations.read_records(tmp_path))] == ["A", "B"]
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [

@@ -223,8 +223,12 @@ def _ends(records: Sequence[Record]) -> tuple[list[str], list[str]]:
 
 
 def _files(folder: Path) -> dict[str, Path]:
-    paths = {p.name.split(".")[0]: p for p in folder.glob("P*.jsonl*")}
-    for path in folder.glob("**/P*/test.jsonl"):
+    """Return relation -> its file; of several the first by name, whatever the file system's
+    order."""
+    paths: dict[str, Path] = {}
+    for path in sorted((*folder.glob("P*.jsonl"), *folder.glob("P*.jsonl.gz"))):
+        paths.setdefault(path.name.split(".")[0], path)
+    for path in sorted(folder.glob("**/P*/test.jsonl")):
         paths.setdefault(path.parent.name, path)
     return paths
 

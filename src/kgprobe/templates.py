@@ -9,6 +9,7 @@ A text is parsed once and filled in one pass, so that slot names inside values a
 again; spans give the position of each value. A slot without a value is left as it is.
 """
 
+import contextlib
 import functools
 import re
 from collections.abc import Iterable, Mapping
@@ -35,6 +36,10 @@ _RUN = re.compile(r"\[T\](?:x\d+)?(?:\s*\[T\](?:x\d+)?)*")
 _REPEATED = re.compile(r"\[T\]x(\d+)")
 #: Adjacent slots: the paper writes `{sub}[T][P].` and implies spaces between them.
 _TOUCHING = re.compile(r"(?<=[\]}])(?=\[[TP]\]|\[SEP\]|\{)")
+#: Byte-level BPE writes a byte as a character: itself where it prints, else one from U+0100 on.
+_PRINTED = (*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100))
+_BYTES = {chr(byte): byte for byte in _PRINTED}
+_BYTES |= {chr(0x100 + n): b for n, b in enumerate(b for b in range(256) if b not in _PRINTED)}
 #: Special tokens written in released templates; here the model's tokenizer adds them.
 _SPECIAL = re.compile(r"\[CLS\]|\[PAD\]|\[MASK\]|<s>|</s>|<mask>|<pad>|\[T\]x")
 
@@ -349,3 +354,16 @@ def replace_vectors(text: str, holder: str = r"\1") -> str:
 def split_at_vectors(text: str) -> list[str]:
     """Return the texts before, between and after the vectors of a text."""
     return re.split(_VECTOR, replace_vectors(text))
+
+
+def word_of(token: str) -> str:
+    """Return a token of a vocabulary as text, without the mark of a word's start.
+
+    >>> word_of("\u0120caf\u00c3\u00a9"), word_of("\u2581Rome"), word_of("##land")
+    ('café', 'Rome', '##land')
+    """
+    text = token
+    with contextlib.suppress(KeyError, UnicodeDecodeError):  # not of byte-level BPE
+        text = bytes(_BYTES[character] for character in token).decode()
+    is_shown = text.isprintable() and bool(text.strip())
+    return (text if is_shown else token).lstrip(" \u0120\u2581")

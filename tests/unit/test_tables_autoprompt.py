@@ -334,6 +334,23 @@ def test_prompts_are_written_out_with_their_scores():
     assert "{sub}" not in str(task["prompt"])
 
 
+@pytest.mark.parametrize(
+    ("token", "word"),
+    [
+        ("\u0120caf\u00c3\u00a9", "caf\u00e9"),  # byte-level BPE, as RoBERTa and SmolLM2 have it
+        ("\u00e6\u013f\u00b1", "\u6771"),
+        ("\u0120\u00c3", "\u00c3"),  # a part of a character
+        ("\u010a", "\u010a"),  # a line end stays one character
+        ("\u2581Rom", "Rom"),
+        ("caf\u00e9", "caf\u00e9"),  # WordPiece
+        ("##\u6771", "##\u6771"),
+        ("\u0120the", "the"),
+    ],
+)
+def test_triggers_are_written_out_as_text(token, word):
+    assert texts.fill_triggers("{sub} [T] [P] .", [token]) == f"{{sub}} {word} [P] ."
+
+
 def test_restarts_show_the_gain_from_selection():
     runs = [{"dev": -2.0}, {"dev": -1.0}, {"dev": -3.0}]
     made = list(texts.restarts([prompt_file("P36", restarts=runs)]))

@@ -17,7 +17,7 @@ from kgprobe.tables.autoprompt.views import HEADS
 from kgprobe.tables.report import marks
 from kgprobe.tables.report.grid import property_order
 from kgprobe.tables.results import Number, plain
-from kgprobe.templates import TRIGGER, expand_triggers, parse
+from kgprobe.templates import TRIGGER, expand_triggers, parse, word_of
 
 #: the group of a task without relations, as in the names of prompt files
 WHOLE_TASK = "all"
@@ -64,7 +64,7 @@ def fill_triggers(template: str, tokens: Sequence[str]) -> str:
     left, parsed = iter(tokens), parse(expand_triggers(template))
     text = parsed.first
     for slot, raw, behind in parsed.parts:
-        text += (" " + next(left).lstrip("Ġ▁") if slot == TRIGGER else raw) + behind
+        text += (" " + word_of(next(left)) if slot == TRIGGER else raw) + behind
     return re.sub(r" +", " ", text).strip()
 
 
@@ -99,7 +99,7 @@ def of_tasks(
         drawn = min(tested.rows(), key=lambda row: hash_key(seed, row[0]), default=("", "{}"))
         fields = json.loads(drawn[1])
         labels = sorted((chosen.content.get("label_tokens") or {}).items())
-        shown = [f"{name}: {', '.join(t.lstrip('Ġ▁') for t in tokens)}" for name, tokens in labels]
+        shown = [f"{name}: {', '.join(map(word_of, tokens))}" for name, tokens in labels]
         rows.append(
             {
                 "task": chosen.benchmark,

@@ -17,7 +17,7 @@ from kgprobe.probes.prompts.search.files import PromptFile, PromptFileError, pro
 from kgprobe.probes.text.pieces import pieces
 from kgprobe.probes.text.prompts import LabelError, label_token
 from kgprobe.sampling import keys
-from kgprobe.templates import Template, cut, parse, resized, runs_of
+from kgprobe.templates import Template, cut, parse, resized, runs_of, word_of
 
 #: number of random triggers that a prompt is compared with
 DRAWS = 20
@@ -160,7 +160,7 @@ def _labels(
     for name, tokens in prompt.label_tokens.items():
         ids = []
         for token in tokens:
-            word = token.lstrip("\u0120\u2581").removeprefix("##")
+            word = word_of(token).removeprefix("##")
             try:
                 ids.append(label_token(loaded, template, word))
             except LabelError:

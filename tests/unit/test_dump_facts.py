@@ -168,6 +168,22 @@ def test_chunks_of_another_dump_or_query_raise(change, tmp_path):
         dump_facts.read([dump], "ttl", ["P36"], tmp_path)
 
 
+def test_files_of_one_name_in_two_folders_are_distinguished(tmp_path):
+    """Otherwise a change of the first is not noticed, and its old parts are used."""
+    label = '<{}Q{}> <http://www.w3.org/2000/01/rdf-schema#label> "{}"@en .\n'.format
+    paths = [tmp_path / "truthy.nt", tmp_path / "a/names.nt", tmp_path / "b/names.nt"]
+    texts = [f"<{WD}Q1> <{DIRECT}P36> <{WD}Q2> .\n", label(WD, 1, "one"), label(WD, 2, "two")]
+    for path, text in zip(paths, texts, strict=True):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    for _ in range(2):
+        found = dump_facts.read(paths, "truthy", ["P36"], tmp_path / "parts").statements
+        assert found.select("subject_label", "object_label").rows() == [("one", "two")]
+    paths[1].write_text(label(WD, 1, "other"))
+    with pytest.raises(ValueError, match="begun for another files"):
+        dump_facts.read(paths, "truthy", ["P36"], tmp_path / "parts")
+
+
 def test_unread_lines_are_tabulated_and_logged(packed, tmp_path, caplog):
     dump = tmp_path / "odd.json"
     dump.write_text('[\n{"id":"Q1","claims":{"P36":[{}]}},\n{"id":"Q2"},\nnot json\n]\n')

@@ -57,13 +57,17 @@ def read(
     `question`: what is read, as JSON. Raises DumpError for a truncated or damaged dump (finished
     parts stay), and ValueError if `folder` holds parts of other files or another question.
     """
-    files = {one.path.name: _identity(one.path) for one in readings if one.path.exists()}
+    there = [one.path for one in readings if one.path.exists()]
+    names = [path.name for path in there]
+    # files of two folders may have the same name
+    keys = [path.name if names.count(path.name) == 1 else str(path) for path in there]
+    files = dict(zip(keys, map(_identity, there), strict=True))
     _require_same_question({"files": files, "bytes of a part": size, **question}, folder)
     for number, one in enumerate(readings):
         _read(one, folder / f"{number}-{one.path.name.partition('.')[0]}", size, threads)
     paths = sorted(folder.glob("*/part-*"))
-    names = sorted(path.stem for path in paths[0].iterdir())
-    return {name: pl.scan_parquet([path / f"{name}.parquet" for path in paths]) for name in names}
+    tables = sorted(path.stem for path in paths[0].iterdir())
+    return {name: pl.scan_parquet([path / f"{name}.parquet" for path in paths]) for name in tables}
 
 
 def _identity(path: Path) -> dict[str, int | str]:

@@ -99,6 +99,35 @@ def test_differences_are_paired_with_interval_and_p(loaded):
     assert (row["low"], row["high"]) == pytest.approx(boot.interval().times(100)[:2])
 
 
+def test_stored_scores_belong_to_their_model_and_bos_policy(loaded, tmp_path):
+    capital = {"P36": CAPITAL["P36"]}
+
+    def sums(model, folder=None):
+        return kgprobe.probe(model, "world_lite", capital, folder=folder).scores["sum"].to_list()
+
+    def given(bos):
+        return kgprobe.load(loaded.model, loaded.tokenizer, bos=bos, name="same")
+
+    torch.manual_seed(1)
+    other = type(loaded.model)(loaded.model.config).eval()
+    others = [given("forced"), given("none"), given("default")]
+    others.append(kgprobe.load(other, loaded.tokenizer, name="same"))
+    alone = [sums(model) for model in others]
+    assert alone[0] != alone[1] and alone[0] != alone[3]
+    assert [sums(model, tmp_path) for model in others] == alone
+
+
+def test_stored_scores_of_a_folder_belong_to_their_bos_policy(folder, tmp_path):
+    capital = {"P36": CAPITAL["P36"]}
+    asked = [kgprobe.load(folder, bos=bos) for bos in ("forced", "default")]
+    plain = [kgprobe.probe(one, "world_lite", capital).scores for one in asked]
+    assert not plain[0].equals(plain[1]), "the policies must differ for the test to say something"
+    for one, scores in zip(asked, plain, strict=True):
+        stored = kgprobe.probe(one, "world_lite", capital, folder=tmp_path)
+        assert stored.scores.equals(scores)
+        assert stored.record["bos"] == one.spec.bos
+
+
 def test_differences_need_the_same_questions(loaded):
     one = kgprobe.probe(loaded, "world_lite", CAPITAL)
     with pytest.raises(ValueError, match="two probes are the same"):

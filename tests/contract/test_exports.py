@@ -92,6 +92,10 @@ def test_sets_in_one_folder_share_the_relations_file(constructed, tmp_path):
     with pytest.raises(ExportError, match=r"relation_info\.json, line 1: not JSON"):
         formats.write("lm-pub-quiz", "two", constructed, [], tmp_path / "two", relations)
     assert (tmp_path / "relation_info.json").read_text() == "no JSON"
+    fresh = tmp_path / "fresh"
+    with pytest.raises(ExportError, match=r"relation_info\.json, line 1: not JSON"):
+        lm_pub_quiz.export(constructed, fresh, pl.DataFrame(RELATIONS))
+    assert not fresh.exists()
     (tmp_path / "relation_info.json").write_text("[]")
     with pytest.raises(ExportError, match=r"relation_info\.json: expected an entry for each"):
         formats.write("lm-pub-quiz", "two", constructed, [], tmp_path / "two", relations)

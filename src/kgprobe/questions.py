@@ -75,6 +75,11 @@ class Benchmark:
         if prompt == OWN:
             return self
         if isinstance(prompt, Mapping):
+            if not prompt:
+                raise BenchmarkError(
+                    f"{self.name}: no prompt is given; expected a template for each relation, as "
+                    '{"P36": "The capital of [X] is [Y]."}'
+                )
             given = {relation: sentence(text, relation) for relation, text in prompt.items()}
             new = self._of(set(given))
             prompts = new.prompts.unique("relation", keep="first", maintain_order=True)

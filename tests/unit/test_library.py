@@ -440,6 +440,8 @@ def test_bad_questions_raise(loaded):
         kgprobe.ask(loaded, "The capital of [X] is [Y].", X=None, options=["Paris", "Rome"])
     with pytest.raises(ValueError, match="2 is not a string; expected a subject"):
         kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France", options=["Paris", 2])
+    with pytest.raises(BenchmarkError, match="world_lite: no prompt is given; expected a template"):
+        kgprobe.probe(loaded, "world_lite", {})
     for k in (-1, 0, 101):
         with pytest.raises(ValueError, match=f"k is {k}; expected 1 to 100"):
             kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France", k=k)

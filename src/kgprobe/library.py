@@ -374,7 +374,10 @@ class Results:
         data = self.benchmark
         probes = [(one.probe, one.answers) for one in runs]
         questions = data.items, data.candidates, data.prompts
-        return Study(*questions, benchmark=data.name, probes=probes, golds=data.golds)
+        return Study(
+            *questions, benchmark=data.name, probes=probes, golds=data.golds,
+            relations=data.relations,
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         accuracy, low, high, n = self.table().select("accuracy", "low", "high", "n").row(0)

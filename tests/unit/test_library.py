@@ -448,6 +448,28 @@ def test_bad_questions_raise(loaded):
     assert isinstance(kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France"), pl.DataFrame)
 
 
+def test_relations_of_a_sample_keep_their_cardinality(loaded, tmp_path):
+    place = Path(questions.folder_of("world_lite"))
+    shutil.copytree(place, tmp_path / "without")
+    (tmp_path / "without/relations.parquet").unlink()
+    one_to_one = pl.read_parquet(place / "relations.parquet").filter(cardinality="1:1")["relation"]
+
+    def kinds(asked):
+        frame = kgprobe.probe(loaded, asked, 1).frame
+        rows = frame.filter(results.plain(), metric="accuracy", model="random", group="")
+        return dict(rows.filter(pl.col("slice").is_in(["1:1", "1:N"])).select("slice", "n").rows())
+
+    for whole in (kgprobe.benchmark("world_lite"), kgprobe.benchmark(tmp_path / "without")):
+        sample = whole.sampled(50)
+        count = sample.items["relation"].is_in(one_to_one.implode()).sum()
+        sample.write(tmp_path / "written")
+        for asked in (sample, kgprobe.benchmark(tmp_path / "written")):
+            assert kinds(asked) == {"1:1": count, "1:N": 50 - count}
+    (tmp_path / "written/relations.parquet").write_text("no parquet")
+    with pytest.raises(ValueError, match=r"relations\.parquet: not a readable parquet file"):
+        kgprobe.benchmark(tmp_path / "written")
+
+
 @pytest.mark.parametrize("limit", [7, 50])
 def test_constant_guess_of_a_sample_uses_the_whole_set(loaded, limit):
     """Chosen on the sample itself, it would be right for most of a few questions."""

@@ -386,6 +386,23 @@ def test_the_card_describes_the_sets(constructed):
     assert "**It is not the paper's set**" not in released
 
 
+@pytest.mark.parametrize(
+    ("rule", "paper"),
+    [
+        ("construct_bear", origins.BEAR),
+        ("construct_ontoprobe", origins.ONTOPROBE),
+        ("load_ontoprobe", origins.ONTOPROBE),
+        ("build_attributes_symmetry", origins.ATTRIBUTES),
+    ],
+)
+def test_the_card_cites_the_paper_of_the_questions(constructed, tmp_path, rule, paper):
+    folder = written(tmp_path / "set", constructed, rule=rule, source="resources/world")
+    given = origins.of(folder), tmp_path / "out"
+    formats.write("huggingface", "set", constructed, *given, paper=origins.paper_of(folder))
+    text = (tmp_path / "out/README.md").read_text()
+    assert text.partition("## Citation\n\n")[2] == f"{paper}\n"
+
+
 def test_the_card_states_the_label_language_if_known(constructed, tmp_path):
     def languages(name, **record):
         sources = origins.of(written(tmp_path / name, constructed, **record))

@@ -34,11 +34,12 @@ LETTERED = (
 )
 
 
-def write(name: str, questions: Asked, sources: Sequence[Source]) -> str:
-    """Write the text of README.md: YAML header, description, columns, size, balance, licenses."""
+def write(name: str, questions: Asked, sources: Sequence[Source], paper: str = PAPER) -> str:
+    """Write the text of README.md: YAML header, description, columns, size, balance, licenses, and
+    the paper to cite."""
     licenses = [(s.title, s.license, s.attribution, s.url) for s in sources]
     if isinstance(questions, BearFrames):
-        rows, columns, paper = _rows(questions), "SENTENCES", PAPER
+        rows, columns = _rows(questions), "SENTENCES"
         what = _what(sources, BALANCED if has_balanced_options(questions) else UNBALANCED)
         size = "## Size, balance and baselines", _balance(name, questions)
     else:

@@ -299,7 +299,8 @@ def folder_of(name_or_folder: str | Path) -> Path:
         near = experiments.nearest(str(name_or_folder), names)
         raise BenchmarkError(f"{name_or_folder}: neither a folder nor a benchmark of the package"
                              f"{near}; valid: {', '.join(names)}, or a folder")  # fmt: skip
-    return folder
+    # files are named after the folder, and the paths . and .. have no name
+    return folder if folder.name.strip(".") else folder.resolve()
 
 
 def packaged() -> list[str]:

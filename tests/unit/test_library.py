@@ -470,6 +470,15 @@ def test_relations_of_a_sample_keep_their_cardinality(loaded, tmp_path):
         kgprobe.benchmark(tmp_path / "written")
 
 
+def test_a_relative_path_without_a_name_is_named_after_its_folder(tmp_path, monkeypatch):
+    shutil.copytree(questions.folder_of("world_lite"), tmp_path / "mine")
+    (tmp_path / "mine/sub").mkdir()
+    for place, path in (("mine", "."), ("mine/sub", ".."), ("mine/sub", "../.")):
+        monkeypatch.chdir(tmp_path / place)
+        assert kgprobe.benchmark(path).name == "mine"
+        assert questions.folder_of(path).name == "mine"
+
+
 @pytest.mark.parametrize("limit", [7, 50])
 def test_constant_guess_of_a_sample_uses_the_whole_set(loaded, limit):
     """Chosen on the sample itself, it would be right for most of a few questions."""

@@ -436,7 +436,14 @@ def test_a_card_calls_only_balanced_sets_balanced(constructed):
     own = replace(constructed, items=items, candidates=constructed.items.select(
         "item", named="candidates").join(constructed.candidates, left_on="named", right_on="set")
         .select(set="item", index="index", id="id", label="label"))  # fmt: skip
-    for sets in (skewed, own):
+    # options that are never right, as in a sample: a constant guess is right more often than chance
+    sampled = replace(constructed, items=constructed.items.unique("relation"))
+    # an option that is right for a question with two right options, too
+    several = replace(constructed, items=constructed.items.with_columns(
+        answers=pl.when(pl.col("item") == first["item"][0])
+        .then(pl.lit([0, 1], dtype=pl.List(pl.Int32))).otherwise("answers")))  # fmt: skip
+    for sets in (skewed, own, sampled, several):
+        assert not card.has_balanced_options(sets)
         card_text = card.write("x", sets, origin)
         assert card.UNBALANCED in card_text
         assert "is balanced" not in card_text

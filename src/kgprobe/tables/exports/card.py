@@ -68,12 +68,17 @@ def _head(name: str, rows: int, sources: Sequence[Source]) -> str:
 
 
 def has_balanced_options(sets: BearFrames) -> bool:
-    """Return whether the questions of each relation share their options, and all options that are
-    right for some question are right for equally many."""
-    golds = sets.items.group_by("relation", "answers").len().group_by("relation")
-    shared = sets.items.group_by("relation").agg(pl.col("candidates").n_unique())
-    even = golds.agg(pl.col("len").n_unique())["len"] == 1
-    return bool(even.all() and (shared["candidates"] == 1).all())
+    """Return whether the questions of each relation share their options, and every option is right
+    for equally many questions, so that a constant guess scores at chance."""
+    sizes = sets.candidates.group_by(candidates="set").agg(options=pl.len())
+    golds = sets.items.join(sizes, on="candidates").explode("answers")
+    counts = golds.group_by("relation", "candidates", "answers", "options").len()
+    even = counts.group_by("relation").agg(
+        (pl.col("candidates").n_unique() == 1)
+        & (pl.col("len").n_unique() == 1)
+        & (pl.col("options").first() == pl.len())
+    )
+    return bool(even["candidates"].all())
 
 
 def _what(sources: Sequence[Source], balance: str) -> str:

@@ -383,7 +383,9 @@ def test_the_card_describes_the_sets(constructed):
         {"config_name": "BEAR", "data_files": [{"split": "test", "path": path}]}
     ]
     assert "**It is not the paper's set**" in made
-    assert "**It is not the paper's set**" not in released
+    # a part of the released set
+    assert card.PART.format(9, 3) in released
+    assert card.RELEASED not in released
 
 
 @pytest.mark.parametrize(
@@ -507,6 +509,9 @@ def test_released_row_counts_are_the_published_ones(real_data, tmp_path):
     huggingface.write_rows(sets, tmp_path / "rows.parquet")
     file = pq.ParquetFile(tmp_path / "rows.parquet")
     assert file.metadata.num_rows == 23_193
+    assert card.RELEASED in card.write("BEAR", sets, [SOURCES["bear"]])
+    few = bear_released.load(real_data / "bear/BEAR", instances=5, templates=[0])
+    assert card.PART.format(300, 1) in card.write("BEAR", few, [SOURCES["bear"]])
     table = file.read(columns=["correct", "answer_options", "text_options"])
     sizes = np.array([len(options) for options in table["text_options"].to_pylist()])
     assert sizes.sum() == 628_497

@@ -26,6 +26,14 @@ UNBALANCED = (
     "Relations are not balanced: some answers have more instances than others, or questions have "
     "different options, so a constant guess may score above chance."
 )
+#: numbers of instances and templates of the released BEAR and BEAR-big
+COMPLETE = ((7731, 3), (40916, 3))
+RELEASED = "This is the released BEAR with its sentences filled in and otherwise unchanged."
+PART = (
+    "These questions are from the released BEAR, but not all of it, or with other templates: {:,} "
+    "instances, each with {} templates. **It is not the paper's set**, and scores on it are not "
+    "comparable with the paper's."
+)
 LETTERED = (
     "Ontological knowledge as multiple choice (OntoProbe, Wu et al. 2023, section 5.2): questions "
     "about types, superclasses, implied properties, domains and ranges, and about the six RDFS "
@@ -40,7 +48,8 @@ def write(name: str, questions: Asked, sources: Sequence[Source], paper: str = P
     licenses = [(s.title, s.license, s.attribution, s.url) for s in sources]
     if isinstance(questions, BearFrames):
         rows, columns = _rows(questions), "SENTENCES"
-        what = _what(sources, BALANCED if has_balanced_options(questions) else UNBALANCED)
+        balance = BALANCED if has_balanced_options(questions) else UNBALANCED
+        what = _what(sources, balance, questions)
         size = "## Size, balance and baselines", _balance(name, questions)
     else:
         rows, columns, paper, what = questions.height, "LETTERED", ONTOPROBE, LETTERED
@@ -81,11 +90,12 @@ def has_balanced_options(sets: BearFrames) -> bool:
     return bool(even["candidates"].all())
 
 
-def _what(sources: Sequence[Source], balance: str) -> str:
+def _what(sources: Sequence[Source], balance: str, sets: BearFrames) -> str:
     what = f"{WHAT} {balance}"
     if SOURCES["bear"] in sources:
-        released = "This is the released BEAR with its sentences filled in and otherwise unchanged."
-        return f"{what}\n\n{released}"
+        counts = sets.items.height, len(set(sets.prompts["index"]))
+        is_whole = counts in COMPLETE and set(sets.prompts["kind"]) == {"manual"}
+        return f"{what}\n\n{RELEASED if is_whole else PART.format(*counts)}"
     titles = " and ".join(source.title for source in sources)
     source = f" The statements come from {titles}." if titles else ""
     return (

@@ -57,7 +57,8 @@ class Benchmark:
     items: pl.DataFrame
     candidates: pl.DataFrame
     prompts: pl.DataFrame
-    #: provenance of the file of items: rule, wildcards, source (which determines the license)
+    #: provenance of the file of items: rule, wildcards, source (which determines the license), and
+    #: the languages of its labels
     provenance: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     #: for a sample: (relation, id) of the correct answers of the whole benchmark
     golds: pl.DataFrame | None = field(default=None, repr=False, compare=False)
@@ -216,9 +217,8 @@ def benchmark(name_or_folder: str | Path) -> Benchmark:
             "metadata_relations.json and a P36.jsonl for each relation"
         )
     provenance = schema.provenance(folder / "items.parquet")
-    record: dict[str, Any] = {
-        key: provenance[key] for key in ("rule", "wildcards", "source") if key in provenance
-    }
+    kept = ("rule", "wildcards", "source", "languages")
+    record: dict[str, Any] = {key: provenance[key] for key in kept if key in provenance}
     items, candidates, prompts = questions(folder)
     _check_items(folder, items, candidates)
     for row in prompts.filter(pl.struct("relation", "index").is_duplicated()).rows(named=True):

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from lm_pub_quiz import Dataset
 
-from kgprobe import schema
+from kgprobe import benchmark, schema
 from kgprobe.benchmarks.bear import build
 from kgprobe.benchmarks.bear import released as bear_released
 from kgprobe.benchmarks.bear.frames import BearFrames
@@ -414,6 +414,11 @@ def test_the_card_states_the_label_language_if_known(constructed, tmp_path):
     assert languages("a", **pulled, languages=["de-AT", "mul"]) == ["de"]
     assert languages("b", **pulled, languages=["en", "mul"]) == ["en"]
     assert languages("no", **pulled, languages=["no"]) == ["no"]
+    # also after a probe wrote the questions that it asked
+    schema.write(constructed.candidates, schema.CANDIDATES, tmp_path / "a/candidates.parquet")
+    schema.write(constructed.prompts, schema.PROMPTS, tmp_path / "a/prompts.parquet")
+    benchmark(tmp_path / "a").sampled(3).write(tmp_path / "asked")
+    assert origins.of(tmp_path / "asked") == origins.of(tmp_path / "a")
     assert languages("c", **pulled) is None
     assert languages("d", rule="load_bear", wildcards={}, languages=["de"]) == ["en"]
     own = {"rule": "construct_bear", "wildcards": {"origin": "museum"}, "languages": ["en"]}

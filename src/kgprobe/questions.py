@@ -85,12 +85,12 @@ class Benchmark:
                     f"{self.name}: no prompt is given; expected a template for each relation, as "
                     '{"P36": "The capital of [X] is [Y]."}'
                 )
-            given = {relation: sentence(text, relation) for relation, text in prompt.items()}
-            new = self._of(set(given))
-            prompts = new.prompts.unique("relation", keep="first", maintain_order=True)
-            texts = [prompt[relation] for relation in prompts["relation"]]
-            kinds = pl.lit(GIVEN).alias("kind")
-            prompts = prompts.with_columns(pl.Series("text", texts, dtype=pl.String), kinds)
+            for relation, text in prompt.items():
+                sentence(text, relation)
+            new = self._of(set(prompt))
+            # also for a relation that has no template of its own
+            rows = [(f"{name}/{GIVEN}", name, 0, prompt[name], GIVEN) for name in sorted(prompt)]
+            prompts = pl.DataFrame(rows, schema=dict(schema.PROMPTS.columns), orient="row")
         else:
             new, prompts = self, self.prompts.filter(pl.col("index").cast(pl.String) == str(prompt))
             if not prompts.height:

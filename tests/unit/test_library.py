@@ -470,6 +470,15 @@ def test_relations_of_a_sample_keep_their_cardinality(loaded, tmp_path):
         kgprobe.benchmark(tmp_path / "written")
 
 
+def test_a_template_can_be_given_to_a_relation_without_any(loaded):
+    whole = kgprobe.benchmark("world_lite")
+    bare = replace(whole, prompts=whole.prompts.filter(pl.col("relation") != "P36"))
+    asked, expected = (kgprobe.probe(loaded, of, CAPITAL) for of in (bare, whole))
+    assert asked.scores.equals(expected.scores)
+    assert asked.benchmark.prompts.equals(expected.benchmark.prompts)
+    schema.check(asked.benchmark.prompts, schema.PROMPTS)
+
+
 def test_a_relative_path_without_a_name_is_named_after_its_folder(tmp_path, monkeypatch):
     shutil.copytree(questions.folder_of("world_lite"), tmp_path / "mine")
     (tmp_path / "mine/sub").mkdir()

@@ -487,7 +487,8 @@ MEANING: Mapping[str, Mapping[str, str]] = {
         "template": "Text of the template: [X] stands for the subject, [Y] for the option.",
         "subject": "Label of the subject.",
         "answer_options": (
-            "Labels of all options of the question, in the same order for the whole relation."
+            "Labels of all options of the question; questions with the same options list them in "
+            "one order."
         ),
         "correct": "Index of the correct option; a list if questions have several.",
         "text_options": "The template filled with each option, its first character upper-cased.",

@@ -36,6 +36,7 @@ from kgprobe.probes.models.load import (
     as_model_error,
     check_fit,
     check_tokenizer,
+    hashes_in_memory,
     load_model,
     usual_bos,
     window,
@@ -265,6 +266,9 @@ def probe(
     questions = questions.with_prompt(prompt)
     loaded = load(model)
     spec = loaded.spec
+    if folder is not None and spec.source == "given":
+        # scores that other weights left in the folder must not be reused
+        loaded.record |= hashes_in_memory(loaded)
     scores, record = score_frame(
         spec, questions.items, questions.candidates, questions.prompts, method, folder,
         load=lambda _: loaded, progress=progress,
@@ -370,7 +374,10 @@ class Results:
         data = self.benchmark
         probes = [(one.probe, one.answers) for one in runs]
         questions = data.items, data.candidates, data.prompts
-        return Study(*questions, benchmark=data.name, probes=probes, golds=data.golds)
+        return Study(
+            *questions, benchmark=data.name, probes=probes, golds=data.golds,
+            relations=data.relations,
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         accuracy, low, high, n = self.table().select("accuracy", "low", "high", "n").row(0)

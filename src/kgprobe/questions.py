@@ -25,6 +25,8 @@ from kgprobe.templates import sentence
 BENCHMARKS = "resources/benchmarks"
 #: the files of a benchmark's folder, and their contracts
 TABLES = {"items": schema.ITEMS, "candidates": schema.CANDIDATES, "prompts": schema.PROMPTS}
+#: the optional file of cardinalities and domains
+RELATIONS = "relations.parquet"
 #: methods that score whole sentences: `sentence`, and its variants for each kind of model
 METHODS = ("sentence", *(f"sentence-{name}" for of in experiments.VARIANTS_OF_KIND.values()
                          for name in of))  # fmt: skip
@@ -55,10 +57,13 @@ class Benchmark:
     items: pl.DataFrame
     candidates: pl.DataFrame
     prompts: pl.DataFrame
-    #: provenance of the file of items: rule, wildcards, source (which determines the license)
+    #: provenance of the file of items: rule, wildcards, source (which determines the license), and
+    #: the languages of its labels
     provenance: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
     #: for a sample: (relation, id) of the correct answers of the whole benchmark
     golds: pl.DataFrame | None = field(default=None, repr=False, compare=False)
+    #: cardinality, perhaps domains, of the relations of the whole benchmark
+    relations: pl.DataFrame | None = field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:
         relations = self.items["relation"].n_unique()
@@ -75,12 +80,17 @@ class Benchmark:
         if prompt == OWN:
             return self
         if isinstance(prompt, Mapping):
-            given = {relation: sentence(text, relation) for relation, text in prompt.items()}
-            new = self._of(set(given))
-            prompts = new.prompts.unique("relation", keep="first", maintain_order=True)
-            texts = [prompt[relation] for relation in prompts["relation"]]
-            kinds = pl.lit(GIVEN).alias("kind")
-            prompts = prompts.with_columns(pl.Series("text", texts, dtype=pl.String), kinds)
+            if not prompt:
+                raise BenchmarkError(
+                    f"{self.name}: no prompt is given; expected a template for each relation, as "
+                    '{"P36": "The capital of [X] is [Y]."}'
+                )
+            for relation, text in prompt.items():
+                sentence(text, relation)
+            new = self._of(set(prompt))
+            # also for a relation that has no template of its own
+            rows = [(f"{name}/{GIVEN}", name, 0, prompt[name], GIVEN) for name in sorted(prompt)]
+            prompts = pl.DataFrame(rows, schema=dict(schema.PROMPTS.columns), orient="row")
         else:
             new, prompts = self, self.prompts.filter(pl.col("index").cast(pl.String) == str(prompt))
             if not prompts.height:
@@ -102,10 +112,19 @@ class Benchmark:
         held = pl.col("relation").is_in(items["relation"].unique().implode())
         sets = pl.col("set").is_in(items["candidates"].unique().implode())
         golds = gold_ids(self.items, self.candidates) if self.golds is None else self.golds
+        relations = self._cardinalities() if self.relations is None else self.relations
         return replace(
             self, items=items, prompts=self.prompts.filter(held),
-            candidates=self.candidates.filter(sets), golds=golds,
+            candidates=self.candidates.filter(sets), golds=golds, relations=relations,
         )  # fmt: skip
+
+    def _cardinalities(self) -> pl.DataFrame:
+        """Derive the cardinality of the relations, which a sample does not show."""
+        from kgprobe.tables.study import Study
+
+        kinds = Study(self.items, self.candidates, self.prompts).cardinality
+        names = ["relation", "cardinality"]
+        return pl.DataFrame(sorted(kinds.items()), schema=names, orient="row")
 
     def write(self, folder: Path) -> None:
         """Write the questions in the format that `benchmark` reads.
@@ -117,6 +136,13 @@ class Benchmark:
         """
         for name, contract in TABLES.items():
             schema.write(getattr(self, name), contract, folder / f"{name}.parquet", self.provenance)
+        if self.relations is None:
+            (folder / RELATIONS).unlink(missing_ok=True)
+            return
+        rows = self.relations.join(self.items, on="relation", how="semi")
+        nullable = frozenset(rows.columns) - {"relation"}
+        contract = schema.Contract("RELATIONS", dict(rows.schema), ("relation",), nullable)
+        schema.write(rows, contract, folder / RELATIONS, self.provenance)
 
     def _of(self, relations: set[str]) -> "Benchmark":
         """Return the questions about these relations. Raises BenchmarkError for unknown ones."""
@@ -191,19 +217,22 @@ def benchmark(name_or_folder: str | Path) -> Benchmark:
             "metadata_relations.json and a P36.jsonl for each relation"
         )
     provenance = schema.provenance(folder / "items.parquet")
-    record: dict[str, Any] = {
-        key: provenance[key] for key in ("rule", "wildcards", "source") if key in provenance
-    }
+    kept = ("rule", "wildcards", "source", "languages")
+    record: dict[str, Any] = {key: provenance[key] for key in kept if key in provenance}
     items, candidates, prompts = questions(folder)
     _check_items(folder, items, candidates)
     for row in prompts.filter(pl.struct("relation", "index").is_duplicated()).rows(named=True):
         raise BenchmarkError(f"{folder / 'prompts.parquet'}: relation {row['relation']} has "
                              f"index {row['index']} twice; expected once")  # fmt: skip
+    # this import takes a moment
+    from kgprobe.tables.study import relations_of
+
     asked = sampling.select_asked(items)
     if items.height and not asked.height:
         raise BenchmarkError(f"{folder / 'items.parquet'}: all {items.height} items are for "
                              "training; expected items with role fact or test")  # fmt: skip
-    return Benchmark(folder.name, asked, candidates, prompts, record)
+    relations = relations_of(folder / RELATIONS)
+    return Benchmark(folder.name, asked, candidates, prompts, record, relations=relations)
 
 
 def _check_items(folder: Path, items: pl.DataFrame, candidates: pl.DataFrame) -> None:
@@ -270,7 +299,8 @@ def folder_of(name_or_folder: str | Path) -> Path:
         near = experiments.nearest(str(name_or_folder), names)
         raise BenchmarkError(f"{name_or_folder}: neither a folder nor a benchmark of the package"
                              f"{near}; valid: {', '.join(names)}, or a folder")  # fmt: skip
-    return folder
+    # files are named after the folder, and the paths . and .. have no name
+    return folder if folder.name.strip(".") else folder.resolve()
 
 
 def packaged() -> list[str]:

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from lm_pub_quiz import Dataset
 
-from kgprobe import schema
+from kgprobe import benchmark, schema
 from kgprobe.benchmarks.bear import build
 from kgprobe.benchmarks.bear import released as bear_released
 from kgprobe.benchmarks.bear.frames import BearFrames
@@ -92,6 +92,10 @@ def test_sets_in_one_folder_share_the_relations_file(constructed, tmp_path):
     with pytest.raises(ExportError, match=r"relation_info\.json, line 1: not JSON"):
         formats.write("lm-pub-quiz", "two", constructed, [], tmp_path / "two", relations)
     assert (tmp_path / "relation_info.json").read_text() == "no JSON"
+    fresh = tmp_path / "fresh"
+    with pytest.raises(ExportError, match=r"relation_info\.json, line 1: not JSON"):
+        lm_pub_quiz.export(constructed, fresh, pl.DataFrame(RELATIONS))
+    assert not fresh.exists()
     (tmp_path / "relation_info.json").write_text("[]")
     with pytest.raises(ExportError, match=r"relation_info\.json: expected an entry for each"):
         formats.write("lm-pub-quiz", "two", constructed, [], tmp_path / "two", relations)
@@ -379,7 +383,26 @@ def test_the_card_describes_the_sets(constructed):
         {"config_name": "BEAR", "data_files": [{"split": "test", "path": path}]}
     ]
     assert "**It is not the paper's set**" in made
-    assert "**It is not the paper's set**" not in released
+    # a part of the released set
+    assert card.PART.format(9, 3) in released
+    assert card.RELEASED not in released
+
+
+@pytest.mark.parametrize(
+    ("rule", "paper"),
+    [
+        ("construct_bear", origins.BEAR),
+        ("construct_ontoprobe", origins.ONTOPROBE),
+        ("load_ontoprobe", origins.ONTOPROBE),
+        ("build_attributes_symmetry", origins.ATTRIBUTES),
+    ],
+)
+def test_the_card_cites_the_paper_of_the_questions(constructed, tmp_path, rule, paper):
+    folder = written(tmp_path / "set", constructed, rule=rule, source="resources/world")
+    given = origins.of(folder), tmp_path / "out"
+    formats.write("huggingface", "set", constructed, *given, paper=origins.paper_of(folder))
+    text = (tmp_path / "out/README.md").read_text()
+    assert text.partition("## Citation\n\n")[2] == f"{paper}\n"
 
 
 def test_the_card_states_the_label_language_if_known(constructed, tmp_path):
@@ -391,6 +414,11 @@ def test_the_card_states_the_label_language_if_known(constructed, tmp_path):
     assert languages("a", **pulled, languages=["de-AT", "mul"]) == ["de"]
     assert languages("b", **pulled, languages=["en", "mul"]) == ["en"]
     assert languages("no", **pulled, languages=["no"]) == ["no"]
+    # also after a probe wrote the questions that it asked
+    schema.write(constructed.candidates, schema.CANDIDATES, tmp_path / "a/candidates.parquet")
+    schema.write(constructed.prompts, schema.PROMPTS, tmp_path / "a/prompts.parquet")
+    benchmark(tmp_path / "a").sampled(3).write(tmp_path / "asked")
+    assert origins.of(tmp_path / "asked") == origins.of(tmp_path / "a")
     assert languages("c", **pulled) is None
     assert languages("d", rule="load_bear", wildcards={}, languages=["de"]) == ["en"]
     own = {"rule": "construct_bear", "wildcards": {"origin": "museum"}, "languages": ["en"]}
@@ -415,7 +443,14 @@ def test_a_card_calls_only_balanced_sets_balanced(constructed):
     own = replace(constructed, items=items, candidates=constructed.items.select(
         "item", named="candidates").join(constructed.candidates, left_on="named", right_on="set")
         .select(set="item", index="index", id="id", label="label"))  # fmt: skip
-    for sets in (skewed, own):
+    # options that are never right, as in a sample: a constant guess is right more often than chance
+    sampled = replace(constructed, items=constructed.items.unique("relation"))
+    # an option that is right for a question with two right options, too
+    several = replace(constructed, items=constructed.items.with_columns(
+        answers=pl.when(pl.col("item") == first["item"][0])
+        .then(pl.lit([0, 1], dtype=pl.List(pl.Int32))).otherwise("answers")))  # fmt: skip
+    for sets in (skewed, own, sampled, several):
+        assert not card.has_balanced_options(sets)
         card_text = card.write("x", sets, origin)
         assert card.UNBALANCED in card_text
         assert "is balanced" not in card_text
@@ -479,6 +514,9 @@ def test_released_row_counts_are_the_published_ones(real_data, tmp_path):
     huggingface.write_rows(sets, tmp_path / "rows.parquet")
     file = pq.ParquetFile(tmp_path / "rows.parquet")
     assert file.metadata.num_rows == 23_193
+    assert card.RELEASED in card.write("BEAR", sets, [SOURCES["bear"]])
+    few = bear_released.load(real_data / "bear/BEAR", instances=5, templates=[0])
+    assert card.PART.format(300, 1) in card.write("BEAR", few, [SOURCES["bear"]])
     table = file.read(columns=["correct", "answer_options", "text_options"])
     sizes = np.array([len(options) for options in table["text_options"].to_pylist()])
     assert sizes.sum() == 628_497

@@ -60,6 +60,13 @@ def test_normal_beside_preferred_values_follow_the_construction_rule():
     assert both == ("multi_valued", "Q901")
 
 
+@pytest.mark.parametrize("rule", ["best_rank", "all_ranks"])
+def test_unknown_values_are_no_further_answers(rule):
+    unknown = statement("1", "x", object="somevalue", object_label=None, object_kind="special")
+    assert state(KEPT, unknown, single_valued=rule) == ("same", "")
+    assert state(unknown, single_valued=rule) == ("statement_gone", "")
+
+
 def test_places_are_mapped_before_comparison():
     pulled = frame(statement("1", "50"), statement("50", "900", "P17"))
     sets = released([("Q1", "s1x", 0)], [("Q900", "o900y")])

@@ -51,6 +51,21 @@ def test_answers_are_parsed_strictly(answer, expected):
     assert read(answer, FOUR) == expected
 
 
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("b: ship yard", (1, "letter")),
+        ("b. Ship  Yard at the sea", (1, "letter")),
+        ("a. ship", (0, "letter")),
+        ("a: ship yard", (None, "contradiction")),
+        ("b: ship", (None, "contradiction")),
+        ("c. ship yard", (None, "contradiction")),
+    ],
+)
+def test_a_label_that_begins_another_is_no_contradiction(answer, expected):
+    assert read(answer, ("ship", "ship  yard", "lake")) == expected
+
+
 def test_prompt_lists_options_in_letter_order():
     assert lettered(FOUR) == "(a) lake, (b) work, (c) body of water, (d) Bot."
     assert prompt(ASKED[2]) == "Which one? (a) Niger, (b) Nigeria"

@@ -92,6 +92,25 @@ def test_first_line_is_printed_before_heavy_imports(model, typed, monkeypatch):
         ]
 
 
+def test_a_sample_is_of_the_questions_that_have_a_template(model, typed, tmp_path):
+    whole = kgprobe.benchmark("world_lite")
+    relations = {"P36": "The capital of [X] is [Y].", "P30": "[X] lies in [Y]."}
+    every = dict.fromkeys(whole.items["relation"], "[X] is [Y].")
+    for texts, limit, count in (
+        (relations, 7, 7),
+        (relations, 2000, whole.items["relation"].is_in(list(relations)).sum()),
+        (every, 5, 5),
+    ):
+        (tmp_path / "texts.json").write_text(json.dumps(texts))
+        asked = ("--on", "world_lite", "--limit", limit, "--prompt", "texts.json")
+        done = typed("probe", model, *asked, "--json")
+        assert done.exit_code == 0, done.output
+        assert done.stderr.startswith(f"world_lite: loading tiny-llama to ask {count} questions")
+        output = json.loads(done.stdout)
+        assert output["n"] == sum(row["n"] for row in output["relations"]) == count
+        assert {row["relation"] for row in output["relations"]} <= set(texts)
+
+
 def test_printed_values_equal_the_library_and_are_saved(model, typed, tmp_path):
     done = typed("probe", model, "--on", "world_lite", "--limit", 30, "--prompt", 1, "--json")
     assert done.exit_code == 0, done.output
@@ -325,6 +344,8 @@ def test_numbers_are_traced_to_questions_and_files(model, typed, tmp_path, capsy
     hits = [[c in q["right"] for c in q["chosen"]] for q in result["questions"]]
     assert sum(map(sum, hits)) / (60 * 3) * 100 == pytest.approx(value)
     assert {file["state"] for file in result["files"]} == {"as it was"}
+    # numbers by cardinality are computed from it
+    assert "benchmarks/world_lite/relations.parquet" in {file["file"] for file in result["files"]}
     assert any(file["file"].startswith("scores/") for file in result["files"])
     # the number of one template shows the option chosen under that template
     for template in ("0", "1", "2"):

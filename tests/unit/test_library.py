@@ -99,6 +99,35 @@ def test_differences_are_paired_with_interval_and_p(loaded):
     assert (row["low"], row["high"]) == pytest.approx(boot.interval().times(100)[:2])
 
 
+def test_stored_scores_belong_to_their_model_and_bos_policy(loaded, tmp_path):
+    capital = {"P36": CAPITAL["P36"]}
+
+    def sums(model, folder=None):
+        return kgprobe.probe(model, "world_lite", capital, folder=folder).scores["sum"].to_list()
+
+    def given(bos):
+        return kgprobe.load(loaded.model, loaded.tokenizer, bos=bos, name="same")
+
+    torch.manual_seed(1)
+    other = type(loaded.model)(loaded.model.config).eval()
+    others = [given("forced"), given("none"), given("default")]
+    others.append(kgprobe.load(other, loaded.tokenizer, name="same"))
+    alone = [sums(model) for model in others]
+    assert alone[0] not in alone[1::2], "the models and policies must differ"
+    assert [sums(model, tmp_path) for model in others] == alone
+
+
+def test_stored_scores_of_a_folder_belong_to_their_bos_policy(folder, tmp_path):
+    capital = {"P36": CAPITAL["P36"]}
+    asked = [kgprobe.load(folder, bos=bos) for bos in ("forced", "default")]
+    plain = [kgprobe.probe(one, "world_lite", capital).scores for one in asked]
+    assert not plain[0].equals(plain[1]), "the policies must differ for the test to say something"
+    for one, scores in zip(asked, plain, strict=True):
+        stored = kgprobe.probe(one, "world_lite", capital, folder=tmp_path)
+        assert stored.scores.equals(scores)
+        assert stored.record["bos"] == one.spec.bos
+
+
 def test_differences_need_the_same_questions(loaded):
     one = kgprobe.probe(loaded, "world_lite", CAPITAL)
     with pytest.raises(ValueError, match="two probes are the same"):
@@ -411,10 +440,52 @@ def test_bad_questions_raise(loaded):
         kgprobe.ask(loaded, "The capital of [X] is [Y].", X=None, options=["Paris", "Rome"])
     with pytest.raises(ValueError, match="2 is not a string; expected a subject"):
         kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France", options=["Paris", 2])
+    with pytest.raises(BenchmarkError, match="world_lite: no prompt is given; expected a template"):
+        kgprobe.probe(loaded, "world_lite", {})
     for k in (-1, 0, 101):
         with pytest.raises(ValueError, match=f"k is {k}; expected 1 to 100"):
             kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France", k=k)
     assert isinstance(kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France"), pl.DataFrame)
+
+
+def test_relations_of_a_sample_keep_their_cardinality(loaded, tmp_path):
+    place = Path(questions.folder_of("world_lite"))
+    shutil.copytree(place, tmp_path / "without")
+    (tmp_path / "without/relations.parquet").unlink()
+    one_to_one = pl.read_parquet(place / "relations.parquet").filter(cardinality="1:1")["relation"]
+
+    def kinds(asked):
+        frame = kgprobe.probe(loaded, asked, 1).frame
+        rows = frame.filter(results.plain(), metric="accuracy", model="random", group="")
+        return dict(rows.filter(pl.col("slice").is_in(["1:1", "1:N"])).select("slice", "n").rows())
+
+    for whole in (kgprobe.benchmark("world_lite"), kgprobe.benchmark(tmp_path / "without")):
+        sample = whole.sampled(50)
+        count = sample.items["relation"].is_in(one_to_one.implode()).sum()
+        sample.write(tmp_path / "written")
+        for asked in (sample, kgprobe.benchmark(tmp_path / "written")):
+            assert kinds(asked) == {"1:1": count, "1:N": 50 - count}
+    (tmp_path / "written/relations.parquet").write_text("no parquet")
+    with pytest.raises(ValueError, match=r"relations\.parquet: not a readable parquet file"):
+        kgprobe.benchmark(tmp_path / "written")
+
+
+def test_a_template_can_be_given_to_a_relation_without_any(loaded):
+    whole = kgprobe.benchmark("world_lite")
+    bare = replace(whole, prompts=whole.prompts.filter(pl.col("relation") != "P36"))
+    asked, expected = (kgprobe.probe(loaded, of, CAPITAL) for of in (bare, whole))
+    assert asked.scores.equals(expected.scores)
+    assert asked.benchmark.prompts.equals(expected.benchmark.prompts)
+    schema.check(asked.benchmark.prompts, schema.PROMPTS)
+
+
+def test_a_relative_path_without_a_name_is_named_after_its_folder(tmp_path, monkeypatch):
+    shutil.copytree(questions.folder_of("world_lite"), tmp_path / "mine")
+    (tmp_path / "mine/sub").mkdir()
+    for place, path in (("mine", "."), ("mine/sub", ".."), ("mine/sub", "../.")):
+        monkeypatch.chdir(tmp_path / place)
+        assert kgprobe.benchmark(path).name == "mine"
+        assert questions.folder_of(path).name == "mine"
 
 
 @pytest.mark.parametrize("limit", [7, 50])

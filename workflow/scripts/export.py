@@ -10,4 +10,7 @@ with job(snakemake) as run:
     kind = run.params.kind
     frames = formats.read(folder, kind, lambda: BearFrames(*questions(folder)))
     name = run.wildcards.benchmark + (f"_{kind}" if kind != formats.KINDS[0] else "")
-    formats.write(run.wildcards.form, name, frames, origins.of(folder), Path(run.output.folder))
+    formats.write(
+        run.wildcards.form, name, frames, origins.of(folder), Path(run.output.folder),
+        paper=origins.paper_of(folder),
+    )  # fmt: skip

@@ -86,9 +86,13 @@ def probe(
 
         questions = benchmark(on)
         check_method(method)
-        questions = questions.sampled(limit) if limit else questions
         texts = _texts(prompt)
-        questions.with_prompt(texts)
+        asked = questions.with_prompt(texts)
+        if isinstance(texts, Mapping):  # a sample of the questions that have a template
+            questions = asked
+        questions = questions.sampled(limit) if limit else questions
+        if isinstance(texts, Mapping):
+            texts = {r: texts[r] for r in questions.items["relation"].unique().sort()}
         # the path of the working folder (.) has no name
         who = Path(model).resolve().name if Path(model).is_dir() else Path(model).name
         words = [who, questions.name, *([f"limit{limit}"] if limit else [])]

@@ -51,7 +51,8 @@ def export(
         content = formats.read(folder_of(what), kind, lambda: sets)
         name = bench.name + (f"_{kind}" if kind != formats.KINDS[0] else "")
         relations = relations_of(folder_of(what) / "relations.parquet")
-        formats.write(chosen, name, content, sources, to, relations)
+        paper = origins.paper_of(folder_of(what))
+        formats.write(chosen, name, content, sources, to, relations, paper)
         tree = sorted(p.relative_to(to).as_posix() for p in to.rglob("*") if p.is_file())
         if as_json:
             screen.data({"folder": str(to), "as": chosen, "files": tree})

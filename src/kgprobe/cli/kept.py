@@ -17,6 +17,7 @@ import polars as pl
 from kgprobe import experiments, schema
 from kgprobe.job import sha256, versions
 from kgprobe.library import RELATIONS, Results
+from kgprobe.questions import RELATIONS as CARDINALITIES
 from kgprobe.questions import TABLES
 from kgprobe.tables.answers import recorded
 from kgprobe.tables.bear import section
@@ -48,7 +49,8 @@ def write(result: Results, folder: Path, command: str) -> Path:
     hashes = _hashes(folder, [questions / f"{name}.parquet" for name in TABLES])
     made_with = {"versions": versions(), "model": dict(result.record)}
     schema.write(result.scores, schema.SCORES, scores, {"inputs": hashes, **made_with})
-    hashes |= _hashes(folder, [scores])
+    kinds = questions / CARDINALITIES
+    hashes |= _hashes(folder, [scores, *([kinds] if kinds.is_file() else [])])
     numbers = folder / "tables" / "bear.parquet"
     made_of = {"inputs": hashes, "seed": 0, **made_with}
     schema.write(result.frame, schema.RESULTS, numbers, made_of)

@@ -176,9 +176,13 @@ class Study:
 
 
 def relations_of(path: Path) -> pl.DataFrame | None:
-    """Read cardinality and domains of the relations, if the benchmark has them."""
+    """Read cardinality and domains of the relations, if the benchmark has them. Raises ValueError
+    for a file that is not parquet."""
     if not path.is_file():
         return None
-    frame = pl.read_parquet(path, glob=False)
+    try:
+        frame = pl.read_parquet(path, glob=False)
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(f"{path}: not a readable parquet file: {error}") from error
     columns = [column for column in RELATIONS if column in frame.columns]
     return frame.select(columns) if len(columns) > 1 and "relation" in columns else None

@@ -157,7 +157,8 @@ def _words_state(
 
 def _values(statements: pl.DataFrame, config: Bear) -> dict[str, dict[str, _Value]]:
     """Return subject -> object -> labels and popularity in the pull, under `single_valued`."""
-    judged = statements if config.single_valued == "all_ranks" else best_rank(statements)
+    known = statements.filter(pl.col("object_kind") != "special")  # as in the construction
+    judged = known if config.single_valued == "all_ranks" else best_rank(known)
     least = pl.min_horizontal("subject_popularity", "object_popularity")
     values: dict[str, dict[str, _Value]] = {}
     for subject, obj, *rest in judged.select(

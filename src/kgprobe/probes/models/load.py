@@ -405,6 +405,21 @@ def _record(loaded: Loaded, place: str, options: dict[str, Any]) -> dict[str, An
     }
 
 
+def hashes_in_memory(loaded: Loaded) -> dict[str, str]:
+    """Return the sha256 of the tensors that a model has now, and of its tokenizer."""
+    checksum = hashlib.sha256()
+    for name, tensor in sorted(loaded.model.state_dict().items()):
+        if isinstance(tensor, torch.Tensor):
+            checksum.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
+            values = tensor.detach().cpu().contiguous().flatten()
+            checksum.update(values.view(torch.uint8).numpy().tobytes())
+    text = loaded.tokenizer.backend_tokenizer.to_str()
+    return {
+        "weights": checksum.hexdigest(),
+        "tokenizer": hashlib.sha256(text.encode()).hexdigest(),
+    }
+
+
 def _weights_hash(place: str, options: dict[str, Any]) -> str:
     """Return the sha256 of the weight files of a local model, or of the GGUF file that they were
     unpacked from; for a hub model, the revision."""

@@ -26,6 +26,14 @@ UNBALANCED = (
     "Relations are not balanced: some answers have more instances than others, or questions have "
     "different options, so a constant guess may score above chance."
 )
+#: numbers of instances and templates of the released BEAR and BEAR-big
+COMPLETE = ((7731, 3), (40916, 3))
+RELEASED = "This is the released BEAR with its sentences filled in and otherwise unchanged."
+PART = (
+    "These questions are from the released BEAR, but not all of it, or with other templates: {:,} "
+    "instances, each with {} templates. **It is not the paper's set**, and scores on it are not "
+    "comparable with the paper's."
+)
 LETTERED = (
     "Ontological knowledge as multiple choice (OntoProbe, Wu et al. 2023, section 5.2): questions "
     "about types, superclasses, implied properties, domains and ranges, and about the six RDFS "
@@ -34,12 +42,14 @@ LETTERED = (
 )
 
 
-def write(name: str, questions: Asked, sources: Sequence[Source]) -> str:
-    """Write the text of README.md: YAML header, description, columns, size, balance, licenses."""
+def write(name: str, questions: Asked, sources: Sequence[Source], paper: str = PAPER) -> str:
+    """Write the text of README.md: YAML header, description, columns, size, balance, licenses, and
+    the paper to cite."""
     licenses = [(s.title, s.license, s.attribution, s.url) for s in sources]
     if isinstance(questions, BearFrames):
-        rows, columns, paper = _rows(questions), "SENTENCES", PAPER
-        what = _what(sources, BALANCED if has_balanced_options(questions) else UNBALANCED)
+        rows, columns = _rows(questions), "SENTENCES"
+        balance = BALANCED if has_balanced_options(questions) else UNBALANCED
+        what = _what(sources, balance, questions)
         size = "## Size, balance and baselines", _balance(name, questions)
     else:
         rows, columns, paper, what = questions.height, "LETTERED", ONTOPROBE, LETTERED
@@ -67,19 +77,25 @@ def _head(name: str, rows: int, sources: Sequence[Source]) -> str:
 
 
 def has_balanced_options(sets: BearFrames) -> bool:
-    """Return whether the questions of each relation share their options, and all options that are
-    right for some question are right for equally many."""
-    golds = sets.items.group_by("relation", "answers").len().group_by("relation")
-    shared = sets.items.group_by("relation").agg(pl.col("candidates").n_unique())
-    even = golds.agg(pl.col("len").n_unique())["len"] == 1
-    return bool(even.all() and (shared["candidates"] == 1).all())
+    """Return whether the questions of each relation share their options, and every option is right
+    for equally many questions, so that a constant guess scores at chance."""
+    sizes = sets.candidates.group_by(candidates="set").agg(options=pl.len())
+    golds = sets.items.join(sizes, on="candidates").explode("answers")
+    counts = golds.group_by("relation", "candidates", "answers", "options").len()
+    even = counts.group_by("relation").agg(
+        (pl.col("candidates").n_unique() == 1)
+        & (pl.col("len").n_unique() == 1)
+        & (pl.col("options").first() == pl.len())
+    )
+    return bool(even["candidates"].all())
 
 
-def _what(sources: Sequence[Source], balance: str) -> str:
+def _what(sources: Sequence[Source], balance: str, sets: BearFrames) -> str:
     what = f"{WHAT} {balance}"
     if SOURCES["bear"] in sources:
-        released = "This is the released BEAR with its sentences filled in and otherwise unchanged."
-        return f"{what}\n\n{released}"
+        counts = sets.items.height, len(set(sets.prompts["index"]))
+        is_whole = counts in COMPLETE and set(sets.prompts["kind"]) == {"manual"}
+        return f"{what}\n\n{RELEASED if is_whole else PART.format(*counts)}"
     titles = " and ".join(source.title for source in sources)
     source = f" The statements come from {titles}." if titles else ""
     return (

@@ -7,7 +7,7 @@
 Kinds of questions: `sentences` (ITEMS under their written templates) or `choices` (CHOICES of
 OntoProbe, including those of its rules).
 
-Every folder names its sources and their licenses. `contracts` describes the columns.
+The last two name their sources and the licenses of these. `contracts` describes the columns.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,11 +22,11 @@ from kgprobe.sampling import select_asked
 from kgprobe.tables.exports import card, huggingface, lm_eval, lm_pub_quiz
 from kgprobe.tables.exports.folders import OTHERS, ExportError, whole_folder
 from kgprobe.tables.exports.huggingface import FILE, Asked
-from kgprobe.tables.exports.origins import Source
+from kgprobe.tables.exports.origins import BEAR, Source
 
 #: pattern of the paths that the folder of a format may contain
 OURS = rf"README\.md|SOURCES\.md|[^/]+/{FILE}|kgprobe_[^/]+\.(yaml|py)"
-#: the file that every folder contains
+#: the file that every folder but lm-pub-quiz's contains
 SIGN = "SOURCES.md"
 #: suffix of the name of multiple-choice questions
 CHOICES = "choices"
@@ -53,12 +53,13 @@ def write(
     sources: Sequence[Source],
     folder: Path,
     relations: pl.DataFrame | None = None,
+    paper: str = BEAR,
 ) -> None:
     """Write the questions `name` in the format `form` (NAMES) to `folder`, atomically.
 
     `relations` (RELATIONS): lm-pub-quiz reads cardinality and domains from a file next to the
-    folder. Raises ExportError if the format cannot express the questions, or the folder contains
-    something else.
+    folder. `paper`: what the card of a set of sentences cites. Raises ExportError if the format
+    cannot express the questions, or the folder contains something else.
     """
     if isinstance(questions, BearFrames):
         questions = replace(questions, items=select_asked(questions.items))
@@ -77,7 +78,7 @@ def write(
         texts = (
             lm_eval.files(name, questions)
             if form == "lm-eval"
-            else {"README.md": card.write(name, questions, sources)}
+            else {"README.md": card.write(name, questions, sources, paper)}
         )
         for file, text in {**texts, SIGN: describe_sources(name, sources)}.items():
             (temporary / file).write_text(text, encoding="utf-8")

@@ -33,7 +33,11 @@ def export(sets: BearFrames, folder: Path, relations: pl.DataFrame | None = None
     is put there. `relations` (relation, cardinality, perhaps domains) goes into relation_info.json
     next to the folder, for its argument `relation_info`. Raises ExportError.
     """
-    metadata = {}
+    metadata, place = {}, folder.parent / INFO
+    # sets in the same parent folder share this file
+    known = read_json(place, ExportError) if relations is not None and place.is_file() else {}
+    if not isinstance(known, dict):
+        raise ExportError(f"{place}: expected an entry for each relation, {{...}}")
     with whole_folder(folder, rf"{METADATA}|[^/]+\.jsonl", METADATA) as temporary:
         for relation in relations_in_order(sets):
             file = f"{relation}.jsonl"
@@ -67,11 +71,6 @@ def export(sets: BearFrames, folder: Path, relations: pl.DataFrame | None = None
         text = json.dumps(metadata, indent=4, ensure_ascii=True) + "\n"
         (temporary / METADATA).write_text(text, encoding="ascii")
     if relations is not None:
-        place = folder.parent / INFO
-        # sets in the same parent folder share this file
-        known = read_json(place, ExportError) if place.is_file() else {}
-        if not isinstance(known, dict):
-            raise ExportError(f"{place}: expected an entry for each relation, {{...}}")
         with schema.atomic(place) as path:
             path.write_text(_line(known | _info(relations)), encoding="ascii")
 

@@ -1,4 +1,4 @@
-"""Sources and licenses of exported questions, which every export names.
+"""Sources and licenses of exported questions, which all exports but lm-pub-quiz's name.
 
 A file of questions records in its metadata what it was made from; anything missing there (for a
 user-supplied graph) has to be specified.
@@ -31,6 +31,10 @@ BEAR = (
 ONTOPROBE = (
     "Weiqi Wu, Chengyue Jiang, Yong Jiang, Pengjun Xie, Kewei Tu: Do PLMs Know and Understand "
     "Ontological Knowledge? ACL 2023, arXiv:2309.05936."
+)
+ATTRIBUTES = (
+    "Vishwas Mruthyunjaya, Pouya Pezeshkpour, Estevam Hruschka, Nikita Bhutani: Rethinking "
+    "Language Models as Symbolic Knowledge Graphs. 2023, arXiv:2308.13676."
 )
 SOURCES: Mapping[str, Source] = {
     "world": Source(
@@ -65,6 +69,12 @@ RULES = {
     "build_prompt_facts": ("trex",),
     "build_prompt_relations": ("trex",),
 }
+#: beginning of the name of the rule that made a benchmark -> the paper to cite; for others BEAR's
+PAPERS = {
+    "construct_ontoprobe": ONTOPROBE,
+    "load_ontoprobe": ONTOPROBE,
+    "build_attributes": ATTRIBUTES,
+}
 #: classes and properties of the embedded graph derive from DBpedia's ontology
 ONTOLOGY = "construct_ontoprobe", "world", ("world", "dbpedia")
 
@@ -77,8 +87,7 @@ def of(folder: Path, license: str = "") -> list[Source]:
     """
     if (folder / "metadata_relations.json").is_file():
         return _checked(folder, ["bear"], license)
-    files = [folder / name for name in ("items.parquet", "examples.parquet")]
-    record = schema.provenance(next((file for file in files if file.is_file()), files[0]))
+    record = _record(folder)
     wildcards = record.get("wildcards")
     origin = str(wildcards.get("origin", "")) if isinstance(wildcards, dict) else ""
     if record.get("source") == "resources/world":
@@ -100,6 +109,19 @@ def of(folder: Path, license: str = "") -> list[Source]:
             "its SPDX id with --license, such as CC-BY-4.0"
         )
     return [Source(origin or folder.name, license, "", origin or folder.name)]
+
+
+def paper_of(folder: Path) -> str:
+    """Return the paper that proposes the questions in a benchmark's folder."""
+    if (folder / "metadata_relations.json").is_file():
+        return BEAR
+    rule = str(_record(folder).get("rule"))
+    return next((paper for name, paper in PAPERS.items() if rule.startswith(name)), BEAR)
+
+
+def _record(folder: Path) -> dict[str, object]:
+    files = [folder / name for name in ("items.parquet", "examples.parquet")]
+    return schema.provenance(next((file for file in files if file.is_file()), files[0]))
 
 
 def _checked(folder: Path, names: Sequence[str], license: str) -> list[Source]:

@@ -95,8 +95,10 @@ def read(answer: str, options: Sequence[str]) -> tuple[int | None, str]:
     if not match or LETTERS.index(letter) >= len(options):
         return None, "label" if _labels(low, options) == 1 else "none"
     rest = low[match.end() :].strip(" :.-\"'")
-    others = [o for n, o in enumerate(options) if n != LETTERS.index(letter)]
-    if any(_stands(o.lower(), rest) and rest.startswith(o.lower()) for o in others):
+    # of labels that begin with each other, as ship and ship yard, the longest is meant
+    labels = [" ".join(option.lower().split()) for option in options]
+    first = [o for o in labels if rest.startswith(o) and not rest[len(o) : len(o) + 1].isalnum()]
+    if first and max(first, key=len) != labels[LETTERS.index(letter)]:
         return None, "contradiction"
     return LETTERS.index(letter), "letter"
 

@@ -191,7 +191,9 @@ class _Work:
             (vars(q.item), q.template, q.text, self.options[q.item.candidates])
             for q in self.questions
         ]
-        identity = [VERSION, self.loaded.record, settings, questions]
+        # the record of a model does not name its BOS policy
+        bos = self.loaded.spec.bos
+        identity = [VERSION, self.loaded.record, bos, settings, questions]
         text = json.dumps(identity, sort_keys=True, default=str)
         return keep_steps(self.loaded, folder / f"shard-{number:05d}.journal", text)
 

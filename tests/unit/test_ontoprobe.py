@@ -93,6 +93,19 @@ def test_a_property_with_several_names_has_its_wikidata_name(tmp_path):
     ]
 
 
+def test_a_class_named_like_a_property_has_its_own_id(tmp_path):
+    def change(files):
+        for name, entries in files.items():
+            files[name] = json.loads(json.dumps(entries).replace('"kind 9"', '"link 9"'))
+
+    taken, _ = built(write_release(tmp_path, change))
+    ids = {row.task: row.id for row in taken.rows if row.subject == "link 9"}
+    assert ids == {
+        "SCO": "http://dbpedia.org/ontology/C9",
+        **dict.fromkeys(("SPO", "DM", "RG"), "http://www.wikidata.org/entity/P9"),
+    }
+
+
 def test_every_rule_lists_its_premises(tmp_path):
     taken, sets = built(write_release(tmp_path))
     rules = reasoning.build(taken, sets.items, sets.candidates, SWITCHES)

@@ -87,7 +87,9 @@ def take(folder: Path, switches: Switches) -> ConceptRows:
     problems = TaskProblems(str(folder))
     known = concepts(folder / "ontology", switches, problems)
     depths = {c.label: len(c.chain) for c in known.classes}
-    ids = {c.label: c.id for c in known.classes} | {p.label: p.id for p in known.properties}
+    # some classes are called like a property: architect, family
+    class_ids = {c.label: c.id for c in known.classes}
+    property_ids = {p.label: p.id for p in known.properties}
     rows: list[TaskRow] = []
     with_instance = sum(bool(c.instances) for c in known.classes)
     steps = [
@@ -107,7 +109,8 @@ def take(folder: Path, switches: Switches) -> ConceptRows:
                 with problems.of(task):
                     subject, pattern = _subject(entry["uuu"], where, switches)
                     of = {"TP": golds[0], "SCO": subject}.get(task, "")
-                    name = subject if task == "TP" else ids.get(subject, subject)
+                    ids = {"TP": {}, "SCO": class_ids}.get(task, property_ids)
+                    name = ids.get(subject, subject)
                     more = pattern, depths.get(of, 0), None, where
                     rows.append(TaskRow(task, number, role, name, subject, golds, *more))
     distinct(rows, problems)

@@ -277,6 +277,10 @@ def test_modes_are_refused_with_the_legal_values():
     for switches, message in (
         ({"split": "10"}, r"switches\.split: '10'; valid: 10/10"),
         ({"alpha": "0"}, r"switches\.alpha: '0'; valid: 0\.5"),
+        ({"pseudoword_pairs": "0"}, r"switches\.pseudoword_pairs: '0'; valid: 10, 1"),
+        ({"item_limit": "0"}, r"switches\.item_limit: '0'; valid: none, 500"),
+        ({"properties": "5²"}, r"switches\.properties: '5²'; valid: 50, 52, as_they_are"),
+        ({"split": "1²/5"}, r"switches\.split: '1²/5'; valid: 10/10"),
         ({"wording": "paper"}, "unknown 'wording', which is 'phrasing' now; valid: "),
         ({"tie": "x"}, r"unknown 'tie' \(did you mean 'ties'\?\); valid: tp_rows"),
         ({"ties": "x"}, "valid: mean_rank, index_order, expectation"),

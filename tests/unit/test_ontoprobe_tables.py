@@ -224,6 +224,13 @@ def test_nine_settings_are_row_filters_and_empty_ones_are_left_out():
     settings = {x.setting["premise"] for x in numbers if x.group == "rdfs9"}
     assert settings == set(n)
     assert all(x.n > 0 for x in numbers)
+    # the second pair is better by 0.01 in every row
+    spread = list(reasoning.estimate_spread(probe(), answers, {"manual": premises}))
+    assert {x.setting["premise"] for x in spread if x.group == "rdfs9"} == set(n)
+    assert [x.value for x in spread] == pytest.approx([0.01 / 2**0.5] * len(spread))
+    assert {x.n for x in spread} == {2}
+    one = answers.filter(pair=0)
+    assert not list(reasoning.estimate_spread(probe(), one, {"manual": premises}))
 
 
 def settled(*rows):

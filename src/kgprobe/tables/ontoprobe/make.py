@@ -235,6 +235,7 @@ def estimate_reasoning(
             mrr = reasoning.reciprocal(ranks, ["item", "scheme", "p1", "p2", "pair"], switches.ties)
             is_dropped = switches.premise == "halves_dropped"
             classified[probe] = reasoning.settings(mrr, premises, is_dropped)
+            yield from reasoning.estimate_spread(probe, mrr, premises, is_dropped)
     if classified:
         yield from reasoning.estimate_rules(classified, seed)
     elif files:

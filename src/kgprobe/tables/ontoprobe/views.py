@@ -9,7 +9,7 @@ from kgprobe.tables.answers import PRIOR
 from kgprobe.tables.ontoprobe import choices
 from kgprobe.tables.ontoprobe.calibration import ANY, REASONS
 from kgprobe.tables.ontoprobe.memorizing import COMPARED, WEIGHTINGS
-from kgprobe.tables.ontoprobe.reasoning import PREMISES, RULES
+from kgprobe.tables.ontoprobe.reasoning import PREMISES, RULES, SPREAD
 from kgprobe.tables.ontoprobe.reasoning import WEIGHTINGS as REASONED
 from kgprobe.tables.ontoprobe.values import AGGREGATIONS as SCORED
 from kgprobe.tables.ontoprobe.values import METRICS, OTHERS
@@ -120,6 +120,12 @@ REASONING = View(
     caption="MRR; EX explicit, IM implicit, NO not given. A dash: no row has that setting. n: "
             "distinct rows, regardless of the number of schemes, pseudowords and models.",
 )  # fmt: skip
+PAIRS = View(
+    "reasoning_pairs", "MRR by premises: standard deviation over pairs of pseudowords",
+    {**PAPER, "metric": [SPREAD], "premise": PREMISES, "group": RULES},
+    rows=["model", "benchmark", "group"], columns=["premise"], heads={"group": "rule"}, usual=3,
+    caption="Of the mean over schemes of the mean over rows; n: pairs.",
+)  # fmt: skip
 TABLE5 = View(
     "table5", "Table 5: multiple choice, memorizing, right answers in %",
     {**PAPER, "method": ["choice"], "metric": ["accuracy", "chance"], "group": TASKS,
@@ -193,7 +199,7 @@ FORMS = tuple(replace(v, heads={**HEADS, **v.heads}).where_also(**PAPER) for v i
 #: every view that is printed unchanged
 ALL = (
     SIZES, CONFIGURATIONS, GROUPS, SEEDS, *AVERAGES.values(), CALIBRATION, HELD_OUT,
-    REASONING, TABLE5, TABLE6, ANSWERS, FRACTIONS, TEMPLATES, ABOVE_BASELINES, *REDUCED,
+    REASONING, PAIRS, TABLE5, TABLE6, ANSWERS, FRACTIONS, TEMPLATES, ABOVE_BASELINES, *REDUCED,
     CONFIDENCE, *SLICES, *FORMS,
 )  # fmt: skip
 

@@ -202,6 +202,16 @@ def test_the_finer_of_two_superclasses_of_one_name_is_kept():
     assert golds == {("above one", "above-two")}
 
 
+def test_a_name_with_composed_and_combining_accents_is_one_question():
+    names = pl.col("label").replace({"Thing 6": "Café", "Thing 7": "Cafe\u0301"})
+    tables = own_tables()
+    tables = replace(tables, instances=tables.instances.with_columns(names))
+    taken = ontoprobe_own.take(tables, PATTERNS, SWITCHES, seed=0)
+    rows = [row for row in taken.rows if row.task == "TP"]
+    assert [row.subject for row in rows if row.subject.startswith("Caf")] == ["Café"]
+    assert len(rows) == 59
+
+
 def test_the_rebuilt_ontology_is_split_by_hash_and_counts_omissions():
     taken = ontoprobe_own.take(own_tables(), PATTERNS, SWITCHES, seed=0)
     sets = build.build(taken, SWITCHES, "onto_world")

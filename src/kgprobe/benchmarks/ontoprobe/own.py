@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from unicodedata import normalize
 
 import polars as pl
 
@@ -188,9 +189,10 @@ def _types(
         golds, depth = _golds((kind.label, *kind.chain)), len(kind.chain)
         use = tables.popularity.get(label)
         # entities with the same name would be one question with two answers: keep the deeper class
-        if label not in by_label or by_label[label].depth < depth:
+        name = normalize("NFC", label)
+        if name not in by_label or by_label[name].depth < depth:
             row = TaskRow("TP", 0, "", instance, label, golds, None, depth, use, "instances")
-            by_label[label] = row
+            by_label[name] = row
     return list(by_label.values())
 
 

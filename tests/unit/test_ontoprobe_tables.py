@@ -561,6 +561,20 @@ def test_a_premise_is_known_if_its_best_gold_is_in_the_top_five(items):
     assert premises_of({probe("control"): values}, premise="threshold")[:3] == [1, 1, 0]
 
 
+def test_the_best_gold_decides_for_the_second_premise_too(values):
+    """With premise_test p1, the test of rdfs5's second premise has several golds."""
+    cases = make_cases(2).filter(relation="rdfs5")
+    ranks = pl.DataFrame(
+        [("rdfs5-0", "manual", 0, n, n, n) for n in (2, 12)]
+        + [("rdfs5-1", "manual", 0, n, n, n) for n in (6, 7)],
+        schema=["item", "kind", "pair", "best", "worst", "in_order"], orient="row",
+    )  # fmt: skip
+    chosen = modes.resolve("default", {"premise": "threshold"})
+    answers = {probe("control"): values}
+    found = make._classify_premises(probe("control"), cases, ranks, answers, chosen)["manual"]
+    assert found["second"].to_list() == [1, 0]
+
+
 def make_printed():
     return PRINTED["configurations"]
 

@@ -268,7 +268,10 @@ def _classify_premises(
         is_known = any(first.height for first in firsts)
         # a causal model is not asked what it has memorized: P1 is neither implicit nor not given
         first = pl.concat(firsts) if is_known else seconds.select("item", "MRR", "rank").clear()
-        second = seconds.filter(kind=kind).group_by("item").agg(ordered_mean(["MRR", "rank"]))
+        tested = seconds.filter(kind=kind)
+        if rule == "threshold":
+            tested = tested.with_columns(rank=1 / pl.col("MRR"))
+        second = tested.group_by("item").agg(ordered_mean(["MRR", "rank"]))
         if (is_known or probe.kind == "causal") and second.height:
             skip = switches.missing_candidate == "skip"
             premises[kind] = reasoning.classify(cases, first, second, rule, skip)

@@ -196,6 +196,7 @@ def _item(
     meta = {
         "soft_subject": row.subject if about_end else shown,
         "label": row.subject,
+        **({} if label == row.subject else {"ascii": label}),
         "finest": concepts.norm(row.golds[0]),
         "depth": row.depth,
         "leak": row.task in ("TP", "SCO") and leak,

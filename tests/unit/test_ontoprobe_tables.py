@@ -679,9 +679,10 @@ def test_table_7_shows_the_first_test_rows_of_a_task_in_its_last_template(tmp_pa
     ])  # fmt: skip
     found = make.examples({probe("m"): best}, {"onto_world": tmp_path})
     assert [tuple(row.values()) for row in found] == [
-        *(("m", t, f"{t.lower()} is a [MASK].", "", "band") for t in others),
-        ("m", "TP", "the Elbe is a [MASK].", "+river, city", "river"),
-        ("m", "TP", "bell is a [MASK].", "river, +city", "band, city"),
+        # as asked: a sentence begins with a capital
+        *(("m", t, f"{t.capitalize()} is a [MASK].", "", "band") for t in others),
+        ("m", "TP", "The Elbe is a [MASK].", "+river, city", "river"),
+        ("m", "TP", "Bell is a [MASK].", "river, +city", "band, city"),
     ]
 
 

@@ -316,7 +316,7 @@ def examples(top: Mapping[Probe, pl.DataFrame], folders: Folders) -> list[dict[s
                     {
                         "model": probe.model,
                         "task": task,
-                        "prompt": fill(text, row["subject"], MASK_SLOT, upper_first=False).text,
+                        "prompt": fill(text, row["subject"], MASK_SLOT).text,
                         "top 5": ", ".join("+" * (n in golds) + n for n in named),
                         "golds": ", ".join(golds),
                     }

@@ -313,6 +313,7 @@ def test_examples_with_url_fragments_are_shown_whole():
     fills = fills.with_columns(text=pl.lit("object"))
     shown = attributes_section.example_rows(alphas, asked, fills)
     assert [row["right"] for row in shown] == ["yes", "yes"]
+    assert shown[0]["prompt"] == "Label …"  # as asked: a sentence begins with a capital
     shown = attributes_section.example_rows(alphas.head(3), asked, fills)
     assert [row["right"] for row in shown] == ["yes", "not asked"]
 

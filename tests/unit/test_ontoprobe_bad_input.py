@@ -58,6 +58,16 @@ def test_all_bad_tasks_are_listed_in_one_error(tmp_path):
     assert "domain.jsonl, line 7 (link 6): needs a pattern" in text
 
 
+def test_a_subject_without_ascii_letters_is_refused_where_others_are_dropped(tmp_path):
+    def change(files):
+        files["memorizing/type.jsonl"][25]["uuu"] = "\u5317\u4eac"
+
+    built(write_release(tmp_path, change))
+    message = r"TP row 25 \('\u5317\u4eac'\): nothing is left of its subject under labels: ascii"
+    with pytest.raises(ValueError, match=message):
+        built(tmp_path, replace(SWITCHES, labels="ascii_drop"))
+
+
 def test_many_bad_rows_of_a_task_are_counted(tmp_path):
     def change(files):
         for entry in files["memorizing/range.jsonl"][20:]:

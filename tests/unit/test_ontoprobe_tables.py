@@ -165,6 +165,34 @@ def test_ranks_from_sentence_scores_are_tie_ranges(items):
     assert tied.filter(pooling="sum").select(columns).rows() == [(2, 1, 4, 4, 2)]
 
 
+def test_a_causal_models_answer_reaches_to_the_end_where_a_clause_follows(items, tmp_path):
+    """Its answer's own tokens are read before the clause: they are the same for every property."""
+    some = items.filter(pl.col("item").is_in(["TP-30", "DM-30"])).with_columns(
+        answers=pl.lit([1], dtype=pl.List(pl.Int32))
+    )
+    rows = [
+        (item, 1, c, -20.0, 9, own, n, end)
+        for item in ("TP-30", "DM-30")
+        for c, (own, n, end) in enumerate(((-2.0, 1, -9.0), (-6.0, 2, -7.0)))
+    ]
+    scores = of_rows(schema.SCORES, rows)
+    schema.write(scores, schema.SCORES, tmp_path / "scores.parquet")
+    causal = replace(probe(), method="sentence", kind="causal")
+    best = {}
+    for one in (causal, replace(causal, kind="masked"), replace(causal, prompt="question")):
+        read = make.read_answers(one, tmp_path / "scores.parquet", some)
+        ranks = per_item.from_scores(read, some).filter(pooling="answer_mean")
+        best[one.kind, one.prompt] = dict(ranks.select("item", "best").rows())
+        assert set(ranks["tokens"]) == {2}
+    only_own = {"TP-30": 2, "DM-30": 2}
+    assert best["causal", "templates"] == {"TP-30": 2, "DM-30": 1}
+    assert best["masked", "templates"] == best["causal", "question"] == only_own
+    free = pl.DataFrame({"relation": ["SPO", "RG"], "answer_sum": [-1.0, -1.0],
+                         "answer_count": [2, 2], "continuation_sum": [-3.0, -3.0]})  # fmt: skip
+    assert per_item.to_the_end(free, causal)["answer_sum"].to_list() == [-1.0, -3.0]
+    assert per_item.CONTINUED == ("DM", "RG")
+
+
 def test_groups_remove_leaks_and_split_by_depth_and_by_tokens_of_the_finest_gold(items, values):
     found = list(memorizing.groups(probe(), values, "distinct", 0))
     n = {x.slice: x.n for x in found if (x.group, x.metric) == ("SCO", "MRR")}

@@ -178,7 +178,9 @@ REDUCED = [
     replace(
         view, rows=["group", *view.rows], heads=HEADS,
         words={**aggregations.WORDS, ("metric", "accuracy"): "R@1, %"},
-        caption=f"Test rows, candidates scored as sentences. {view.caption}",
+        caption="Test rows, candidates scored as sentences. A causal model reads the clause of DM "
+                "and RG after the answer: there, its answer's part reaches to the end of the "
+                f"sentence. {view.caption}",
     ).where_also(**PAPER, group=TASKS, aggregation=[SCORED[0], *aggregations.OTHERS], scoring=[""])
     for view in (aggregations.AGGREGATIONS, aggregations.GOLDS)
 ]  # fmt: skip

@@ -179,8 +179,8 @@ REDUCED = [
         view, rows=["group", *view.rows], heads=HEADS,
         words={**aggregations.WORDS, ("metric", "accuracy"): "R@1, %"},
         caption="Test rows, candidates scored as sentences. A causal model reads the clause of DM "
-                "and RG after the answer: there, its answer's part reaches to the end of the "
-                f"sentence. {view.caption}",
+                "and RG after the answer: there, the answer's part and the mean over it are sums "
+                f"to the end of the sentence. {view.caption}",
     ).where_also(**PAPER, group=TASKS, aggregation=[SCORED[0], *aggregations.OTHERS], scoring=[""])
     for view in (aggregations.AGGREGATIONS, aggregations.GOLDS)
 ]  # fmt: skip

@@ -402,3 +402,19 @@ def test_unlabeled_objects_are_skipped_among_the_options():
         "b",
         *(f"object {o}" for o in range(41, 54)),
     ]
+
+
+def test_an_unreadable_input_is_not_reported_as_a_full_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    path = tmp_path / "facts.parquet"
+    numbers = np.random.default_rng(0).integers(0, 1 << 60, 3_000_000)
+    pl.DataFrame({"n": numbers[:9]}).write_parquet(path)
+    with DuckDB(LEAST_MB) as engine:
+        rows = engine.files([path])
+        path.unlink()
+        with pytest.raises(EngineError, match=r"could not read their input: .*facts\.parquet"):
+            engine.count(rows)
+        # the folder for spilled rows cannot be created
+        engine.spill.write_text("")
+        with pytest.raises(EngineError, match=r"could not write to .* a disk with more room"):
+            engine.keep(engine.table(pl.DataFrame({"n": numbers})).distinct())

@@ -204,8 +204,10 @@ def test_bias_relations_with_ten_examples_show_both_fractions():
     alphas = pl.DataFrame(rows, schema=columns, orient="row").with_columns(
         pl.lit(v).alias(k) for k, v in {**LARGE, "prompt": "templates", **st.HEADLINE}.items()
     )
-    result = {n.metric: n for n in numbers.patterns(replace(study, benchmarks={}), alphas)}
+    every = list(numbers.patterns(replace(study, benchmarks={}), alphas))
+    result = {n.metric: n for n in every}
     assert [result[name].value for name in ("value", "wrong", "triples")] == [30, 70, 10]
+    assert [n.group for n in every if n.metric == "wrong"] == ["P21", ""]
     low, high = (100 * b for b in wilson(3, 10))
     assert result["wrong"].interval[:2] == pytest.approx((100 - high, 100 - low))
 
@@ -313,6 +315,7 @@ def test_examples_with_url_fragments_are_shown_whole():
     fills = fills.with_columns(text=pl.lit("object"))
     shown = attributes_section.example_rows(alphas, asked, fills)
     assert [row["right"] for row in shown] == ["yes", "yes"]
+    assert shown[0]["prompt"] == "Label …"  # as asked: a sentence begins with a capital
     shown = attributes_section.example_rows(alphas.head(3), asked, fills)
     assert [row["right"] for row in shown] == ["yes", "not asked"]
 

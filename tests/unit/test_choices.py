@@ -83,6 +83,22 @@ def test_gold_occurs_once_among_distinct_options():
     assert rows["DM-20"]["stem"] == "One has to be a particular [MASK] if one has composer ."
 
 
+def test_questions_use_the_label_and_not_the_subject_of_a_sentence():
+    """Under `upper_first: lower_rest` the subject of an item has another case."""
+    metas = [json.dumps({"label": "Ice-hockey League"}), json.dumps({"label": "É", "ascii": "E"})]
+    rows = MEMORIZING.filter(pl.col("item").is_in(["TP-20", "SCO-20"])).with_columns(
+        subject=pl.lit("Ice hockey league"), meta=pl.Series(metas)
+    )
+    texts = [
+        choices.memorizing(rows, CANDIDATES, PROMPTS, seed=0, phrasing=phrasing)["question"]
+        for phrasing in ("default", "released")
+    ]
+    assert texts[0].sort().to_list() == [
+        "What is the superclass of E?", "What is the type of Ice-hockey League?",
+    ]  # fmt: skip
+    assert "What is the type of Ice hockey League?" in texts[1]
+
+
 def test_options_differ_in_more_than_case():
     labels = ["Lake", "lake", "ship", "Ship", "LAKE", "Vessel"]
     for gold, others, expected in (
@@ -218,7 +234,14 @@ def test_reasoning_asks_with_and_without_the_first_premise():
 
 
 def test_released_template_keeps_its_typos():
-    result = choices.reasoning(RULES, memorizing(), MEMORIZING, phrasing="released")
+    pattern = pl.DataFrame([("pattern", 0, "n0", "'s creator is"), ("pattern", 1, "n1", "made")],
+                           schema=CANDIDATES.schema, orient="row")  # fmt: skip
+    result = choices.reasoning(
+        RULES, memorizing(), MEMORIZING, phrasing="released", candidates=pattern
+    )
     texts = {row["item"]: row["question"] for row in result.rows(named=True)}
     assert texts["rdfs2-20"] == "X's composer is Y . Therefore, What is the type of X?"
     assert texts["rdfs11-20+p1"].startswith("writer is a person. X is a writer. Therefore,")
+    assert texts["rdfs7-21+p1"].startswith(
+        "composer implies X's creator is Y .. X's composer is Y . Therefore,"
+    )

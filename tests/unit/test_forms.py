@@ -113,6 +113,16 @@ def test_demonstrations_contain_neither_subject_nor_gold():
     assert demonstrations(asked, [*same, row("4", "Spain", "Morocco")], 9, 0) == []
 
 
+def test_demonstrations_compare_letters_however_they_are_composed():
+    asked = Demonstration("1", "Perú", "Málaga", frozenset(["málaga"]))
+    pool = [
+        Demonstration("2", "Peru\u0301", "Oslo", frozenset(["oslo"])),
+        Demonstration("3", "Spain", "Ma\u0301laga", frozenset(["ma\u0301laga"])),
+        Demonstration("4", "Norway", "Bergen", frozenset(["bergen"])),
+    ]
+    assert [one.item for one in demonstrations(asked, pool, 9, 0)] == ["4"]
+
+
 def test_shuffled_demonstrations_swap_answers():
     def rows(answers):
         return [Demonstration(str(n), f"s{n}", a, frozenset([a])) for n, a in enumerate(answers)]

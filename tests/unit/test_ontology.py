@@ -191,3 +191,20 @@ def test_the_first_label_by_code_point_is_kept_in_any_row_order():
             None,
         )
         assert built.properties["label"].to_list() == ["a"]
+
+
+def test_a_range_without_a_label_is_dropped_from_an_own_ontology():
+    def table(columns, *rows):
+        return pl.DataFrame(rows, dict.fromkeys(columns.split(), pl.String), orient="row")
+
+    built = ontology.build_own(
+        table("class label", ("A", "a"), ("B", None)),
+        table("child parent"),
+        table("class instance label", ("A", "i", "I")),
+        table("property label domain range", ("p", "p", "A", "B"), ("q", "q", "A", "A")),
+        table("child parent", ("p", "q")),
+        table("relation", ("p",)),
+    )
+    ends = built.properties.select("property", "domain", "range", "range_source").rows()
+    assert ends == [("p", "A", None, None), ("q", "A", "A", "own")]
+    assert dict(built.steps.select("step", "kept").rows())["with a range"] == 1

@@ -93,6 +93,19 @@ def test_a_property_with_several_names_has_its_wikidata_name(tmp_path):
     ]
 
 
+def test_a_class_named_like_a_property_has_its_own_id(tmp_path):
+    def change(files):
+        for name, entries in files.items():
+            files[name] = json.loads(json.dumps(entries).replace('"kind 9"', '"link 9"'))
+
+    taken, _ = built(write_release(tmp_path, change))
+    ids = {row.task: row.id for row in taken.rows if row.subject == "link 9"}
+    assert ids == {
+        "SCO": "http://dbpedia.org/ontology/C9",
+        **dict.fromkeys(("SPO", "DM", "RG"), "http://www.wikidata.org/entity/P9"),
+    }
+
+
 def test_every_rule_lists_its_premises(tmp_path):
     taken, sets = built(write_release(tmp_path))
     rules = reasoning.build(taken, sets.items, sets.candidates, SWITCHES)
@@ -187,6 +200,16 @@ def test_the_finer_of_two_superclasses_of_one_name_is_kept():
     taken = ontoprobe_own.take(tables, PATTERNS, SWITCHES, seed=0)
     golds = {row.golds for row in taken.rows if row.task == "SCO" and row.id == "d/C1"}
     assert golds == {("above one", "above-two")}
+
+
+def test_a_name_with_composed_and_combining_accents_is_one_question():
+    names = pl.col("label").replace({"Thing 6": "Café", "Thing 7": "Cafe\u0301"})
+    tables = own_tables()
+    tables = replace(tables, instances=tables.instances.with_columns(names))
+    taken = ontoprobe_own.take(tables, PATTERNS, SWITCHES, seed=0)
+    rows = [row for row in taken.rows if row.task == "TP"]
+    assert [row.subject for row in rows if row.subject.startswith("Caf")] == ["Café"]
+    assert len(rows) == 59
 
 
 def test_the_rebuilt_ontology_is_split_by_hash_and_counts_omissions():

@@ -58,6 +58,16 @@ def test_all_bad_tasks_are_listed_in_one_error(tmp_path):
     assert "domain.jsonl, line 7 (link 6): needs a pattern" in text
 
 
+def test_a_subject_without_ascii_letters_is_refused_where_others_are_dropped(tmp_path):
+    def change(files):
+        files["memorizing/type.jsonl"][25]["uuu"] = "\u5317\u4eac"
+
+    built(write_release(tmp_path, change))
+    message = r"TP row 25 \('\u5317\u4eac'\): nothing is left of its subject under labels: ascii"
+    with pytest.raises(ValueError, match=message):
+        built(tmp_path, replace(SWITCHES, labels="ascii_drop"))
+
+
 def test_many_bad_rows_of_a_task_are_counted(tmp_path):
     def change(files):
         for entry in files["memorizing/range.jsonl"][20:]:
@@ -88,6 +98,20 @@ def test_many_bad_rows_of_a_task_are_counted(tmp_path):
          r"range\.jsonl, line 26: RG row 25 .*gold 'unheard' is not among the 35 class"),
         (lambda f: f["memorizing/type.jsonl"].append(f["memorizing/type.jsonl"][2]),
          r"TP row 35 \('Thing 2'\) is also row 2, which is for train"),
+        (lambda f: f["ontology/property.json"][3].update({"rdfs:subPropertyOf": {"odd": None}}),
+         r"property\.json, entry 3 \(link 3\): its superproperty 'odd' needs a pattern"),
+        (lambda f: f["ontology/property.json"][3].update({"rdfs:subPropertyOf": ["odd"]}),
+         r"entry 3: rdfs:subPropertyOf is \['odd'\]; expected an object with texts as keys"),
+        (lambda f: f["ontology/property.json"][3].update({"rdf:Property": []}),
+         r"property\.json, entry 3: without rdf:Property"),
+        (lambda f: f["ontology/class.json"][5].update({"rdfs:subClassOf": "kind 1"}),
+         r"class\.json, entry 5: rdfs:subClassOf is 'kind 1'; expected a list of texts"),
+        (lambda f: f["memorizing/range.jsonl"].append(["link 1", ["kind 2"]]),
+         r"range\.jsonl, line 35: needs a subject \(uuu\) and golds \(xxx\)"),
+        (lambda f: f["memorizing/range.jsonl"][25].update({"xxx": "kind 2"}),
+         r"range\.jsonl, line 26: needs a subject \(uuu\) and golds \(xxx\)"),
+        (lambda f: f["memorizing/range.jsonl"][25].update({"uuu": {"a": "", "b": ""}}),
+         r"range\.jsonl, line 26: needs a subject \(uuu\) and golds \(xxx\)"),
     ],
 )  # fmt: skip
 def test_an_error_in_one_row_is_reported_with_file_and_line(tmp_path, change, message):
@@ -263,6 +287,10 @@ def test_modes_are_refused_with_the_legal_values():
     for switches, message in (
         ({"split": "10"}, r"switches\.split: '10'; valid: 10/10"),
         ({"alpha": "0"}, r"switches\.alpha: '0'; valid: 0\.5"),
+        ({"pseudoword_pairs": "0"}, r"switches\.pseudoword_pairs: '0'; valid: 10, 1"),
+        ({"item_limit": "0"}, r"switches\.item_limit: '0'; valid: none, 500"),
+        ({"properties": "5²"}, r"switches\.properties: '5²'; valid: 50, 52, as_they_are"),
+        ({"split": "1²/5"}, r"switches\.split: '1²/5'; valid: 10/10"),
         ({"wording": "paper"}, "unknown 'wording', which is 'phrasing' now; valid: "),
         ({"tie": "x"}, r"unknown 'tie' \(did you mean 'ties'\?\); valid: tp_rows"),
         ({"ties": "x"}, "valid: mean_rank, index_order, expectation"),

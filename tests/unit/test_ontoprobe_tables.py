@@ -165,6 +165,34 @@ def test_ranks_from_sentence_scores_are_tie_ranges(items):
     assert tied.filter(pooling="sum").select(columns).rows() == [(2, 1, 4, 4, 2)]
 
 
+def test_a_causal_models_answer_reaches_to_the_end_where_a_clause_follows(items, tmp_path):
+    """Its answer's own tokens are read before the clause: they are the same for every property."""
+    some = items.filter(pl.col("item").is_in(["TP-30", "DM-30"])).with_columns(
+        answers=pl.lit([1], dtype=pl.List(pl.Int32))
+    )
+    rows = [
+        (item, 1, c, -20.0, 9, own, n, end)
+        for item in ("TP-30", "DM-30")
+        for c, (own, n, end) in enumerate(((-2.0, 1, -9.0), (-6.0, 2, -7.0)))
+    ]
+    scores = of_rows(schema.SCORES, rows)
+    schema.write(scores, schema.SCORES, tmp_path / "scores.parquet")
+    causal = replace(probe(), method="sentence", kind="causal")
+    best = {}
+    for one in (causal, replace(causal, kind="masked"), replace(causal, prompt="question")):
+        read = make.read_answers(one, tmp_path / "scores.parquet", some)
+        ranks = per_item.from_scores(read, some).filter(pooling="answer_mean")
+        best[one.kind, one.prompt] = dict(ranks.select("item", "best").rows())
+        assert set(ranks["tokens"]) == {2}
+    only_own = {"TP-30": 2, "DM-30": 2}
+    assert best["causal", "templates"] == {"TP-30": 2, "DM-30": 1}
+    assert best["masked", "templates"] == best["causal", "question"] == only_own
+    free = pl.DataFrame({"relation": ["SPO", "RG"], "answer_sum": [-1.0, -1.0],
+                         "answer_count": [2, 2], "continuation_sum": [-3.0, -3.0]})  # fmt: skip
+    assert per_item.to_the_end(free, causal)["answer_sum"].to_list() == [-1.0, -3.0]
+    assert per_item.CONTINUED == ("DM", "RG")
+
+
 def test_groups_remove_leaks_and_split_by_depth_and_by_tokens_of_the_finest_gold(items, values):
     found = list(memorizing.groups(probe(), values, "distinct", 0))
     n = {x.slice: x.n for x in found if (x.group, x.metric) == ("SCO", "MRR")}
@@ -224,6 +252,13 @@ def test_nine_settings_are_row_filters_and_empty_ones_are_left_out():
     settings = {x.setting["premise"] for x in numbers if x.group == "rdfs9"}
     assert settings == set(n)
     assert all(x.n > 0 for x in numbers)
+    # the second pair is better by 0.01 in every row
+    spread = list(reasoning.estimate_spread(probe(), answers, {"manual": premises}))
+    assert {x.setting["premise"] for x in spread if x.group == "rdfs9"} == set(n)
+    assert [x.value for x in spread] == pytest.approx([0.01 / 2**0.5] * len(spread))
+    assert {x.n for x in spread} == {2}
+    one = answers.filter(pair=0)
+    assert not list(reasoning.estimate_spread(probe(), one, {"manual": premises}))
 
 
 def settled(*rows):
@@ -554,6 +589,20 @@ def test_a_premise_is_known_if_its_best_gold_is_in_the_top_five(items):
     assert premises_of({probe("control"): values}, premise="threshold")[:3] == [1, 1, 0]
 
 
+def test_the_best_gold_decides_for_the_second_premise_too(values):
+    """With premise_test p1, the test of rdfs5's second premise has several golds."""
+    cases = make_cases(2).filter(relation="rdfs5")
+    ranks = pl.DataFrame(
+        [("rdfs5-0", "manual", 0, n, n, n) for n in (2, 12)]
+        + [("rdfs5-1", "manual", 0, n, n, n) for n in (6, 7)],
+        schema=["item", "kind", "pair", "best", "worst", "in_order"], orient="row",
+    )  # fmt: skip
+    chosen = modes.resolve("default", {"premise": "threshold"})
+    answers = {probe("control"): values}
+    found = make._classify_premises(probe("control"), cases, ranks, answers, chosen)["manual"]
+    assert found["second"].to_list() == [1, 0]
+
+
 def make_printed():
     return PRINTED["configurations"]
 
@@ -658,9 +707,10 @@ def test_table_7_shows_the_first_test_rows_of_a_task_in_its_last_template(tmp_pa
     ])  # fmt: skip
     found = make.examples({probe("m"): best}, {"onto_world": tmp_path})
     assert [tuple(row.values()) for row in found] == [
-        *(("m", t, f"{t.lower()} is a [MASK].", "", "band") for t in others),
-        ("m", "TP", "the Elbe is a [MASK].", "+river, city", "river"),
-        ("m", "TP", "bell is a [MASK].", "river, +city", "band, city"),
+        # as asked: a sentence begins with a capital
+        *(("m", t, f"{t.capitalize()} is a [MASK].", "", "band") for t in others),
+        ("m", "TP", "The Elbe is a [MASK].", "+river, city", "river"),
+        ("m", "TP", "Bell is a [MASK].", "river, +city", "band, city"),
     ]
 
 

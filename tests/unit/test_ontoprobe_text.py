@@ -21,6 +21,9 @@ from kgprobe.benchmarks.ontoprobe import modes as modes
         ("[X]'s headquarter is in [Y] .", "organisation", None,
          "if an organisation's headquarter is in that ."),
         ("[X] is located in [Y] .", None, None, "if something is located in that ."),
+        ("The capital of [X] is [Y] .", "city", "if the capital of one is a city .", None),
+        ("The capital of [X] is [Y] .", "state", None, "if the capital of a state is that ."),
+        ("[X]'s hosts met in [Y] .", "city", "if one's hosts met in a city .", None),
     ],
 )  # fmt: skip
 def test_clauses_follow_from_patterns(pattern, other, domain, range_):

@@ -61,6 +61,18 @@ def test_the_rule_prefers_user_templates_to_the_label(tmp_path):
     assert texts(made, "continent")[0] == "The continent of [X] is [Y]."
 
 
+def test_sentence_patterns_go_from_subject_to_object(tmp_path):
+    own = tmp_path / "own.tsv"
+    own.write_text(HEAD + SOUND + "continent\t0\tmanual\tIn [Y] lies [X].\t\n"
+                   "continent\t1\tmanual\t[X] lies in [Y].\t\n")  # fmt: skip
+    run_script(tmp_path, [str(own)])
+    found = {
+        row["property"]: row["pattern"]
+        for row in experiments.read_table(str(tmp_path / "patterns.tsv"))
+    }
+    assert found == {"capital": "[X]'s capital is [Y] .", "continent": "[X] lies in [Y] ."}
+
+
 def test_the_rule_runs_without_user_templates(tmp_path):
     made = run_script(tmp_path, [])
     assert texts(made, "capital")[0] == "The capital of [X] is [Y]."

@@ -39,13 +39,20 @@ with job(snakemake) as run:
     in_forms = forms.pairs(every, [*files.formed, *files.answers])
     rows = [*params.experiments, *params.formed, *params.reasoned, *params.chosen]
     answer_files = [*files.answers, *files.formed, *files.reasoned, *files.chosen]
-    winners = make.find_winners({**paths, **in_forms[0]}, tops)
+    winners = make.find_winners({**paths, **in_forms[0]}, tops, places)
     numbers = [
         *marks.estimates(rows, answer_files),
         *make.estimate_memorizing(answers, places, given, switches, seed, trained_on),
         *scored.estimates(make.scored_rows(paths, free, places, rows_of, seed, trained_on, below)),
         *make.baseline_numbers(answers, below, free, places, switches, seed),
-        *forms.estimates(*in_forms, places, values.AGGREGATIONS[0], seed, by_relation=True),
+        *forms.estimates(
+            *in_forms,
+            places,
+            values.AGGREGATIONS[0],
+            seed,
+            by_relation=True,
+            read=make.read_answers,
+        ),
         *make.estimate_agreement(make.answers(paths, places, switches.ties), winners, rows_of),
         *make.estimate_reasoning(
             dict(zip(reasoned, pairs, strict=True)), answers, places, switches, seed

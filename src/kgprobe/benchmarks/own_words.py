@@ -13,7 +13,7 @@ import polars as pl
 from kgprobe.benchmarks.label_templates import template_of
 from kgprobe.experiments import TableError, manual_templates, nearest, read_table
 from kgprobe.settings.sources import OwnGraph
-from kgprobe.templates import sentence
+from kgprobe.templates import answer_is_last, cut, sentence
 
 #: A relation is one-to-one if at least this fraction of its answers has one subject, symmetric if
 #: more than this fraction of its statements is reciprocal (ours; Wikidata's are set by hand).
@@ -179,12 +179,27 @@ def verbalized_relations(
 
 
 def patterns(rows: Sequence[Mapping[str, str]], labels: Mapping[str, str | None]) -> Rows:
-    """Return rows like ontology_patterns.tsv: the first template of every relation."""
-    first = {row["relation"]: row["text"] for row in rows if row["index"] == "0"}
-    return [
-        {"property": name, "label": labels[name] or name, "pattern": text, "from": "own"}
-        for name, text in first.items()
-    ]
+    """Return rows like ontology_patterns.tsv: every relation's first template from [X] to [Y], else
+    one from its label; OntoProbe ranks the text between [X] and [Y].
+
+    >>> row = {"relation": "capital", "text": "[Y] is the capital of [X]."}
+    >>> patterns([row], {"capital": "capital city"})[0]["pattern"]
+    "[X]'s capital city is [Y] ."
+    """
+    texts: dict[str, list[str]] = {}
+    for row in rows:
+        texts.setdefault(row["relation"], []).append(row["text"])
+    new_rows = []
+    for name, given in texts.items():
+        label = " ".join((labels[name] or "").split())
+        generic = template_of(label) or ""
+        every = [*given, generic, f"[X]'s {label} is [Y]." if generic else ""]
+        text = next((t for t in every if t.startswith("[X]") and answer_is_last(t)), "")
+        if text:
+            text = f"{cut(text)[0]} ."
+            row = {"property": name, "label": label or name, "pattern": text, "from": "own"}
+            new_rows.append(row)
+    return new_rows
 
 
 def table(rows: Sequence[Mapping[str, str]], columns: str) -> str:

@@ -108,6 +108,8 @@ class DuckDB(Engine):
                 f"its tmpdir a disk with more room ({error})"
             ) from error
         except duckdb.IOException as error:
+            if self.spill.name not in str(error):
+                raise EngineError(f"the joins could not read their input: {error}") from error
             raise EngineError(
                 f"the joins could not write to {self.spill}: give the job's tmpdir a disk with "
                 f"more room, or raise its mem_mb; the joins had {self._memory_mb:,} MB ({error})"

@@ -370,6 +370,8 @@ def build_own(
     What has no label is dropped and counted. `chosen` marks the `most` relations as in `choose`.
     """
     declared, named = classes.drop_nulls("label"), properties.drop_nulls("label")
+    is_known = pl.col(*CONSTRAINTS).is_in(declared["class"].implode())
+    named = named.with_columns(pl.when(is_known).then(pl.col(*CONSTRAINTS)))
     kinds, class_chains, instances = class_tables(declared, class_hierarchy, types, per_class, seed)
     known, property_chains = property_tables(named, property_hierarchy, facts["relation"])
     sources = {

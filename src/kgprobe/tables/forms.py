@@ -4,7 +4,7 @@ A format is a value of `prompt`; `templates` is the raw one. Accuracy is over th
 format, the raw one's over the sampled items; a difference is paired, over the items of both.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from kgprobe.tables.results import Number, hit_rate
 from kgprobe.tables.views import View
 from kgprobe.templates import FORMS
 
+Read = Callable[[Probe, str | Path, pl.DataFrame], pl.DataFrame]
 #: the subset of a benchmark that is asked in prompt formats
 SLICE = "forms"
 RAW = "templates"
@@ -80,11 +81,13 @@ def estimates(
     seed: int,
     by_relation: bool = False,
     written: Mapping[str, pl.DataFrame] | None = None,
+    read: Read | None = None,
 ) -> Iterator[Number]:
     """Yield every number of prompt formats. `formed`: answers of probes in a format, `raw`: of
     those without, one for each; `aggregation`: of the SCORES of both. `by_relation`: also by
-    relation (OntoProbe's tasks). `written`: item, template, hit of FILLS by their file. Raises
-    ValueError for a format without its raw probe."""
+    relation (OntoProbe's tasks). `written`: item, template, hit of FILLS by their file; `read`:
+    reads the SCORES of a probe that was asked ITEMS. Raises ValueError for a format without its raw
+    probe."""
     families: dict[Probe, list[Probe]] = {}
     for probe in formed:
         families.setdefault(replace(probe, prompt=RAW, parameters=None), []).append(probe)
@@ -92,7 +95,7 @@ def estimates(
     for base, probes in families.items():
         if base not in plain:
             raise ValueError(f"{base.model} on {base.benchmark}: forms need a row of prompt {RAW}")
-        hits = partial(_hits, questions(folders[base.benchmark]), aggregation, written)
+        hits = partial(_hits, questions(folders[base.benchmark]), aggregation, written, read)
         by_probe = {probe: hits(probe, formed[probe]) for probe in probes}
         sampled = pl.concat(by_probe.values()).select("item").unique()
         raw_hits = hits(base, plain[base]).join(sampled, on="item", how="semi")
@@ -118,6 +121,7 @@ def _hits(
     frames: Sequence[pl.DataFrame],
     aggregation: str,
     written: Mapping[str, pl.DataFrame] | None,
+    read: Read | None,
     probe: Probe,
     path: str | Path,
 ) -> pl.DataFrame:
@@ -126,7 +130,8 @@ def _hits(
     items, candidates, prompts = frames
     if probe.method.startswith("sentence") or written is None:
         items = choosable(items, candidates)
-        scores = schema.read(path, schema.SCORES).join(items.select("item"), on="item", how="semi")
+        scores = read(probe, path, items) if read else schema.read(path, schema.SCORES)
+        scores = scores.join(items.select("item"), on="item", how="semi")
         first = scores.filter(pl.col("template") == pl.col("template").min().over("item"))
         judged = judge_scores(first, items, aggregation, str(path))
     else:

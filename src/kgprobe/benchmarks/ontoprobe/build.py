@@ -182,6 +182,11 @@ def _item(
     set_name, about_end = SET_OF[row.task], row.task in ("DM", "RG")
     answers = [index_of_gold(index, concepts.norm(gold), set_name, row) for gold in row.golds]
     label = row.subject if switches.labels == "unicode" else concepts.ascii_drop(row.subject)
+    if not label.strip():
+        raise ValueError(
+            f"{row.title}: nothing is left of its subject under labels: ascii_drop; set "
+            "ontoprobe.switches.labels: unicode or remove the row"
+        )
     shown = concepts.subject(label, switches.upper_first, row.task == "TP")
     if about_end:
         if not row.pattern:
@@ -196,6 +201,7 @@ def _item(
     meta = {
         "soft_subject": row.subject if about_end else shown,
         "label": row.subject,
+        **({} if label == row.subject else {"ascii": label}),
         "finest": concepts.norm(row.golds[0]),
         "depth": row.depth,
         "leak": row.task in ("TP", "SCO") and leak,

@@ -77,9 +77,11 @@ def memorizing(
     size: int = 20,
     negatives: str = "clean",
     most: int | None = None,
+    phrasing: str = "default",
 ) -> pl.DataFrame:
     """Return CHOICES of the test rows of TP, SCO, SPO, DM and RG, at most `most` (MOST) of each.
-    `stem` is the manual prompt of the highest index, on which masked models are compared."""
+    `stem` is the manual prompt of the highest index, on which masked models are compared. With
+    `phrasing` released, symbols of the subject become spaces."""
     sets: dict[str, dict[int, str]] = {}
     for name, index, label in candidates.select("set", "index", "label").rows():
         sets.setdefault(name, {})[index] = label
@@ -103,7 +105,7 @@ def memorizing(
             rows.append(
                 {
                     "item": row["item"], "task": name, "premise": "", "source": row["item"],
-                    "question": question(name, row["subject"]), "stem": stem,
+                    "question": question(name, _as_written(row, phrasing)), "stem": stem,
                     "options": shuffled, "gold": gold, "row": row["row"],
                 }
             )  # fmt: skip
@@ -111,13 +113,22 @@ def memorizing(
 
 
 def reasoning(
-    rules: pl.DataFrame, questions: pl.DataFrame, items: pl.DataFrame, *, phrasing: str = "default"
+    rules: pl.DataFrame,
+    questions: pl.DataFrame,
+    items: pl.DataFrame,
+    *,
+    phrasing: str = "default",
+    candidates: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """Return CHOICES of the six rules, each without the first premise and with it (+p1). Options
     and gold are those of the memorizing CHOICES of the same row; other rows are dropped. `phrasing`
-    released keeps the errors of the released prompts (article, space before the stop)."""
+    released keeps the errors of the released prompts: article, space before the stop, and in rdfs7
+    the pattern of the superproperty, one of `candidates`, in place of its label."""
     known = {row["item"]: row for row in questions.rows(named=True)}
-    subjects = dict(items.select("item", "subject").rows())
+    subjects = {row["item"]: _as_written(row, phrasing) for row in items.rows(named=True)}
+    patterns: dict[int, str] = {}
+    if phrasing == "released" and candidates is not None:
+        patterns = dict(candidates.filter(set="pattern").select("index", "label").rows())
     rows = []
     for row in rules.filter(pl.col("role") == "test").sort("relation", "row").rows(named=True):
         meta, rule = _meta(row), row["relation"]
@@ -125,7 +136,10 @@ def reasoning(
         if choice is None:
             continue
         subject = row["subject"] if rule in ("rdfs2", "rdfs3") else subjects[choice["item"]]
-        first, second = premises(rule, subject, choice["options"][choice["gold"]], meta, phrasing)
+        gold = choice["options"][choice["gold"]]
+        if rule == "rdfs7" and patterns:
+            gold = with_letters(patterns[row["answers"][0]])
+        first, second = premises(rule, subject, gold, meta, phrasing)
         for premise, text in (("out", second), ("EX", f"{first} {second}")):
             is_written = premise == "EX"
             # rdfs7's manual prompt ranks patterns, so there is no stem for labels
@@ -169,6 +183,15 @@ def premises(
     return f"{subject} has superclass {gold}.", f"X has superclass {subject}."
 
 
+def with_letters(pattern: str) -> str:
+    """Return the sentence of a pattern candidate, the text between its slots.
+
+    >>> with_letters("'s child is"), with_letters("is located in")
+    ("X's child is Y .", 'X is located in Y .')
+    """
+    return f"X{'' if pattern.startswith(chr(39)) else ' '}{pattern} Y ."
+
+
 def _close_sentence(text: str) -> str:
     """End a text in exactly one full stop, without a space before it."""
     return text.rstrip(" .") + "."
@@ -188,6 +211,16 @@ def _golds(row: Mapping[str, Any], sets: Mapping[str, Mapping[int, str]]) -> tup
             )
         golds.append(labels[answer])
     return golds, _meta(row).get("soft_subject") or row["subject"]
+
+
+def _as_written(row: Mapping[str, Any], phrasing: str) -> str:
+    """Return the subject of a question: the clause of DM and RG, else the label, whose case does
+    not depend on `upper_first`, since it does not start the sentence."""
+    if row["relation"] in ("DM", "RG"):
+        return str(row["subject"])
+    meta = _meta(row)
+    label = str(meta.get("ascii") or meta.get("label") or row["subject"])
+    return norm(label) if phrasing == "released" else label
 
 
 def _meta(row: Mapping[str, Any]) -> dict[str, Any]:

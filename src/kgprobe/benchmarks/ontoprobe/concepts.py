@@ -112,7 +112,7 @@ def domain_clause(pattern: str, range_label: str | None, phrasing: str) -> str:
     if name is not None:
         return f"to have {name} ." if phrasing == "paper" else f"if one has {name} ."
     other = article(range_label) if range_label else "something"
-    return "if one " + parse(pattern.removeprefix("[X] ")).filled({ANSWER: other}).text
+    return _condition(pattern, "one", other)
 
 
 def range_clause(pattern: str, domain_label: str | None, phrasing: str) -> str:
@@ -123,7 +123,13 @@ def range_clause(pattern: str, domain_label: str | None, phrasing: str) -> str:
     name = noun(pattern)
     if name is not None and re.search(r"(?:\bis|contain) \[Y\]", pattern):
         return f"to be {name} ." if phrasing == "paper" else f"if one is {owner}'s {name} ."
-    return "if " + parse(pattern).filled({SUBJECT: owner, ANSWER: "that"}).text
+    return _condition(pattern, owner, "that")
+
+
+def _condition(pattern: str, subject: str, answer: str) -> str:
+    """Return "if" and the sentence of a pattern, which may begin with a word."""
+    text = pattern if pattern.startswith("[") else pattern[:1].lower() + pattern[1:]
+    return "if " + parse(text).filled({SUBJECT: subject, ANSWER: answer}).text
 
 
 TASKS = ("TP", "SCO", "SPO", "DM", "RG")

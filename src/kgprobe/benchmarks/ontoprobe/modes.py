@@ -36,13 +36,21 @@ class Switch:
         return known or value in self.legal
 
 
+def _is_natural(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+def _is_count(text: str) -> bool:
+    return _is_natural(text) and int(text) > 0
+
+
 def _is_rate(text: str) -> bool:
-    return text.replace(".", "", 1).isdigit() and float(text) > 0
+    return _is_natural(text.replace(".", "", 1)) and float(text) > 0
 
 
 def _is_split(text: str) -> bool:
     parts = text.split("/")
-    return len(parts) == 2 and all(p.isdigit() and int(p) > 0 for p in parts)
+    return len(parts) == 2 and all(map(_is_count, parts))
 
 
 Value = TypeVar("Value", bound=str)
@@ -74,10 +82,10 @@ class Switches:
     """The value of every switch, by default that of mode `default`."""
 
     tp_rows: Literal["all", "distinct"] = _silent("tables", 1, "all", "all", "distinct")
-    properties: str = _stated("questions", 2, "50", "52", "as_they_are", numbers=str.isdigit)
+    properties: str = _stated("questions", 2, "50", "52", "as_they_are", numbers=_is_count)
     instances_per_class: str = _stated(
-        "questions", 2, "20", "as_they_are", "as_they_are", numbers=str.isdigit)  # fmt: skip
-    item_limit: str = _stated("questions", 3, "none", "500", numbers=str.isdigit)
+        "questions", 2, "20", "as_they_are", "as_they_are", numbers=_is_count)  # fmt: skip
+    item_limit: str = _stated("questions", 3, "none", "500", numbers=_is_count)
     split: str = _stated("questions", 4, "10/10", "10/10", numbers=_is_split)
     sco_m2: Literal["superclass", "class"] = _stated("questions", 5, "superclass", "class")
     phrasing: Literal["paper", "released", "repaired"] = _stated(
@@ -90,7 +98,7 @@ class Switches:
         "tables", 10, "mean_rank", "index_order", "expectation")  # fmt: skip
     select: Literal["oracle", "dev"] = _silent("tables", 11, "oracle", "oracle", "dev")
     soft_init: Literal["random", "words"] = _stated("answers", 12, "random", "words")
-    warmup: str = _silent("answers", 13, "20", "0", "0", numbers=str.isdigit)
+    warmup: str = _silent("answers", 13, "20", "0", "0", numbers=_is_natural)
     nll_gold: Literal["sampled", "every"] = _stated("answers", 14, "sampled", "every", "every")
     dev_scores: Literal["log_probabilities", "logits"] = _silent(
         "answers", 15, "log_probabilities", "logits")  # fmt: skip
@@ -100,7 +108,7 @@ class Switches:
     pseudoword_center: Literal["mask", "tokenizer_default"] = _stated(
         "answers", 16, "mask", "tokenizer_default")  # fmt: skip
     alpha: str = _stated("answers", 16, "0.5", "0.5", numbers=_is_rate)
-    pseudoword_pairs: str = _stated("answers", 17, "10", "1", numbers=str.isdigit)
+    pseudoword_pairs: str = _stated("answers", 17, "10", "1", numbers=_is_count)
     rdfs11_text: Literal["superclass", "rdfs9"] = _silent("questions", 18, "superclass", "rdfs9")
     premise: Literal["halves", "halves_dropped", "threshold"] = _stated(
         "tables", 19, "halves", "halves_dropped")  # fmt: skip
@@ -112,7 +120,7 @@ class Switches:
     missing_candidate: Literal["append", "skip"] = _silent("answers", 22, "append", "skip")
     mc_split: Literal["shipped", "own"] = _stated("tables", 23, "shipped", "shipped", "own")
     average: Literal["rows", "weighted"] = _silent("tables", 24, "rows", "rows", "weighted")
-    seed: str = _silent("answers", 25, "0", "none", numbers=str.isdigit)
+    seed: str = _silent("answers", 25, "0", "none", numbers=_is_natural)
     max_length: Literal["none", "padded"] = _silent("answers", 0, "none", "padded")
     article: Literal["always_a", "by_letter"] = _silent(
         "questions", 0, "always_a", "always_a", "by_letter")  # fmt: skip

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from unicodedata import normalize
 
 import polars as pl
 
@@ -11,6 +12,7 @@ from kgprobe.benchmarks.ontoprobe.build import TaskProblems, distinct
 from kgprobe.benchmarks.ontoprobe.concepts import Class, ConceptRows, Concepts, Property, TaskRow
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.sampling import hash_key
+from kgprobe.sampling import take as sample
 from kgprobe.templates import sentence
 
 ABOVE = "with a superproperty that has a pattern"
@@ -49,7 +51,7 @@ def take(
         properties = int(switches.properties)
     classes = _classes(tables)
     known, steps = _concepts(tables, classes, patterns, switches, properties, problems, partly)
-    rows = [*_types(tables, classes, switches), *_stated(known)]
+    rows = [*_types(tables, classes, switches, seed), *_stated(known)]
     with_instance = {row.golds[0] for row in rows if row.task == "TP"}
     steps.append(("TP", "classes with an instance", len(with_instance)))
     chosen = []
@@ -172,21 +174,25 @@ def _check(classes: pl.DataFrame, texts: Mapping[str, str], problems: TaskProble
             sentence(text, f"resources/templates/ontology_patterns.tsv, {name}")
 
 
-def _types(tables: OwnOntology, of: Mapping[str, Class], switches: Switches) -> list[TaskRow]:
-    """Return a TP row per instance label (golds: class and chain), limited per class."""
+def _types(
+    tables: OwnOntology, of: Mapping[str, Class], switches: Switches, seed: int
+) -> list[TaskRow]:
+    """Return a TP row per instance label (golds: class and chain), limited per class by the hash
+    that sampled the instances of the ontology."""
     most = switches.instances_per_class
     rows = tables.instances.sort("class", "instance").filter(pl.col("class").is_in(list(of)))
     if most.isdigit():
-        rows = rows.group_by("class", maintain_order=True).head(int(most))
+        rows = sample(rows, int(most), seed, ["instance"], ["class"], "ontology")
     by_label: dict[str, TaskRow] = {}
     for iri, instance, label in rows.select("class", "instance", "label").rows():
         kind = of[iri]
         golds, depth = _golds((kind.label, *kind.chain)), len(kind.chain)
         use = tables.popularity.get(label)
         # entities with the same name would be one question with two answers: keep the deeper class
-        if label not in by_label or by_label[label].depth < depth:
+        name = normalize("NFC", label)
+        if name not in by_label or by_label[name].depth < depth:
             row = TaskRow("TP", 0, "", instance, label, golds, None, depth, use, "instances")
-            by_label[label] = row
+            by_label[name] = row
     return list(by_label.values())
 
 

@@ -31,6 +31,18 @@ PROPERTIES: dict[str, Any] = {
 }
 #: keys that every entry of property.json has
 OF_PROPERTY = ("rdf:Property", "rdfs:label")
+#: key -> types of a value that is not null; a list or an object holds texts
+KINDS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("rdfs:Class", "rdfs:label", "rdfs:domain", "rdf:range", "pattern"), (str,)),
+    **dict.fromkeys(("rdfs:subClassOf", "is rdf:type of"), (list,)),
+    "rdf:Property": (str, list),
+    "rdfs:subPropertyOf": (dict,),
+}
+CALLED: dict[type, str] = {
+    str: "a text",
+    list: "a list of texts",
+    dict: "an object with texts as keys",
+}
 WIKIDATA = "http://www.wikidata.org/entity/"
 #: task -> stem of its file of questions
 FILES = {"TP": "type", "SCO": "subClassOf", "SPO": "subPropertyOf", "DM": "domain", "RG": "range"}
@@ -75,9 +87,22 @@ def _entries(path: Path, needed: Sequence[str]) -> list[dict[str, Any]]:
     if not isinstance(entries, list):
         raise ValueError(f"{path}: holds {type(entries).__name__}, expected a list")
     for number, entry in enumerate(entries):
-        if missing := [n for n in needed if not isinstance(entry, dict) or n not in entry]:
+        if missing := [
+            n for n in needed if not isinstance(entry, dict) or entry.get(n) in (None, [])
+        ]:
             raise ValueError(f"{path}, entry {number}: without {', '.join(missing)}")
+        for name, kinds in KINDS.items():
+            value = entry.get(name)
+            if value is not None and not (isinstance(value, kinds) and _holds_texts(value)):
+                expected = " or ".join(CALLED[kind] for kind in kinds)
+                raise ValueError(
+                    f"{path}, entry {number}: {name} is {value!r}; expected {expected}"
+                )
     return entries
+
+
+def _holds_texts(value: Any) -> bool:
+    return isinstance(value, str) or all(isinstance(text, str) for text in value)
 
 
 def take(folder: Path, switches: Switches) -> ConceptRows:
@@ -87,7 +112,9 @@ def take(folder: Path, switches: Switches) -> ConceptRows:
     problems = TaskProblems(str(folder))
     known = concepts(folder / "ontology", switches, problems)
     depths = {c.label: len(c.chain) for c in known.classes}
-    ids = {c.label: c.id for c in known.classes} | {p.label: p.id for p in known.properties}
+    # some classes are called like a property: architect, family
+    class_ids = {c.label: c.id for c in known.classes}
+    property_ids = {p.label: p.id for p in known.properties}
     rows: list[TaskRow] = []
     with_instance = sum(bool(c.instances) for c in known.classes)
     steps = [
@@ -107,7 +134,8 @@ def take(folder: Path, switches: Switches) -> ConceptRows:
                 with problems.of(task):
                     subject, pattern = _subject(entry["uuu"], where, switches)
                     of = {"TP": golds[0], "SCO": subject}.get(task, "")
-                    name = subject if task == "TP" else ids.get(subject, subject)
+                    ids = {"TP": {}, "SCO": class_ids}.get(task, property_ids)
+                    name = ids.get(subject, subject)
                     more = pattern, depths.get(of, 0), None, where
                     rows.append(TaskRow(task, number, role, name, subject, golds, *more))
     distinct(rows, problems)
@@ -137,6 +165,8 @@ def concepts(folder: Path, switches: Switches, problems: TaskProblems) -> Concep
             text = corrected(entry["pattern"], switches.patterns)
             ends = (entry.get("rdfs:domain") or None, entry.get("rdf:range") or None)
             for name, pattern in above.items():
+                whose = f"{where} ({label}): its superproperty {name!r} needs a pattern"
+                sentence(pattern if isinstance(pattern, str) else "", whose)
                 patterns.setdefault(name, corrected(pattern, switches.patterns))
             properties.append(Property(_iris(entry)[0], label, text, *ends, tuple(above)))
     # a property's own pattern overrides the one given with its name as a superproperty
@@ -155,11 +185,21 @@ def _questions(path: Path, task: str, problems: TaskProblems) -> list[tuple[int,
         except json.JSONDecodeError as error:
             problems.add(task, f"{path}, line {number}: no JSON: {error}; correct the line")
             continue
-        if not entry.get("uuu") or not entry.get("xxx"):
+        if not _is_question(entry):
             problems.add(task, f"{path}, line {number}: needs a subject (uuu) and golds (xxx)")
             continue
         questions.append((number, entry))
     return questions
+
+
+def _is_question(entry: object) -> bool:
+    """Return whether a line has a subject, a text or {text: pattern}, and texts as golds."""
+    if not isinstance(entry, dict):
+        return False
+    subject, golds = entry.get("uuu"), entry.get("xxx")
+    if not (isinstance(subject, str) or (isinstance(subject, dict) and len(subject) == 1)):
+        return False
+    return bool(subject and golds) and isinstance(golds, list | dict) and _holds_texts(golds)
 
 
 def _subject(
@@ -169,5 +209,6 @@ def _subject(
     if isinstance(entry, str):
         return entry, None
     ((subject, pattern),) = entry.items()
-    sentence(pattern or "", f"{where} ({subject}): needs a pattern")
+    text = pattern if isinstance(pattern, str) else ""
+    sentence(text, f"{where} ({subject}): needs a pattern")
     return subject, corrected(pattern, switches.patterns)

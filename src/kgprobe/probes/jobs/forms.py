@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from unicodedata import normalize
 
 import polars as pl
 
@@ -376,5 +377,5 @@ def _is_plain(row: Demonstration) -> bool:
 
 
 def _read(label: str) -> str:
-    """Normalize a label for comparison."""
-    return " ".join(label.casefold().split())
+    """Normalize a label for comparison; letters with accents may be composed or not."""
+    return " ".join(normalize("NFKC", label).casefold().split())

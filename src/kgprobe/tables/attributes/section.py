@@ -325,7 +325,7 @@ def example_rows(
         rows.append(
             {
                 "role": row["role"],
-                "prompt": parse(row["text"] or "").filled(values).text,
+                "prompt": parse(row["text"] or "").filled(values, upper_first=True).text,
                 "object": row["object_label"],
                 "first answers": "; ".join(answers.unique(maintain_order=True).head(3)),
                 "right": {1: "yes", None: "not asked"}.get(row["alpha"], "no"),

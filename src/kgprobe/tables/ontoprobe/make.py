@@ -37,7 +37,7 @@ def answers(files: Files, folders: Folders, ties: str, recall: str = "hit") -> A
     values = {}
     for probe, path in files.items():
         items = _items(probe, folders)
-        ranges = _ranges(probe, _read_answers(probe, path), items)
+        ranges = _ranges(probe, read_answers(probe, path, items), items)
         values[probe] = per_item.metrics(ranges, per_item.of_items(items), ties, recall)
     return values
 
@@ -51,8 +51,15 @@ def _items(probe: Probe, folders: Folders, name: str = "items") -> pl.DataFrame:
     return schema.read(folders[probe.benchmark] / f"{name}.parquet", schema.ITEMS)
 
 
-def _read_answers(probe: Probe, path: str | Path) -> pl.DataFrame:
-    return schema.read(path, schema.SCORES) if is_scored(probe) else pl.read_parquet(path)
+def read_answers(probe: Probe, path: str | Path, items: pl.DataFrame) -> pl.DataFrame:
+    """Read ranks, or SCORES `to_the_end`, of a probe that was asked ITEMS."""
+    if not is_scored(probe):
+        return pl.read_parquet(path)
+    return per_item.to_the_end(schema.read(path, schema.SCORES), probe, items)
+
+
+def _read_content_free(probe: Probe, path: str | Path) -> pl.DataFrame:
+    return per_item.to_the_end(schema.read(path, schema.CONTENT_FREE), probe)
 
 
 def _ranges(probe: Probe, rows: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
@@ -73,9 +80,10 @@ def baseline_numbers(
     columns = ["item", pl.lit("").alias("stratum"), *(pl.col(m) / 100 for m in METRICS)]
     for probe, values in answers.items():
         items = _items(probe, folders)
-        lower = {name: _read_answers(probe, path) for name, path in baselines.below(below, probe)}
+        files = baselines.below(below, probe)
+        lower = {name: read_answers(probe, path, items) for name, path in files}
         if probe in content_free:
-            free = schema.read(content_free[probe], schema.CONTENT_FREE)
+            free = _read_content_free(probe, content_free[probe])
             lower[WITHOUT[0]] = without_subject(items, free)
         probed = per_item.in_fixed(per_item.select_test_rows(values, switches.tp_rows))
         for without in (name for name in WITHOUT if name in lower and lower[name].height):
@@ -128,9 +136,10 @@ def scored_rows(
         if not is_scored(probe):
             continue
         items, candidates, prompts = questions(folders[probe.benchmark])
-        scores = _read_answers(probe, path)
-        free = schema.read(content_free[probe], schema.CONTENT_FREE)
+        scores = read_answers(probe, path, items)
+        free = _read_content_free(probe, content_free[probe])
         low = read_random_init(below, probe)
+        low = None if low is None else per_item.to_the_end(low, probe, items)
         test = per_item.select_test_rows(per_item.of_items(items), tp_rows)
         test = test.join(scores.select("item"), on="item", how="semi").sort("task")
         for (task,), group in test.group_by("task", maintain_order=True):
@@ -161,13 +170,19 @@ def estimate_agreement(
             yield from consistency.estimates(of, both.rename({"winner": "said"}))
 
 
-def find_winners(files: Files, tops: Mapping[Probe, pl.DataFrame]) -> dict[Probe, pl.DataFrame]:
+def find_winners(
+    files: Files, tops: Mapping[Probe, pl.DataFrame], folders: Folders = MappingProxyType({})
+) -> dict[Probe, pl.DataFrame]:
     """Return item, template, masks, pooling, winner (the top-ranked candidate) of every probe with
-    written templates; `tops`: TOPS of those that rank at a mask slot."""
+    written templates; `tops`: TOPS of those that rank at a mask slot; `folders`: needed for causal
+    models."""
     key, winners = ["item", "template", "masks", "pooling"], dict[Probe, pl.DataFrame]()
     for probe, path in files.items():
         if is_scored(probe):
-            rows = _read_answers(probe, path).sort("item", "template", "candidate")
+            rows = schema.read(path, schema.SCORES)
+            if folders:
+                rows = per_item.to_the_end(rows, probe, _items(probe, folders))
+            rows = rows.sort("item", "template", "candidate")
             best = {
                 name: pl.col("candidate").get(AGGREGATIONS[name].arg_max())
                 for name in per_item.AGGREGATIONS
@@ -235,6 +250,7 @@ def estimate_reasoning(
             mrr = reasoning.reciprocal(ranks, ["item", "scheme", "p1", "p2", "pair"], switches.ties)
             is_dropped = switches.premise == "halves_dropped"
             classified[probe] = reasoning.settings(mrr, premises, is_dropped)
+            yield from reasoning.estimate_spread(probe, mrr, premises, is_dropped)
     if classified:
         yield from reasoning.estimate_rules(classified, seed)
     elif files:
@@ -267,7 +283,10 @@ def _classify_premises(
         is_known = any(first.height for first in firsts)
         # a causal model is not asked what it has memorized: P1 is neither implicit nor not given
         first = pl.concat(firsts) if is_known else seconds.select("item", "MRR", "rank").clear()
-        second = seconds.filter(kind=kind).group_by("item").agg(ordered_mean(["MRR", "rank"]))
+        tested = seconds.filter(kind=kind)
+        if rule == "threshold":
+            tested = tested.with_columns(rank=1 / pl.col("MRR"))
+        second = tested.group_by("item").agg(ordered_mean(["MRR", "rank"]))
         if (is_known or probe.kind == "causal") and second.height:
             skip = switches.missing_candidate == "skip"
             premises[kind] = reasoning.classify(cases, first, second, rule, skip)
@@ -312,7 +331,7 @@ def examples(top: Mapping[Probe, pl.DataFrame], folders: Folders) -> list[dict[s
                     {
                         "model": probe.model,
                         "task": task,
-                        "prompt": fill(text, row["subject"], MASK_SLOT, upper_first=False).text,
+                        "prompt": fill(text, row["subject"], MASK_SLOT).text,
                         "top 5": ", ".join("+" * (n in golds) + n for n in named),
                         "golds": ", ".join(golds),
                     }

@@ -22,6 +22,8 @@ SETTINGS = ("EX", "IM", "NO")
 RULES = ("rdfs2", "rdfs3", "rdfs5", "rdfs7", "rdfs9", "rdfs11")
 PREMISES = [f"P1 {a}, P2 {b}" for a in SETTINGS for b in SETTINGS]
 WEIGHTINGS = ("rows", "schemes, rules and models")
+#: the spread of MRR over pairs of pseudowords; n counts pairs
+SPREAD = "standard deviation over pairs"
 #: strata of the bootstrap, and columns that are averaged separately
 STRATUM = pl.concat_str("benchmark", "rule", separator="/")
 COLUMN = pl.concat_str("model", "scheme", separator="/")
@@ -133,6 +135,29 @@ def estimate_rules(settled: Mapping[Probe, pl.DataFrame], seed: int) -> Iterator
             setting = dict(zip(("premise", *by), map(str, values), strict=True))
             base = of.but(group=setting.pop("rule", ""), setting=setting)
             yield from _estimate(base, part, unit, seed)
+
+
+def estimate_spread(
+    probe: Probe,
+    answers: pl.DataFrame,
+    premises: Mapping[str, pl.DataFrame],
+    drop_middle: bool = False,
+) -> Iterator[Number]:
+    """Yield SPREAD by rule and setting: the standard deviation of the mean over schemes of the mean
+    MRR of their rows. Arguments as in `settings`; empty with one pair of pseudowords."""
+    keys = ["rule", "premise", "pair"]
+    rows = pl.concat(
+        settings(part, premises, drop_middle).with_columns(pair=pl.lit(pair))
+        for (pair,), part in answers.group_by("pair", maintain_order=True)
+    )
+    by_scheme = rows.group_by(*keys, "scheme").agg(ordered_mean("MRR"))
+    by_pair = by_scheme.group_by(keys).agg(ordered_mean("MRR"))
+    spread = by_pair.group_by(keys[:2]).agg(pl.col("MRR").sort().std(), n=pl.len())
+    for rule, premise, value, n in spread.drop_nulls("MRR").sort("rule", "premise").rows():
+        yield Number(
+            **probe.dimensions, group=rule, metric=SPREAD, value=value, n=n,
+            setting={"premise": premise},
+        )  # fmt: skip
 
 
 def _weights(rows: pl.DataFrame, unit: list[str]) -> pl.DataFrame:

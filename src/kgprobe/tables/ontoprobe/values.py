@@ -11,11 +11,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from kgprobe.benchmarks.ontoprobe.concepts import TASKS
+from kgprobe.benchmarks.ontoprobe.concepts import TASKS, TEMPLATES
 from kgprobe.metrics import cloze
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables.answers import AGGREGATIONS as READINGS
-from kgprobe.tables.answers import check_answers
+from kgprobe.tables.answers import Probe, check_answers
+from kgprobe.templates import answer_is_last
 
 CONFIGURATION = ("template", "masks", "pooling", "loss", "seed")
 METRICS = ("R@1", "R@5", "MRRa", "MRR")
@@ -23,6 +24,10 @@ METRICS = ("R@1", "R@5", "MRRa", "MRR")
 OTHERS = ("recall@5", "MRR, other golds left out", "MRRa, share of its ceiling")
 #: aggregations of a sentence's log-likelihood; the first is the default
 AGGREGATIONS = ("answer_mean", "sum")
+#: tasks whose templates continue after the answer, with the property's clause
+CONTINUED = tuple(t for t, texts in TEMPLATES.items() if not all(map(answer_is_last, texts)))
+#: prompts that end with the answer whatever the template
+ANSWER_LAST = ("question", "chat")
 #: in place of a seed: the mean over all seeds
 MEAN = -1
 #: treatment of ties (switch `ties`): random order, mean of the range, or order of the candidates,
@@ -61,14 +66,39 @@ def from_ranks(ranks: pl.DataFrame) -> pl.DataFrame:
     return named.with_columns(pl.col("seed").cast(pl.Int64)).select("item", *CONFIGURATION, *RANGES)
 
 
+def to_the_end(
+    scores: pl.DataFrame, probe: Probe, items: pl.DataFrame | None = None
+) -> pl.DataFrame:
+    """Return SCORES or CONTENT_FREE in which the answer's part of a causal model's sentence reaches
+    to its end in CONTINUED tasks; `tokens` keeps the number of the answer's tokens.
+
+    A causal model reads the clause after the answer, so that the answer's own tokens have the same
+    scores for every property (OntoProbe has masked models only; the complete sentence is ours).
+    """
+    if probe.kind != "causal" or probe.prompt in ANSWER_LAST:
+        return scores
+    if items is None:
+        inside = pl.col("relation").is_in(CONTINUED)
+    else:
+        named = items.filter(pl.col("relation").is_in(CONTINUED))["item"]
+        inside = pl.col("item").is_in(named.implode())
+    inside &= pl.col("continuation_sum").is_not_null()
+    return scores.with_columns(
+        answer_sum=pl.when(inside).then("continuation_sum").otherwise("answer_sum"),
+        answer_count=pl.when(inside).then(pl.lit(1, pl.Int32)).otherwise("answer_count"),
+        tokens="answer_count",
+    )
+
+
 def from_scores(scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     """Compute ranks (as `from_ranks`) from SCORES of all options, under each of AGGREGATIONS."""
     check_answers(scores, "answer_mean")
     golds = items.select("item", gold="answers").explode("gold")
     parts, by = [], ["item", "template"]
+    tokens = "tokens" if "tokens" in scores.columns else "answer_count"
     for aggregation in AGGREGATIONS:
         value = READINGS[aggregation]
-        ranked = scores.sort(*by, -value, "answer_count", "candidate").select(
+        ranked = scores.sort(*by, -value, tokens, "candidate").select(
             "item",
             template=pl.format("m{}", "template"),
             masks=pl.lit("sentence"),
@@ -79,7 +109,7 @@ def from_scores(scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
             best=value.rank("min", descending=True).over(by).cast(pl.Int32),
             worst=value.rank("max", descending=True).over(by).cast(pl.Int32),
             in_order=pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over(by),
-            tokens="answer_count",
+            tokens=tokens,
         )
         parts.append(ranked.join(golds, on=["item", "gold"]))
     return pl.concat(parts)

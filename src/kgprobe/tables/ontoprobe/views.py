@@ -9,7 +9,7 @@ from kgprobe.tables.answers import PRIOR
 from kgprobe.tables.ontoprobe import choices
 from kgprobe.tables.ontoprobe.calibration import ANY, REASONS
 from kgprobe.tables.ontoprobe.memorizing import COMPARED, WEIGHTINGS
-from kgprobe.tables.ontoprobe.reasoning import PREMISES, RULES
+from kgprobe.tables.ontoprobe.reasoning import PREMISES, RULES, SPREAD
 from kgprobe.tables.ontoprobe.reasoning import WEIGHTINGS as REASONED
 from kgprobe.tables.ontoprobe.values import AGGREGATIONS as SCORED
 from kgprobe.tables.ontoprobe.values import METRICS, OTHERS
@@ -120,6 +120,12 @@ REASONING = View(
     caption="MRR; EX explicit, IM implicit, NO not given. A dash: no row has that setting. n: "
             "distinct rows, regardless of the number of schemes, pseudowords and models.",
 )  # fmt: skip
+PAIRS = View(
+    "reasoning_pairs", "MRR by premises: standard deviation over pairs of pseudowords",
+    {**PAPER, "metric": [SPREAD], "premise": PREMISES, "group": RULES},
+    rows=["model", "benchmark", "group"], columns=["premise"], heads={"group": "rule"}, usual=3,
+    caption="Of the mean over schemes of the mean over rows; n: pairs.",
+)  # fmt: skip
 TABLE5 = View(
     "table5", "Table 5: multiple choice, memorizing, right answers in %",
     {**PAPER, "method": ["choice"], "metric": ["accuracy", "chance"], "group": TASKS,
@@ -172,7 +178,9 @@ REDUCED = [
     replace(
         view, rows=["group", *view.rows], heads=HEADS,
         words={**aggregations.WORDS, ("metric", "accuracy"): "R@1, %"},
-        caption=f"Test rows, candidates scored as sentences. {view.caption}",
+        caption="Test rows, candidates scored as sentences. A causal model reads the clause of DM "
+                "and RG after the answer: there, the answer's part and the mean over it are sums "
+                f"to the end of the sentence. {view.caption}",
     ).where_also(**PAPER, group=TASKS, aggregation=[SCORED[0], *aggregations.OTHERS], scoring=[""])
     for view in (aggregations.AGGREGATIONS, aggregations.GOLDS)
 ]  # fmt: skip
@@ -193,7 +201,7 @@ FORMS = tuple(replace(v, heads={**HEADS, **v.heads}).where_also(**PAPER) for v i
 #: every view that is printed unchanged
 ALL = (
     SIZES, CONFIGURATIONS, GROUPS, SEEDS, *AVERAGES.values(), CALIBRATION, HELD_OUT,
-    REASONING, TABLE5, TABLE6, ANSWERS, FRACTIONS, TEMPLATES, ABOVE_BASELINES, *REDUCED,
+    REASONING, PAIRS, TABLE5, TABLE6, ANSWERS, FRACTIONS, TEMPLATES, ABOVE_BASELINES, *REDUCED,
     CONFIDENCE, *SLICES, *FORMS,
 )  # fmt: skip
 

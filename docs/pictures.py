@@ -41,7 +41,7 @@ def results(kept: pl.DataFrame) -> draw.Chart:
         y=alt.Y("name:N", sort=[*MODELS.values()], title=None),
         yOffset=alt.YOffset("facts:N", scale=alt.Scale(paddingOuter=0.7)),
     )
-    chance = found["chance", "control-masked"]["value"]
+    chance = found["chance for held-out", "control-masked"]["value"]
     level = alt.Chart(alt.InlineData(values=[{"value": chance, "told": "chance"}]))
     level = level.encode(x=x("value:Q"))
     return draw.set_size(
@@ -101,12 +101,19 @@ def _lines(points: Sequence[Mapping[str, Any]], title: str, below: str, scale: A
     return alt.layer(*layers).properties(width=190, height=150)
 
 
-if __name__ == "__main__":
+def pictures() -> dict[str, str]:
+    """Return name -> SVG text of every picture."""
     kept = ROOT / "resources/measured"
     bench = pl.read_csv(kept / "bench.tsv", separator="\t", comment_prefix="# ")
     cost = pl.read_csv(ROOT / "docs/page_cost.tsv", separator="\t")
-    drawn = {"results": results(measured.read(kept / "embedded.tsv").results),
-             "sizes": sizes(bench), "page_cost": page_cost(cost)}  # fmt: skip
-    for name, picture in drawn.items():
-        text = draw.svg(draw.specification(picture))
+    charts = {
+        "results": results(measured.read(kept / "embedded.tsv").results),
+        "sizes": sizes(bench),
+        "page_cost": page_cost(cost),
+    }
+    return {name: draw.svg(draw.specification(chart)) for name, chart in charts.items()}
+
+
+if __name__ == "__main__":
+    for name, text in pictures().items():
         (ROOT / f"docs/{name}.svg").write_text(text, encoding="utf-8")

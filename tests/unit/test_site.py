@@ -19,7 +19,7 @@ from snakemake.cli import get_argument_parser
 from snakemake.exceptions import CliException
 from typer.testing import CliRunner
 
-from docs import pages, worked
+from docs import pages, pictures, worked
 from kgprobe import contracts
 from kgprobe.cli import app
 from kgprobe.contracts import Contract
@@ -42,6 +42,14 @@ def site(tmp_path_factory):
     done = subprocess.run(list(map(str, command)), cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
+
+
+def test_pictures_show_the_committed_measurements():
+    """`python docs/pictures.py` draws them again."""
+    drawn = pictures.pictures()
+    assert set(drawn) == {"results", "sizes", "page_cost"}
+    for name, text in drawn.items():
+        assert (ROOT / f"docs/{name}.svg").read_text(encoding="utf-8") == text, name
 
 
 @SITE

@@ -48,6 +48,7 @@ from kgprobe.questions import (
     OWN,
     Benchmark,
     benchmark,
+    check_askable,
     check_method,
     check_options,
     single,
@@ -264,6 +265,7 @@ def probe(
     check_method(method)
     questions = benchmark if isinstance(benchmark, Benchmark) else _opened(benchmark)
     questions = questions.with_prompt(prompt)
+    check_askable(questions)
     loaded = load(model)
     spec = loaded.spec
     if folder is not None and spec.source == "given":

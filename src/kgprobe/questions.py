@@ -18,7 +18,7 @@ import polars as pl
 from kgprobe import experiments, sampling, schema
 from kgprobe.benchmarks.bear import released
 from kgprobe.contracts import COUNTS
-from kgprobe.tables.answers import gold_ids, questions
+from kgprobe.tables.answers import choosable, gold_ids, questions
 from kgprobe.templates import sentence
 
 #: the benchmarks of the package
@@ -160,6 +160,19 @@ class Benchmark:
             self, items=items, prompts=prompts,
             candidates=self.candidates.filter(pl.col("set").is_in(sets.implode())),
         )  # fmt: skip
+
+
+def check_askable(benchmark: Benchmark) -> None:
+    """Raise BenchmarkError, before anything is asked, if a question has no template or no wrong
+    option."""
+    items = benchmark.items
+    lacking = items.join(benchmark.prompts, on="relation", how="anti")["relation"].value_counts()
+    for relation, count in lacking.sort("relation").head(1).rows():
+        raise BenchmarkError(f"relation {relation}: no template for its {count} items")
+    chosen = choosable(items, benchmark.candidates)
+    for item in items.join(chosen, on="item", how="anti")["item"].sort().head(1):
+        raise BenchmarkError(f"{benchmark.name}: item {item}: all of its options are right; "
+                             "expected a wrong one")  # fmt: skip
 
 
 def check_options(one: Benchmark, other: Benchmark) -> None:

@@ -479,6 +479,25 @@ def test_a_template_can_be_given_to_a_relation_without_any(loaded):
     schema.check(asked.benchmark.prompts, schema.PROMPTS)
 
 
+def test_a_question_without_its_template_is_refused_before_the_model_is_loaded(tmp_path):
+    whole = kgprobe.benchmark("world_lite")._of({"P30", "P36"})
+    second = (pl.col("relation") == "P30") & (pl.col("index") == 1)
+    for lacking, prompt in ((second, 1), (pl.col("relation") == "P30", "templates")):
+        asked = replace(whole, prompts=whole.prompts.filter(~lacking))
+        with pytest.raises(BenchmarkError, match="relation P30: no template for its 14 items"):
+            kgprobe.probe(tmp_path / "no-model", asked, prompt)
+
+
+def test_a_question_without_a_wrong_option_is_refused_before_the_model_is_loaded(tmp_path):
+    whole = kgprobe.benchmark("world_lite")._of({"P36"})
+    first = whole.items["item"].min()
+    every = pl.lit(pl.Series([list(range(whole.candidates.height))], dtype=pl.List(pl.Int32)))
+    answers = pl.when(pl.col("item") == first).then(every).otherwise("answers")
+    asked = replace(whole, items=whole.items.with_columns(answers=answers))
+    with pytest.raises(BenchmarkError, match=f"item {first}: all of its options are right"):
+        kgprobe.probe(tmp_path / "no-model", asked)
+
+
 def test_a_relative_path_without_a_name_is_named_after_its_folder(tmp_path, monkeypatch):
     shutil.copytree(questions.folder_of("world_lite"), tmp_path / "mine")
     (tmp_path / "mine/sub").mkdir()

@@ -82,12 +82,13 @@ def probe(
     """
     with screen.report_errors(as_json):
         # before the imports that take seconds: most mistakes are caught here
-        from kgprobe.questions import benchmark, check_method
+        from kgprobe.questions import benchmark, check_askable, check_method
 
         questions = benchmark(on)
         check_method(method)
         texts = _texts(prompt)
         asked = questions.with_prompt(texts)
+        check_askable(asked)
         if isinstance(texts, Mapping):  # a sample of the questions that have a template
             questions = asked
         questions = questions.sampled(limit) if limit else questions

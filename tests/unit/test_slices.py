@@ -74,6 +74,12 @@ def test_bins_have_fixed_edges():
         BY_NAME["options"].bin(1)
 
 
+def test_items_without_a_wrong_option_are_in_no_bin():
+    made = benchmark({"P1": (LABELS, LABELS), "P2": (["Rome"], ["Rome"])})
+    found = slices.items_of(**made, part="options: 2-4")
+    assert found["relation"].to_list() == ["P1"] * 4
+
+
 def test_every_item_is_in_one_bin_of_each_slice():
     made = frames()
     one = two(made)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from kgprobe.contracts import COUNTS, WITHOUT
 from kgprobe.tables import baselines
 from kgprobe.tables.aggregations import EVERY, PROBE
-from kgprobe.tables.answers import OPTION
+from kgprobe.tables.answers import OPTION, choosable
 from kgprobe.tables.results import Number, family, hit_rate
 from kgprobe.tables.study import BaselineAnswers, Bools, Study, relations_of
 from kgprobe.tables.views import View
@@ -173,6 +173,8 @@ def items_of(
     if not items.height:
         return items
     known = relations_of(relations) if relations else None
+    # the others have no answers, and no number of options with a bin
+    items = choosable(items, candidates)
     study = Study(items, candidates, prompts, relations=known)
     for _, bins in bins_of(study):
         for one in bins:

@@ -498,6 +498,17 @@ def test_a_question_without_a_wrong_option_is_refused_before_the_model_is_loaded
         kgprobe.probe(tmp_path / "no-model", asked)
 
 
+def test_frequency_of_an_answer_is_not_counted_in_a_sample(loaded):
+    whole = kgprobe.benchmark("world_lite")
+
+    def bins(limit):
+        rows = kgprobe.probe(loaded, whole.sampled(limit), 1).frame.filter(model="random")
+        return {name for name in rows["slice"] if name.startswith("frequency")}
+
+    assert not bins(50)
+    assert bins(whole.items.height)
+
+
 def test_a_relative_path_without_a_name_is_named_after_its_folder(tmp_path, monkeypatch):
     shutil.copytree(questions.folder_of("world_lite"), tmp_path / "mine")
     (tmp_path / "mine/sub").mkdir()

@@ -196,9 +196,12 @@ def _values(study: Study) -> dict[str, list[int | None]]:
     )
     values = {
         "options": study.options.astype(int).tolist(),
-        "frequency": gold.select(pl.len().over("id")).to_series().to_list(),
         "length": [len(normalize("NFC", label)) for label in gold["label"]],
     }
+    # a sample does not show how often the whole benchmark has an answer
+    golds = study.ordered["answers"].list.len().sum()
+    if study.golds is None or study.golds.height == golds:
+        values["frequency"] = gold.select(pl.len().over("id")).to_series().to_list()
     if meta[popularity].null_count() < len(meta):
         values[popularity] = meta[popularity].to_list()
     return values

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
+from kgprobe.knowledge.facts import by_number
 from kgprobe.metrics.intervals import Interval
 from kgprobe.tables.attributes import study as attribute_study
 from kgprobe.tables.bear import figures, make
@@ -873,3 +874,9 @@ def test_an_empty_section_has_no_page(tmp_path):
     assert (folder / "pages/bear.html").is_file()
     assert not (folder / "pages/measured.html").exists()
     assert "measured.html" not in (folder / "index.html").read_text()
+
+
+def test_relations_with_digits_that_are_no_numbers_are_sorted():
+    """In Python, a superscript is a digit, but int() cannot read it."""
+    assert sorted(["P²", "m²", "P10", "P9"], key=grid.property_order) == ["P9", "P10", "P²", "m²"]
+    assert sorted(["m²", "P2", "P10"], key=by_number) == ["m²", "P2", "P10"]

@@ -859,6 +859,18 @@ def test_closed_output_pipe_is_not_an_error(printed):
     assert process.returncode == 141
 
 
+@pytest.mark.parametrize("words", [["P36/Q414"], ["P36/Q414", "--json"]])
+def test_output_that_cannot_be_written_is_an_error_in_one_line(words):
+    """Short output is written only at the end of the command."""
+    command = [sys.executable, "-m", "kgprobe.cli", "show", "world_lite", *words]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            command, env={"PYTHONPATH": SOURCE}, stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert done.stderr.decode() == "kgprobe: [Errno 28] No space left on device\n"
+    assert done.returncode == 1
+
+
 def test_characters_missing_from_the_terminal_encoding_are_escaped(tmp_path):
     command = [sys.executable, "-m", "kgprobe.cli", "show", "world_big", "P103/Q504"]
     for encoding in ("ascii", "utf-8"):

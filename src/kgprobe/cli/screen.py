@@ -117,6 +117,7 @@ def report_errors(as_json: bool = False) -> Iterator[None]:
     try:
         with terminated(lambda _: KeyboardInterrupt()):
             yield
+            sys.stdout.flush()
     except typer.Exit:
         # typer.Exit is a RuntimeError, too; how a command exits is not an error
         raise
@@ -129,18 +130,27 @@ def report_errors(as_json: bool = False) -> Iterator[None]:
         _refuse(f"{error.name} is not installed; run pip install "
                 "'kgprobe[workflow,sources,gguf]'", as_json)  # fmt: skip
     except BrokenPipeError:
-        # `| head` has read enough; remaining output is discarded
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # `| head` has read enough
+        _discard_output()
         raise typer.Exit(ENDED + signal.SIGPIPE) from None
     except (ValueError, RuntimeError, OSError) as error:
         _refuse(str(error) or repr(error), as_json)
 
 
 def _refuse(message: str, as_json: bool) -> None:
-    if as_json:
-        data({"error": message})
+    try:
+        if as_json:
+            data({"error": message})
+        sys.stdout.flush()
+    except OSError:  # such as a full disk, of which the message tells
+        _discard_output()
     print(f"kgprobe: {message}", file=sys.stderr)
     raise typer.Exit(FAILED)
+
+
+def _discard_output() -> None:
+    """Discard the remaining output, which Python would try to write once more at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Tables(Console):

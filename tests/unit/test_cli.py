@@ -871,6 +871,15 @@ def test_output_that_cannot_be_written_is_an_error_in_one_line(words):
     assert done.returncode == 1
 
 
+def test_a_value_that_is_no_fraction_is_shown_without_one(capsys):
+    row = dict.fromkeys(results.frame("bear", [Number(n=30)]).columns, "") | {
+        "value": 12.5, "n": 30, "low": None, "high": None, "interval": "none", "numerator": None,
+        "denominator": 40.0, "questions": [], "files": [],
+    }  # fmt: skip
+    tracing._say([row], 1, 0)
+    assert "  value 12.5 (none), n 30\n" in capsys.readouterr().out
+
+
 def test_characters_missing_from_the_terminal_encoding_are_escaped(tmp_path):
     command = [sys.executable, "-m", "kgprobe.cli", "show", "world_big", "P103/Q504"]
     for encoding in ("ascii", "utf-8"):

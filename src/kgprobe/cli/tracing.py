@@ -303,7 +303,9 @@ def _say(rows: list[dict[str, Any]], digits: int, most: int) -> None:
     behind each."""
     for row in rows:
         screen.say(_where(row))
-        share = "" if row["denominator"] is None else f" = {row['numerator']}/{row['denominator']}"
+        # a value that is not a fraction may still have a denominator
+        is_fraction = None not in (row["numerator"], row["denominator"])
+        share = f" = {row['numerator']}/{row['denominator']}" if is_fraction else ""
         screen.say(f"  value {row['value']}{_bounds(row)} ({row['interval']}){share}, "
                    f"n {screen.format_n(row, digits)}")  # fmt: skip
         if most and (part := _subset(row)) and not row["questions"]:

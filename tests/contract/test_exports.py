@@ -20,6 +20,7 @@ from kgprobe.contracts import MEANING
 from kgprobe.tables.exports import card, formats, huggingface, lm_pub_quiz, origins
 from kgprobe.tables.exports.folders import ExportError
 from kgprobe.tables.exports.origins import SOURCES
+from kgprobe.tables.report import about
 from kgprobe.templates import fill
 from tests.unit.test_bear import built
 
@@ -341,6 +342,17 @@ def test_questions_have_the_sources_of_their_inputs(constructed, tmp_path):
     with pytest.raises(ExportError, match=r"the license .* is CC-BY-SA-4.0; omit --license"):
         origins.of(tmp_path / "e", "CC-BY-4.0")
     assert origins.of(tmp_path / "e", "CC-BY-SA-4.0") == [SOURCES["trex"]]
+
+
+def test_questions_released_without_a_license_say_so(constructed, tmp_path):
+    folder = written(tmp_path / "onto", constructed, rule="load_ontoprobe", wildcards={})
+    with pytest.raises(ExportError, match="the released OntoProbe has no license; ask its authors"):
+        origins.of(folder)
+    (source,) = origins.of(folder, "CC-BY-4.0")
+    assert (source.title, source.license) == ("the released OntoProbe", "CC-BY-4.0")
+    assert source.attribution == origins.ONTOPROBE
+    said = "These questions are from the released OntoProbe, which has no license."
+    assert about._licenses(folder) == said
 
 
 def test_rows_hold_filled_sentences_and_the_correct_index(constructed, tmp_path):

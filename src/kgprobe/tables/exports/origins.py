@@ -69,6 +69,13 @@ RULES = {
     "build_prompt_facts": ("trex",),
     "build_prompt_relations": ("trex",),
 }
+#: rule that made a benchmark -> its source, whose files were released without a license
+UNLICENSED = {
+    "load_ontoprobe": Source(
+        "the released OntoProbe", "", "https://github.com/vickywu1022/OntoProbe-PLMs", ONTOPROBE,
+        ("en",),
+    ),
+}  # fmt: skip
 #: beginning of the name of the rule that made a benchmark -> the paper to cite; for others BEAR's
 PAPERS = {
     "construct_ontoprobe": ONTOPROBE,
@@ -103,12 +110,26 @@ def of(folder: Path, license: str = "") -> list[Source]:
         known = _checked(folder, names, license)
         return [source if source.languages else replace(source, languages=of_run)
                 for source in known]  # fmt: skip
+    if released := unlicensed(folder):
+        if not license:
+            raise ExportError(
+                f"{folder}: {released.title} has no license; ask its authors, and give the SPDX id "
+                "of theirs with --license"
+            )
+        return [replace(released, license=license)]
     if not license:
         raise ExportError(
             f"{folder}: the license of {origin or 'these questions'} is not known; give "
             "its SPDX id with --license, such as CC-BY-4.0"
         )
     return [Source(origin or folder.name, license, "", origin or folder.name)]
+
+
+def unlicensed(folder: Path) -> Source | None:
+    """Return the source of a benchmark's questions if it was released without a license."""
+    if (folder / "metadata_relations.json").is_file():
+        return None
+    return UNLICENSED.get(str(_record(folder).get("rule")))
 
 
 def paper_of(folder: Path) -> str:

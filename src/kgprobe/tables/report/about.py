@@ -153,6 +153,8 @@ def _benchmark(
 def _licenses(folder: Path) -> str:
     """Describe the licenses of a benchmark's questions, each with its source."""
     try:
+        if released := origins.unlicensed(folder):
+            return f"These questions are from {released.title}, which has no license."
         sources = origins.of(folder)
     except (ExportError, OSError):  # a user-supplied graph, or no items
         return "These questions have the license of the data that they were made from."

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 Bos = Annotated[
     str,
     typer.Option(
-        help="BOS policy of causal models: forced (BOS, or EOS if there is none; the default), "
-        "none, or default (what the tokenizer adds).",
+        help="BOS policy of causal models: forced (BOS, or EOS if there is none), none, or default "
+        "(what the tokenizer adds). A row of models.tsv has its own; otherwise it is forced.",
     ),
 ]
 Questions = Annotated[

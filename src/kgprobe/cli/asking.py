@@ -213,9 +213,10 @@ def ask(
     Example: kgprobe ask gpt2 "The capital of [X] is [Y]." -x France -o Paris -o Rome
     """
     with screen.report_errors(as_json):
-        from kgprobe.questions import single
+        from kgprobe.questions import check_count, single
 
         single(template, subject, option or [])
+        check_count(k)
         check_model(model)
         library = import_library()
         loaded = library.load(model, bos=bos)

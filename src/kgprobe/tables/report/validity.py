@@ -32,6 +32,8 @@ PROBE = ["paper", "benchmark", "group", "model", "prompt", "method", "scoring"]
 #: ones in at most twice the chance rate plus 5 points, and never 15 points above it; fewer facts
 #: than the last number show little.
 TRAINED_ON_AT_LEAST, CHANCE_TIMES, CHANCE_PLUS, MOST_ABOVE, FEWEST = 95.0, 2.0, 5.0, 15.0, 80
+#: means over templates have errors in their last bits, which decide nothing
+ROUNDING = 1e-9
 REQUIREMENT = (
     "The requirement (trained-on facts: at least 95 % right; held-out facts: at most twice chance "
     "plus 5 points, and at most 15 points above chance) is met by"
@@ -102,7 +104,8 @@ def estimates(
         interval = auc_interval(area, trained["n"], held_out["n"])
         rows.append(of.but(metric="AUC", value=area, n=both, interval=interval))
     if is_control:
-        is_met = trained["value"] >= TRAINED_ON_AT_LEAST and held_out["value"] <= limit(chance)
+        least, most = TRAINED_ON_AT_LEAST - ROUNDING, limit(chance) + ROUNDING
+        is_met = trained["value"] >= least and held_out["value"] <= most
         rows.append(of.but(metric="valid", value=is_met, n=both))
     return rows
 

@@ -874,6 +874,16 @@ def test_output_that_cannot_be_written_is_an_error_in_one_line(words):
     assert done.returncode == 1
 
 
+def test_a_number_is_traced_with_or_without_its_separators(typed, tmp_path):
+    large = Number(benchmark="b", model="a", metric="parameters", value=1234567.5)
+    path = tmp_path / "results/x/tables/bear.parquet"
+    schema.write(results.frame("bear", [large]), schema.RESULTS, path)
+    for printed in ("1,234,567.5", "1234567.5"):
+        (row,) = json.loads(typed("trace", printed, "--run", "x", "--json").stdout)
+        assert row["value"] == large.value
+    assert "'1,23' is not a number" in typed("trace", "1,23", "--run", "x").stderr
+
+
 def test_a_value_that_is_no_fraction_is_shown_without_one(capsys):
     row = dict.fromkeys(results.frame("bear", [Number(n=30)]).columns, "") | {
         "value": 12.5, "n": 30, "low": None, "high": None, "interval": "none", "numerator": None,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 #: suffixes of the metrics over a split of the facts, which no file of a run records
 SPLITS = ("trained-on", "held-out")
-NUMBER = re.compile(r"-?\d+(\.\d+)?")
+NUMBER = re.compile(r"-?(\d+|\d{1,3}(,\d{3})+)(\.\d+)?")
 Where = Annotated[
     list[str] | None,
     typer.Option("--where", "-w", help=("Only rows with KEY=VALUE; can be repeated.")),
@@ -64,6 +64,7 @@ def trace(
             claim = _claim(folder, number, pairs)
             screen.data(claim) if as_json else _say_claim(claim)
             return
+        number = number.replace(",", "")  # the report separates thousands
         rows = [
             {
                 **row,

@@ -23,6 +23,8 @@ from kgprobe.job import sha256
 from kgprobe.metrics.intervals import Interval
 from kgprobe.probes.models.load import usual_bos
 from kgprobe.tables import results
+from kgprobe.tables.report import said
+from kgprobe.tables.report.measured import fingerprint
 from kgprobe.tables.results import Number
 from tests.unit.tiny_models import save, tiny
 
@@ -872,6 +874,15 @@ def test_output_that_cannot_be_written_is_an_error_in_one_line(words):
         )
     assert done.stderr.decode() == "kgprobe: [Errno 28] No space left on device\n"
     assert done.returncode == 1
+
+
+def test_the_name_of_a_folder_is_no_pattern(model, typed, tmp_path):
+    kgprobe.benchmark("world_lite").sampled(5).write(tmp_path / "my set [1]")
+    done = typed("probe", model, "--on", "my set [1]", "--prompt", 0, "--name", "x")
+    assert done.exit_code == 0
+    place = tmp_path / "results/x/benchmarks/my set [1]"
+    assert len(said.questions(place)) == 5
+    assert fingerprint(place) == fingerprint(shutil.copytree(place, tmp_path / "copy"))
 
 
 def test_a_number_is_traced_with_or_without_its_separators(typed, tmp_path):

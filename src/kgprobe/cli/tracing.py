@@ -156,7 +156,7 @@ def _claim(folder: Path, name: str, pairs: Mapping[str, str]) -> dict[str, Any]:
     behind, rows = folder / f"tables/claim_rows/{name}.tsv", []
     if behind.is_file():
         types = {"side": pl.String, **schema.RESULTS.columns}
-        read = pl.read_csv(behind, separator="\t", schema=types, quote_char=None)
+        read = pl.read_csv(behind, separator="\t", schema=types, quote_char=None, glob=False)
         read = read.with_columns(pl.col(pl.String).fill_null("")).filter(
             *(pl.col(key) == value for key, value in pairs.items())
         )

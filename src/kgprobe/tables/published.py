@@ -12,7 +12,7 @@ def read_tsv(path: str | Path, schema: dict[str, type[pl.DataType]] | None = Non
     """
     if not Path(path).is_file():
         raise ValueError(f"{path}: no such table of published figures")
-    text = pl.read_csv(path, separator="\t", infer_schema=False, quote_char=None)
+    text = pl.read_csv(path, separator="\t", infer_schema=False, quote_char=None, glob=False)
     if schema is None:
         return text
     if text.columns != list(schema):

@@ -221,6 +221,8 @@ def published(folder: Path) -> Mapping[str, pl.DataFrame]:
     texts = ("task", "model", "template", "masks", "pooling", "loss", "metric")
     schema: dict[str, type[pl.DataType]] = dict.fromkeys(texts, pl.String)
     return {
-        n: pl.read_csv(folder / f"ontoprobe_{n}.tsv", separator="\t", schema_overrides=schema)
+        n: pl.read_csv(
+            folder / f"ontoprobe_{n}.tsv", separator="\t", schema_overrides=schema, glob=False
+        )
         for n in names
     }

@@ -58,7 +58,7 @@ def fingerprint(folder: Path) -> str:
     digest = hashlib.blake2b(digest_size=8)
     for name in FILES:
         if (path := folder / f"{name}.parquet").is_file():
-            frame = pl.read_parquet(path)
+            frame = pl.read_parquet(path, glob=False)
             if name in ("items", "reasoning"):
                 # an empty column that ITEMS used to have, so that hashes match files in resources
                 frame = frame.with_columns(context=pl.lit(""))
@@ -83,7 +83,7 @@ def read(path: Path) -> Extract:
         raise MeasuredError(f"{path}: columns are not {', '.join(types)}; create it again")
     frame = pl.read_csv(
         path, separator="\t", skip_lines=len(above), schema={name: types[name] for name in columns},
-        null_values=NULL, empty_string_is_null=False,
+        null_values=NULL, empty_string_is_null=False, glob=False,
     )  # fmt: skip
     frame = frame.with_columns(pl.lit("").alias(name) for name in unused).select(*types)
     return Extract(dict(line[2:].split(": ", 1) for line in above), frame)

@@ -66,7 +66,7 @@ def questions(folder: Path, kind: str = "") -> list[Question]:
         return [Question(row["item"], row["relation"], row["subject"], right) for row, right in
                 _first(folder, rows)]  # fmt: skip
     if (folder / "examples.parquet").is_file():
-        rows = pl.read_parquet(folder / "examples.parquet").filter(split="test")
+        rows = pl.read_parquet(folder / "examples.parquet", glob=False).filter(split="test")
         rows = rows.sort("group", "example")
         rows = rows.group_by("group", maintain_order=True).head(OF_RELATION)
         return [
@@ -80,7 +80,7 @@ def _first(folder: Path, items: pl.DataFrame) -> Iterator[tuple[dict[str, Any], 
     """Yield the first ITEMS of every relation, each with the labels of its gold answers."""
     items = items.sort("relation", "row", "item")
     items = items.group_by("relation", maintain_order=True).head(OF_RELATION)
-    sets = pl.scan_parquet(folder / "candidates.parquet")
+    sets = pl.scan_parquet(folder / "candidates.parquet", glob=False)
     wanted = sets.filter(pl.col("set").is_in(items["candidates"].unique().implode())).collect()
     labels = {(name, i): label for name, i, label in wanted.select("set", "index", "label").rows()}
     for row in items.rows(named=True):

@@ -176,7 +176,8 @@ def provenance(path: str | Path) -> dict[str, object]:
     """Return the provenance that `write` stored in the metadata of a parquet file. Raises
     ContractError for a file that is not parquet."""
     try:
-        metadata = pq.read_schema(path).metadata or {}
+        # pyarrow takes a relative path that begins with "name:" for a URL
+        metadata = pq.read_schema(Path(path).absolute()).metadata or {}
     except pa.ArrowInvalid as error:
         raise ContractError(f"{path}: not a readable parquet file: {error}") from error
     return dict(json.loads(metadata.get(METADATA_KEY, b"{}")))

@@ -877,10 +877,10 @@ def test_output_that_cannot_be_written_is_an_error_in_one_line(words):
 
 
 def test_the_name_of_a_folder_is_no_pattern(model, typed, tmp_path):
-    kgprobe.benchmark("world_lite").sampled(5).write(tmp_path / "my set [1]")
-    done = typed("probe", model, "--on", "my set [1]", "--prompt", 0, "--name", "x")
-    assert done.exit_code == 0
-    place = tmp_path / "results/x/benchmarks/my set [1]"
+    kgprobe.benchmark("world_lite").sampled(5).write(tmp_path / "my: set [1]")
+    done = typed("probe", model, "--on", "my: set [1]", "--prompt", 0, "--name", "x")
+    assert done.stdout.startswith("my: set [1]: 5 items; accuracy in %")
+    place = tmp_path / "results/x/benchmarks/my: set [1]"
     assert len(said.questions(place)) == 5
     assert fingerprint(place) == fingerprint(shutil.copytree(place, tmp_path / "copy"))
 

@@ -183,10 +183,12 @@ def block(view: View, numbers: pl.DataFrame, shown: set[str]) -> list[str]:
 
     body = printed.lines(number)
     n = max((c["n"] for c in printed.cells.values() if c["metric"] == "accuracy"), default=0)
-    items = f"{n:,} items; " if view.name == "bear" else ""
-    name, _, words = view.title.partition(": ")
+    title = view.title
+    if view.name == "bear":
+        (name,) = view.where["benchmark"]
+        title = f"{name}: {n:,} items; {title.removeprefix(f'{name}: ')}"
     table = _align(_without_empty([printed.heads, *body], len(view.rows)))
-    return [f"{name}: {items}{words}", *table]
+    return [title, *table]
 
 
 #: metrics that are printed without their interval

@@ -589,6 +589,7 @@ def test_interrupt_before_scoring_is_reported(model, typed, monkeypatch, tmp_pat
         (["run", "list.yaml"], 1, "list.yaml: a list; expected keys with values"),
         (["probe", "x", "--on", "world_lite", "--prompt", "no.json"], 1, "no.json: no such file"),
         (["probe", "x", "--on", "world_lite", "--prompt", "{}.json"], 1, 'expected {"P36"'),
+        (["probe", "x", "--on", "world_lite", "--prompt", "2.json"], 1, "'P36' appears twice"),
     ],
 )
 def test_impossible_requests_get_a_one_line_error(typed, tmp_path, words, code, told):
@@ -603,6 +604,7 @@ def test_impossible_requests_get_a_one_line_error(typed, tmp_path, words, code, 
         "run: {name: a}\nsources: {graphs: {mine: {form: table, files: [lost.csv]}}}\n"
     )
     (tmp_path / "{}.json").write_text("{}")
+    (tmp_path / "2.json").write_text('{"P36": "[X], [Y].", "P36": "[X] is [Y]."}')
     (tmp_path / "nearly-a-model").mkdir()
     (tmp_path / "nearly-a-model/config.json").write_text("{}")
     done = typed(*words)

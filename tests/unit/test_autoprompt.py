@@ -254,6 +254,29 @@ def test_non_finite_scores_are_retried_in_float32_then_raise(tmp_path, monkeypat
     assert search(loaded, template, TRAIN, DEV, quick(), state).trace == plain.trace
 
 
+@pytest.mark.parametrize("failing", [0, 2])
+def test_a_search_that_fails_on_dev_resumes_to_the_same_result(tmp_path, monkeypatch, failing):
+    """Also if the initial trigger's dev value fails; pairs of an iteration are counted once."""
+    loaded, template, state = tiny("bert", double=False), template_for("bert", 2), tmp_path / "s"
+    given = quick(initial="capital of")
+    plain = search(loaded, template, TRAIN, DEV, given)
+    values, triggers = Scorer.values, []
+
+    def patched(own, split, batch, chosen, *more, **options):
+        if split == "dev" and list(chosen[0]) not in triggers:
+            triggers.append(list(chosen[0]))
+        if split == "dev" and triggers.index(list(chosen[0])) >= failing:
+            raise NotFiniteError("nan")
+        return values(own, split, batch, chosen, *more, **options)
+
+    monkeypatch.setattr(Scorer, "values", patched)
+    with pytest.raises(SearchError, match="in float32, too, nan"):
+        search(loaded, template, TRAIN, DEV, given, state)
+    monkeypatch.setattr(Scorer, "values", values)
+    again = search(loaded, template, TRAIN, DEV, given, state)
+    assert (again.restarts, again.trace) == (plain.restarts, plain.trace)
+
+
 def test_no_accepted_swap_leaves_a_given_initial_trigger(monkeypatch):
     """It has no initial token, so nothing remains to be filled."""
     loaded, template = tiny("bert", double=False), template_for("bert", 5)

@@ -35,6 +35,9 @@ DTYPES = {
 }
 #: file in a folder of unpacked GGUF weights; it records the sha256 of the GGUF file
 UNPACKED = "unpacked.json"
+#: Files of a model's folder, besides weights and vocabulary, that its answers depend on
+CONFIGURATION = ("config.json", "tokenizer_config.json", "special_tokens_map.json",
+                 "chat_template.jinja", "chat_template.json")  # fmt: skip
 #: Configuration keys for the number of positions; the smallest value counts (LED has two).
 POSITIONS = ("max_position_embeddings", "n_positions", "max_encoder_position_embeddings",
              "max_decoder_position_embeddings")  # fmt: skip
@@ -274,7 +277,8 @@ def _familiar(loaded: Loaded, place: str) -> dict[str, Any]:
 
 
 def outline(spec: ModelSpec) -> Loaded:
-    """Load the model of `spec` without its weights: tokenizer, window, and identity.
+    """Load the model of `spec` without its weights: tokenizer, window, and identity (for a folder
+    including its configuration, which the tokenizer's hash leaves out, as it does a chat template).
 
     Used to find errors in prompts and files before the weights are loaded. Raises ModelError
     as `load_model` does.
@@ -289,6 +293,12 @@ def outline(spec: ModelSpec) -> Loaded:
     names = ("model", "revision", "weights", "tokenizer")
     whole = _record(loaded, place, options)
     loaded.record = {name: whole[name] for name in names} | _columns(spec)
+    folder = Path(place)
+    # a revision or a GGUF file pins the configuration, too
+    if folder.is_dir() and "gguf_file" not in options and not unpacked_from(folder):
+        paths = [folder / name for name in CONFIGURATION]
+        files = {path.name: digest([path]) for path in paths if path.is_file()}
+        loaded.record["configuration"] = files
     return loaded
 
 

@@ -290,15 +290,9 @@ def outline(spec: ModelSpec) -> Loaded:
         config = transformers.AutoConfig.from_pretrained(place, **options)
     check_tokenizer(spec, tokenizer)
     loaded = Loaded(spec, None, tokenizer, torch.device("cpu"), window(config))
-    names = ("model", "revision", "weights", "tokenizer")
+    names = ("model", "revision", "weights", "tokenizer", "configuration")
     whole = _record(loaded, place, options)
-    loaded.record = {name: whole[name] for name in names} | _columns(spec)
-    folder = Path(place)
-    # a revision or a GGUF file pins the configuration, too
-    if folder.is_dir() and "gguf_file" not in options and not unpacked_from(folder):
-        paths = [folder / name for name in CONFIGURATION]
-        files = {path.name: digest([path]) for path in paths if path.is_file()}
-        loaded.record["configuration"] = files
+    loaded.record = {name: whole[name] for name in names if name in whole} | _columns(spec)
     return loaded
 
 
@@ -412,7 +406,17 @@ def _record(loaded: Loaded, place: str, options: dict[str, Any]) -> dict[str, An
         "tokenizer": hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode()).hexdigest(),
         "bos_token_id": tokenizer.bos_token_id,
         "eos_token_id": tokenizer.eos_token_id,
+        **_configuration(Path(place), options),
     }
+
+
+def _configuration(folder: Path, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return, for the record, the sha256 of each CONFIGURATION file of a local model; nothing if a
+    revision or a GGUF file pins them, too."""
+    if not folder.is_dir() or "gguf_file" in options or unpacked_from(folder):
+        return {}
+    paths = [folder / name for name in CONFIGURATION]
+    return {"configuration": {path.name: digest([path]) for path in paths if path.is_file()}}
 
 
 def hashes_in_memory(loaded: Loaded) -> dict[str, str]:

@@ -303,6 +303,21 @@ def test_near_ties_of_a_step_in_float32_are_final(monkeypatch):
     assert search(loaded, template, TRAIN, DEV, quick(iterations=2)).trigger == plain.trigger
 
 
+def test_near_ties_that_are_not_finite_are_scored_in_float32(monkeypatch):
+    loaded, template = tiny("llama", double=False), template_for("llama", 2)
+    plain = search(loaded, template, TRAIN, DEV, quick(iterations=2))
+    values = Scorer.values
+
+    def unless_again(own, split, *given, share=True, **more):
+        if not share and own._shared is not None:
+            raise NotFiniteError("nan")
+        return values(own, split, *given, share=share, **more)
+
+    monkeypatch.setattr(Scorer, "values", unless_again)
+    monkeypatch.setattr(autoprompt, "NEAR", 1e9)
+    assert search(loaded, template, TRAIN, DEV, quick(iterations=2)).trigger == plain.trigger
+
+
 def test_unfilled_trigger_positions_raise_or_are_allowed():
     loaded, template = tiny("bert", double=False), template_for("bert", 5)
     with pytest.raises(SearchError, match=r"[34] initial tokens are left .* after 2 iterations"):

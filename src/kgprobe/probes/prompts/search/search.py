@@ -272,8 +272,9 @@ class Search:
         if scorers[-1].shares and metric == "likelihood":
             near = np.flatnonzero(sums >= sums.max() - NEAR * len(examples))
             if len({tuple(stack[i]) for i in near}) > 1:
-                again = self.scorer.values(
-                    "train", examples, [stack[i] for i in near], metric, share=False
+                some = [stack[i] for i in near]
+                again = self._finite(
+                    state, lambda one: one.values("train", examples, some, metric, share=False)
                 )
                 sums[near] = again.sum(1)
         return (sums[:-1], float(sums[-1])) if strict else (sums, None)

@@ -258,6 +258,8 @@ def _hold(path: Path, what: str, keep: bool = True) -> None:
         raise RuntimeError(
             f"another run (process {other}) {what}; wait for it or stop it"
         ) from None
+    except OSError:  # a file system without locks
+        pass
     if not keep:
         stream.close()
         return

@@ -161,7 +161,8 @@ def spell(seconds: float) -> str:
         return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {round(whole % 3600 / 60)} min"
+    minutes = round(whole / 60)
+    return f"{minutes // 60} h {minutes % 60} min"
 
 
 def recorded(folder: Path) -> dict[str, float]:

@@ -784,6 +784,19 @@ def test_mask_slots_are_filled_by_branching_completions(lm, tmp_path, clock):
     assert not len(found.golds["item"])
 
 
+def test_answers_of_one_token_need_no_continuation(lm, tmp_path, clock):
+    """Servers refuse a request for no token."""
+    with ApiServer(lm) as server:
+        asked = client(server, tmp_path, clock)
+        found = predict.predict(asked, ASKED[:1], 3, FillSettings(most_tokens=1, stops="")).top
+        assert all(body["max_tokens"] for _, body in server.hits)
+    tokens = lm.logprobs(lm.encode("The capital of Rome is")[0])[-1].topk(3)
+    whole = found["position"] == -1
+    texts = [lm.text(int(token)).strip() for token in tokens.indices]
+    assert found["text"][whole].tolist() == texts
+    assert found["logprob"][whole] == pytest.approx(tokens.values.tolist(), abs=1e-5)
+
+
 def test_no_phrase_begins_with_an_end_token_or_partial_character(lm, tmp_path, clock):
     best = {" Rome": -1.0, "</s>": -1.1, "<|im_end|>": -1.2, "\ufffd": -1.3, "bytes:\\xe6": -1.4,
             " Pa": -1.5}  # fmt: skip

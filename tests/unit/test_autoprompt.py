@@ -254,6 +254,29 @@ def test_non_finite_scores_are_retried_in_float32_then_raise(tmp_path, monkeypat
     assert search(loaded, template, TRAIN, DEV, quick(), state).trace == plain.trace
 
 
+@pytest.mark.parametrize("failing", [0, 2])
+def test_a_search_that_fails_on_dev_resumes_to_the_same_result(tmp_path, monkeypatch, failing):
+    """Also if the initial trigger's dev value fails; pairs of an iteration are counted once."""
+    loaded, template, state = tiny("bert", double=False), template_for("bert", 2), tmp_path / "s"
+    given = quick(initial="capital of")
+    plain = search(loaded, template, TRAIN, DEV, given)
+    values, triggers = Scorer.values, []
+
+    def patched(own, split, batch, chosen, *more, **options):
+        if split == "dev" and list(chosen[0]) not in triggers:
+            triggers.append(list(chosen[0]))
+        if split == "dev" and triggers.index(list(chosen[0])) >= failing:
+            raise NotFiniteError("nan")
+        return values(own, split, batch, chosen, *more, **options)
+
+    monkeypatch.setattr(Scorer, "values", patched)
+    with pytest.raises(SearchError, match="in float32, too, nan"):
+        search(loaded, template, TRAIN, DEV, given, state)
+    monkeypatch.setattr(Scorer, "values", values)
+    again = search(loaded, template, TRAIN, DEV, given, state)
+    assert (again.restarts, again.trace) == (plain.restarts, plain.trace)
+
+
 def test_no_accepted_swap_leaves_a_given_initial_trigger(monkeypatch):
     """It has no initial token, so nothing remains to be filled."""
     loaded, template = tiny("bert", double=False), template_for("bert", 5)
@@ -276,6 +299,21 @@ def test_near_ties_of_a_step_in_float32_are_final(monkeypatch):
         return values(own, split, *given, **more)
 
     monkeypatch.setattr(Scorer, "values", unless_shared)
+    monkeypatch.setattr(autoprompt, "NEAR", 1e9)
+    assert search(loaded, template, TRAIN, DEV, quick(iterations=2)).trigger == plain.trigger
+
+
+def test_near_ties_that_are_not_finite_are_scored_in_float32(monkeypatch):
+    loaded, template = tiny("llama", double=False), template_for("llama", 2)
+    plain = search(loaded, template, TRAIN, DEV, quick(iterations=2))
+    values = Scorer.values
+
+    def unless_again(own, split, *given, share=True, **more):
+        if not share and own._shared is not None:
+            raise NotFiniteError("nan")
+        return values(own, split, *given, share=share, **more)
+
+    monkeypatch.setattr(Scorer, "values", unless_again)
     monkeypatch.setattr(autoprompt, "NEAR", 1e9)
     assert search(loaded, template, TRAIN, DEV, quick(iterations=2)).trigger == plain.trigger
 

@@ -2,6 +2,7 @@
 
 import copy
 import re
+import unicodedata
 
 import numpy as np
 import polars as pl
@@ -64,6 +65,14 @@ def test_answers_are_parsed_strictly(answer, expected):
 )
 def test_a_label_that_begins_another_is_no_contradiction(answer, expected):
     assert read(answer, ("ship", "ship  yard", "lake")) == expected
+
+
+@pytest.mark.parametrize("forms", [("NFC", "NFD"), ("NFD", "NFC")])
+def test_accents_may_be_composed_or_not(forms):
+    label, written = (unicodedata.normalize(form, "Región") for form in forms)
+    assert read(f"It is (b) {written}.", ["lake", label]) == (1, "option")
+    assert read(f"(a) {written}", ["lake", label]) == (None, "contradiction")
+    assert read(f"a {written}", ["lake", label]) == (None, "label")
 
 
 def test_prompt_lists_options_in_letter_order():

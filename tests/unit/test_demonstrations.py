@@ -67,6 +67,15 @@ def test_demonstrations_are_sampled_by_hash_from_unasked_facts(folder):
         demos.draw_facts(frame, "P36", 9)
 
 
+def test_accents_of_an_asked_subject_may_be_composed_or_not(folder):
+    rows = tasks.load(folder, {}).examples.to_dicts()
+    for split, subject in (("train", "S\u00e3o Paulo"), ("test", "Sa\u0303o Paulo")):
+        own = next(row for row in rows if (row["group"], row["split"]) == ("P36", split))
+        own["fields"] = json.dumps({"sub": subject})
+    known = demos.pool(pl.DataFrame(rows, schema=dict(EXAMPLES.columns)), "P36")
+    assert "S\u00e3o Paulo" not in {fact.fields["sub"] for _, fact in known}
+
+
 def test_a_repeated_label_pair_is_shown_once(folder):
     """Files of facts without ids number its rows: P36/Rome/Italy, P36/Rome/Italy#2."""
     frame = tasks.load(folder, {}).examples

@@ -1,5 +1,6 @@
 """The rule wrapper: log, short error message, record."""
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -131,6 +132,17 @@ def test_shared_downloads_are_done_by_one_run(tmp_path, monkeypatch):
     for _ in range(2):
         module.sole_download(lock, [], files)
     assert not held
+
+
+def test_a_file_system_without_locks_stops_no_run(tmp_path, monkeypatch):
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(module, "_held", held := [])
+    monkeypatch.setattr(module.fcntl, "flock", refuse)
+    module.sole_run(tmp_path / "lock")
+    held.pop().close()
+    assert (tmp_path / "lock").read_text() == str(os.getpid())
 
 
 def test_runs_without_downloads_create_no_lock(tmp_path):

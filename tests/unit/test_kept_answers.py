@@ -16,7 +16,9 @@ from kgprobe.probes.jobs.kept import Kept, merge_records
 from kgprobe.probes.jobs.methods import cloze as rank_job
 from kgprobe.probes.models import batching
 from kgprobe.probes.models.journal import Journal
+from kgprobe.probes.models.load import ModelSpec
 from kgprobe.probes.scoring.sentence import score as sentences
+from kgprobe.settings.probes import Api
 from kgprobe.templates import NO_SUBJECTS
 from tests.unit.test_fills import CANDIDATES, ITEMS, PROMPTS
 from tests.unit.test_job import Named
@@ -281,6 +283,32 @@ def test_answers_from_one_run_come_first_and_unfinished_ones_never(tmp_path):
     assert missing == {"e"}
     assert sorted(unit for g in groups for unit in g.units) == ["b", "c", "d"]
     assert Kept(tmp_path, "other").find({"a"}) == ([], {"a"})
+
+
+def test_answers_stored_by_another_run_meanwhile_stay_and_unnamed_ones_are_not_read(tmp_path):
+    store = Kept(tmp_path, "context")
+    mine, other = store.new(), store.folder / ".0.part"
+    other.mkdir()
+    (other / "answers.parquet").write_text("theirs")
+    (mine / "answers.parquet").write_text("mine")
+    (mine / "record.json").write_text('{"units": ["a"], "record": {}}')
+    assert store.find({"a"}) == ([], {"a"})
+    theirs = store.keep({"a"}, other, {"of": "theirs"})
+    group = store.keep({"a"}, mine, {"of": "mine"})
+    assert (group.folder, dict(group.record)) == (theirs.folder, {"of": "theirs"})
+    assert (group.folder / "answers.parquet").read_text() == "theirs"
+
+
+def test_another_configuration_of_a_folder_is_another_model(tmp_path):
+    project = Project(tmp_path)
+    spec = ModelSpec(**project.model)
+    before = stage.identity(spec, Api())
+    path = tmp_path / "bert/config.json"
+    path.write_text(path.read_text().replace('"layer_norm_eps": ', '"layer_norm_eps": 1'))
+    changed = stage.identity(spec, Api())
+    assert changed != before
+    (tmp_path / "bert/chat_template.jinja").write_text("{{ messages[0].content }}")
+    assert stage.identity(spec, Api()) != changed
 
 
 def test_records_of_separate_runs_are_listed_together():

@@ -86,6 +86,14 @@ def test_entity_centric_by_relation():
     assert dict(found.select("pattern", "value_pooled").rows()) == {"all": 0.75, "P0": 1, "P1": 0.5}
 
 
+def test_a_relation_named_all_is_not_the_whole():
+    given_ = alphas("entity_centric", [(1, 0), (1, 1)]).with_columns(
+        pattern=pl.Series(["all", "P1"] * 2)
+    )
+    found = measure(given_, patterns=True).select("pattern", "value_pooled").rows()
+    assert sorted(found) == [("P1", 0.5), ("all", 0.75), ("relation all", 1)]
+
+
 def test_bias_and_hallucination():
     row = one(measure(alphas("bias", [(1,), (0,), (0,), (0,)])))
     assert (row["numerator"], row["denominator"]) == (1, 4)

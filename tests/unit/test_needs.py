@@ -167,6 +167,17 @@ def test_offline_the_cache_has_to_hold_the_models(offline, monkeypatch):
     assert "small, terms" in message
 
 
+@pytest.mark.parametrize("weights", [(), ("model.safetensors",), ("pytorch_model.bin.index.json",)])
+def test_a_cached_configuration_without_weights_is_no_model(offline, monkeypatch, weights):
+    def cached(_, name, revision):
+        return name if name in ("config.json", *weights) else None
+
+    monkeypatch.setattr("huggingface_hub.try_to_load_from_cache", cached)
+    assert set(needs.outside(LIVE, [job("probes_small")], MODELS).models) == (
+        set() if weights else {"small"}
+    )
+
+
 @pytest.mark.parametrize("machine", [0, 9000, 10_000])
 def test_sufficient_or_remote_memory_is_not_reported(offline, machine):
     assert lacking(job("probes_own"), memory={"probes_own": 9000}, machine=machine) == ([], [])

@@ -18,6 +18,7 @@ from kgprobe.probes.prompts.search import files
 from kgprobe.probes.prompts.search import search as autoprompt
 from kgprobe.schema import EXAMPLES, OUTCOMES, SWEEPS, check, read, write
 from kgprobe.settings import Settings
+from kgprobe.tables.autoprompt import texts
 from kgprobe.templates import Template
 from tests.unit import prompt_folders
 from tests.unit.tiny_models import tiny
@@ -224,6 +225,27 @@ def test_random_triggers_are_sampled_from_the_search_candidates(
     prompts = [files.load(tmp_path / f"searched/{g}.json", loaded) for g in ("P36", "P37")]
     assert sizes == [prompt.filters["allowed"] for prompt in prompts]
     assert all(prompt.filters["gold"] for prompt in prompts)
+
+
+def test_a_relation_may_be_an_iri_of_any_length_or_named_all(tmp_path, answering):
+    """RDF graphs name relations by IRIs, which are no names of files."""
+    loaded = answering(tiny("bert"))
+    folder = prompt_folders.facts(tmp_path / "auto_world")
+    names = {"P36": "http://a.org/" + "é" * 300, "P37": "all"}
+    rows = read(folder / "examples.parquet", EXAMPLES)
+    rows = rows.with_columns(pl.col("group").replace(names))
+    write(rows, EXAMPLES, folder / "examples.parquet")
+    about = json.loads((folder / "task.json").read_text())
+    about["prompts"] = {"manual": {names[k]: v for k, v in about["prompts"]["manual"].items()}}
+    (folder / "task.json").write_text(json.dumps(about))
+    place = tmp_path / "searched" / "auto_world" / "m"
+    own = prompt_folders.settings()
+    task = tasks.load(folder, own)
+    search.search_task(loaded, task, "searched", own, "default", place, tmp_path / "states")
+    own = predict.Answerer(loaded.spec, tasks.load(folder, {}), place, place, draws=1)
+    for name in ("initial_triggers", "transferred"):
+        assert set(own.answers([name])["group"]) == set(names.values())
+    assert sorted(prompt.group for prompt in texts.read([place])) == sorted(names.values())
 
 
 def test_constant_answers_merge_words_with_the_same_token(tmp_path):

@@ -395,6 +395,28 @@ def test_each_switch_of_training_changes_scores(trained, tmp_path, key, value):
     assert not trained[1]["score"].equals(ranks["score"])
 
 
+def test_a_stopped_training_resumes_with_the_next_prompt(trained, tmp_path, monkeypatch):
+    tables = saved(tmp_path), frames.items(), frames.candidates(), SWITCHES, PLAN
+    unfinished, train, done = tmp_path / "unfinished", soft.train_one, []
+
+    def stopping(*given):
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        done.append(given[3])
+        return train(*given)
+
+    monkeypatch.setattr(soft, "train_one", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        soft.train(*tables, tmp_path / "stopped", unfinished=unfinished)
+    monkeypatch.setattr(soft, "train_one", lambda *given: done.append(given[3]) or train(*given))
+    soft.train(*tables, tmp_path / "prompts", unfinished=unfinished)
+    files = sorted((tmp_path / "prompts").iterdir())
+    assert len(done) == len(files) == len(frames.TASKS)
+    assert [(f.name, f.read_bytes()) for f in files] == [
+        (f.name, f.read_bytes()) for f in sorted(trained[0].iterdir())
+    ]
+
+
 def test_selection_on_the_development_rows_is_a_switch():
     released = soft.recipes(PLAN, "masked", resolve("released"))[0]
     assert (released.dev_scores, released.init, released.warmup) == ("logits", "words", 0)

@@ -311,3 +311,10 @@ def test_words_are_split_at_spaces_if_the_tokenizer_has_none(style):
             said = loaded.model(torch.tensor([row])).logits[0, place].log_softmax(-1)
             expected += float(said[ids[place]])
         assert total == pytest.approx(expected, abs=1e-9)
+
+
+def test_questions_whose_best_options_nearly_tie_are_counted():
+    sums = [-3.0, -3.0004, -9.0, -1.0, -1.2, -5.0, -4.0, -4.0]
+    columns = {"sum": np.array(sums), "candidate": np.array([0, 1, 2, 0, 1, 0, 0, 1])}
+    assert score.count_near_ties(columns) == 2
+    assert score.count_near_ties({name: values[:0] for name, values in columns.items()}) == 0

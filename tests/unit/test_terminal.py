@@ -238,6 +238,15 @@ rule parts:
 """
 
 
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(3.24, "3.2 s"), (59.7, "1 min 0 s"), (3599.7, "1 h 0 min"), (7169, "1 h 59 min"),
+     (7190, "2 h 0 min")],
+)  # fmt: skip
+def test_a_duration_has_at_most_59_minutes(seconds, text):
+    assert terminal.spell(seconds) == text
+
+
 @pytest.mark.parametrize("name", ["default", "slurm"])
 def test_profiles_keep_what_is_done_and_begin_anew_what_is_not(name):
     profile = yaml.safe_load((ROOT / "profiles" / name / "profile.yaml").read_text())

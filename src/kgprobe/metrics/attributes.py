@@ -21,6 +21,8 @@ from kgprobe.metrics.sums import ordered_mean, ordered_sum
 
 KEYS = (1, 3, 5)
 ALL = "all"
+#: the pattern of a relation that is itself named as all of them together are
+NAMED_ALL = "relation all"
 ENTITY = "entity_centric"
 #: benchmarks in which no triple is a condition of another one: no partial score
 WITHOUT_PARTIAL = (ENTITY, "bias")
@@ -134,19 +136,21 @@ def measure(
 ) -> pl.DataFrame:
     """Compute the metric of every benchmark and setting `by`, and optionally of every pattern.
 
-    Returns benchmark, `by`, pattern ("all"), value_pooled (sum of numerators over sum of
-    denominators), value_mean (mean of the ratios of defined examples), numerator, denominator,
-    examples (none of their triples missing), undefined (denominator 0, dropped), missing, low,
-    high, interval, partial (mean partial score of the examples). A value without a defined example
-    is null. The interval is Wilson's on (numerator, denominator), or a bootstrap over examples
-    where scores are fractional: entity_centric, and `kind` = token_mean or `pooling` = mean among
-    `by`. If all bootstrap replicates are equal, Wilson's interval replaces it, named as such.
+    Returns benchmark, `by`, pattern ("all"; a relation named all is NAMED_ALL), value_pooled (sum
+    of numerators over sum of denominators), value_mean (mean of the ratios of defined examples),
+    numerator, denominator, examples (none of their triples missing), undefined (denominator 0,
+    dropped), missing, low, high, interval, partial (mean partial score of the examples). A value
+    without a defined example is null. The interval is Wilson's on (numerator, denominator), or a
+    bootstrap over examples where scores are fractional: entity_centric, and `kind` = token_mean or
+    `pooling` = mean among `by`. If all bootstrap replicates are equal, Wilson's interval replaces
+    it, named as such.
     """
     rows = fractions(alphas, by, ambiguous_denominator)
     frames = [_measured(rows.with_columns(pattern=pl.lit(ALL)), by, seed)]
     if patterns:
         split = fractions(alphas, by, ambiguous_denominator, patterns=True)
-        frames.append(_measured(split, by, seed))
+        named = pl.when(pl.col("pattern") == ALL).then(pl.lit(NAMED_ALL)).otherwise("pattern")
+        frames.append(_measured(split.with_columns(pattern=named), by, seed))
     return pl.concat(frames).sort("benchmark", *by, "pattern")
 
 

@@ -225,15 +225,21 @@ def _memory(jobs: Iterable[PlannedJob], memory: Mapping[str, int], machine_mb: i
 
 
 def _has(row: Mapping[str, str]) -> bool:
-    """Return whether a model needs no download: it is not on the hub, or it is cached."""
+    """Return whether a model needs no download: it is not on the hub, or it is cached, with weights
+    (a command that looks a model up leaves its configuration alone in the cache)."""
     scheme, _, repository = row.get("source", "").partition(":")
     if scheme != "hub":
         return True
     import huggingface_hub
 
-    revision = row.get("revision") or None
-    path = huggingface_hub.try_to_load_from_cache(repository, "config.json", revision=revision)
-    return isinstance(path, str)
+    from kgprobe.probes.models.reachable import CACHED
+
+    def is_cached(name: str) -> bool:
+        revision = row.get("revision") or None
+        path = huggingface_hub.try_to_load_from_cache(repository, name, revision=revision)
+        return isinstance(path, str)
+
+    return is_cached("config.json") and any(map(is_cached, CACHED))
 
 
 def _host(url: str) -> str:

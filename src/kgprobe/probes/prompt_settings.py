@@ -1,7 +1,14 @@
 """Names and settings of prompts in the config and the table of experiments; few imports."""
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote, unquote
+
+#: the name of a prompt file for all groups
+ALL = "all"
+#: maximum characters of the name of a prompt file: file systems allow 255 bytes
+LONGEST = 200
 
 #: prompts found by a search
 SEARCHED = tuple(
@@ -117,3 +124,30 @@ def problems(rows: list[dict[str, str]]) -> list[str]:
                 f"valid: {', '.join(legal)}"
             )
     return messages
+
+
+def file_of(group: str) -> str:
+    """Return the name, without extension, of the prompt file of a group: a relation's id, which may
+    be an IRI, with its reserved characters quoted and shortened to LONGEST.
+
+    >>> file_of("P36"), file_of(""), file_of("http://a.org/in")
+    ('P36', 'all', 'http%3A%2F%2Fa.org%2Fin')
+    """
+    name = quote(group, safe=" ") or ALL
+    if len(name) <= LONGEST:
+        return name
+    digest = hashlib.sha256(group.encode()).hexdigest()[:16]
+    return f"{name[: LONGEST - 17]}~{digest}"
+
+
+def group_of(file: str, search: str) -> str:
+    """Return the group of a prompt file, "" for all groups, by its name without extension and the
+    name of its search, `task/group` or `task`.
+
+    >>> group_of("all", "auto_own"), group_of("all", "auto_own/all")
+    ('', 'all')
+    """
+    group = search.partition("/")[2]
+    if file_of(group) == file:
+        return group
+    return "" if file == ALL else unquote(file)

@@ -10,6 +10,7 @@ is created atomically: they share batches, whose composition affects the last bi
 folder that contains all requested units is preferred to several folders.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -73,7 +74,8 @@ class Kept:
         missing, groups = set(wanted), []
         known = [
             (path.parent, json.loads(path.read_text(encoding="utf-8")))
-            for path in self.folder.glob(f"*/{RECORD}")
+            # not those of new answers, which are about to be renamed
+            for path in self.folder.glob(f"[!.]*/{RECORD}")
         ]
         # prefer most requested units, then fewest others; names break ties, so that
         # the choice is deterministic
@@ -98,15 +100,24 @@ class Kept:
         return path
 
     def keep(self, units: Set[str], source: Path, record: Mapping[str, Any]) -> Group:
-        """Rename the folder `source`, from `new`, to its final name; delete unfinished parts."""
+        """Rename the folder `source`, from `new`, to its final name; delete unfinished parts.
+
+        The same answers of another run, stored meanwhile, stay: that run is reading them.
+        """
         stored = {"units": sorted(units), "record": record}
         (source / RECORD).write_text(json.dumps(stored, sort_keys=True), encoding="utf-8")
         folder = self.folder / digest(sorted(units))
-        shutil.rmtree(folder, ignore_errors=True)
-        os.replace(source, folder)
+        if not (folder / RECORD).is_file():
+            shutil.rmtree(folder, ignore_errors=True)
+        try:
+            os.replace(source, folder)
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                raise
         shutil.rmtree(self.work, ignore_errors=True)
-        # return the record as it will be read back
-        return Group(folder, units, json.loads(json.dumps(record)))
+        # the record as it is read back
+        kept = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        return Group(folder, units, kept["record"])
 
 
 @contextmanager

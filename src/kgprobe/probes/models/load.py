@@ -35,6 +35,9 @@ DTYPES = {
 }
 #: file in a folder of unpacked GGUF weights; it records the sha256 of the GGUF file
 UNPACKED = "unpacked.json"
+#: Files of a model's folder, besides weights and vocabulary, that its answers depend on
+CONFIGURATION = ("config.json", "tokenizer_config.json", "special_tokens_map.json",
+                 "chat_template.jinja", "chat_template.json")  # fmt: skip
 #: Configuration keys for the number of positions; the smallest value counts (LED has two).
 POSITIONS = ("max_position_embeddings", "n_positions", "max_encoder_position_embeddings",
              "max_decoder_position_embeddings")  # fmt: skip
@@ -274,7 +277,8 @@ def _familiar(loaded: Loaded, place: str) -> dict[str, Any]:
 
 
 def outline(spec: ModelSpec) -> Loaded:
-    """Load the model of `spec` without its weights: tokenizer, window, and identity.
+    """Load the model of `spec` without its weights: tokenizer, window, and identity (for a folder
+    including its configuration, which the tokenizer's hash leaves out, as it does a chat template).
 
     Used to find errors in prompts and files before the weights are loaded. Raises ModelError
     as `load_model` does.
@@ -286,9 +290,9 @@ def outline(spec: ModelSpec) -> Loaded:
         config = transformers.AutoConfig.from_pretrained(place, **options)
     check_tokenizer(spec, tokenizer)
     loaded = Loaded(spec, None, tokenizer, torch.device("cpu"), window(config))
-    names = ("model", "revision", "weights", "tokenizer")
+    names = ("model", "revision", "weights", "tokenizer", "configuration")
     whole = _record(loaded, place, options)
-    loaded.record = {name: whole[name] for name in names} | _columns(spec)
+    loaded.record = {name: whole[name] for name in names if name in whole} | _columns(spec)
     return loaded
 
 
@@ -402,7 +406,17 @@ def _record(loaded: Loaded, place: str, options: dict[str, Any]) -> dict[str, An
         "tokenizer": hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode()).hexdigest(),
         "bos_token_id": tokenizer.bos_token_id,
         "eos_token_id": tokenizer.eos_token_id,
+        **_configuration(Path(place), options),
     }
+
+
+def _configuration(folder: Path, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return, for the record, the sha256 of each CONFIGURATION file of a local model; nothing if a
+    revision or a GGUF file pins them, too."""
+    if not folder.is_dir() or "gguf_file" in options or unpacked_from(folder):
+        return {}
+    paths = [folder / name for name in CONFIGURATION]
+    return {"configuration": {path.name: digest([path]) for path in paths if path.is_file()}}
 
 
 def hashes_in_memory(loaded: Loaded) -> dict[str, str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from kgprobe.probes import prompt_settings
 from kgprobe.sampling import hash_key
 from kgprobe.tables.autoprompt.numbers import EXTRACTION, MAJORITY, Answers, judge
 from kgprobe.tables.autoprompt.section import majorities
@@ -20,7 +21,7 @@ from kgprobe.tables.results import Number, plain
 from kgprobe.templates import TRIGGER, expand_triggers, parse, word_of
 
 #: the group of a task without relations, as in the names of prompt files
-WHOLE_TASK = "all"
+WHOLE_TASK = prompt_settings.ALL
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,9 @@ def read(folders: Iterable[str | Path]) -> list[Prompt]:
         prompt, benchmark, model = folder.parts[-3:]
         for path in sorted(folder.glob("*.json")):
             content = json.loads(path.read_text(encoding="utf-8"))
-            prompts.append(Prompt(benchmark, prompt, model, path.stem, content))
+            search = str((content.get("record") or {}).get("name", ""))
+            group = prompt_settings.group_of(path.stem, search) or WHOLE_TASK
+            prompts.append(Prompt(benchmark, prompt, model, group, content))
     return prompts
 
 

@@ -21,9 +21,6 @@ from kgprobe.probes.text.prompts import encode, label_token
 from kgprobe.schema import OUTCOMES
 from kgprobe.templates import Template
 
-#: The name of a prompt file for all groups, which is used as the group's name.
-ALL = "all"
-
 
 @dataclass(frozen=True)
 class TriggerPrompt:

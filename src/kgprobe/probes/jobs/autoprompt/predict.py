@@ -22,7 +22,7 @@ from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, ProbeTask, Prob
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, ModelSpec, load_model
 from kgprobe.probes.models.predict import Predictor
-from kgprobe.probes.prompt_settings import WRITTEN
+from kgprobe.probes.prompt_settings import WRITTEN, group_of
 from kgprobe.probes.prompts.search import controls
 from kgprobe.probes.prompts.search import files as trigger_files
 from kgprobe.probes.prompts.search.candidates import filter_candidates, vocabulary_of
@@ -248,4 +248,5 @@ def _files(folder: Path, read: Callable[[Path], PromptFile]) -> dict[str, Prompt
     paths = sorted(folder.glob("*.json"))
     if not paths:
         raise ProbeTaskError(f"{folder}: no searched prompts; add a row with prompt searched")
-    return {"" if path.stem == outcomes.ALL else path.stem: read(path) for path in paths}
+    files = {path.stem: read(path) for path in paths}
+    return {group_of(stem, str(file.record.get("name", ""))): file for stem, file in files.items()}

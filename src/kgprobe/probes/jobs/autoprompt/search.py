@@ -103,7 +103,7 @@ def search_task(
     predictor = Predictor(loaded)
     by_group: dict[str, PromptFile] = {}
     for number, group in enumerate(data.groups, 1):
-        name = group or prompted.ALL
+        name = group or prompt_settings.ALL
         log.info("%s, %s: group %d of %d", task.name, name, number, len(data.groups))
         by_group[group] = _find(predictor, data, group, prompt, settings, section, text, place)
     prompts = {group: prompted.of_file(file) for group, file in by_group.items()}
@@ -112,8 +112,9 @@ def search_task(
     )
     for group, file in by_group.items():
         file.scores |= scores(task, outcomes, group, metrics.cut_of(mode))
-        files.save(file, folder / f"{group or prompted.ALL}.json")
-    shutil.rmtree(states)
+        files.save(file, folder / f"{prompt_settings.file_of(group)}.json")
+    # another run of the same search may have removed it already
+    shutil.rmtree(states, ignore_errors=True)
     about = {"prompted": {prompt: record}, "settings": asdict(settings)}
     return outcomes, {**loaded.record, **about}
 
@@ -129,7 +130,7 @@ def _find(
     folder: Path,
 ) -> PromptFile:
     """Search the prompt of a group; `text`: the template of its trigger."""
-    loaded, labels, name = predictor.loaded, None, group or prompted.ALL
+    loaded, labels, name = predictor.loaded, None, prompt_settings.file_of(group)
     template = Template.parse(text, loaded.spec.kind)
     if prompt == WORDS:
         labels = word_sets(loaded, template, task)

@@ -8,7 +8,7 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.probes.jobs.ontoprobe.soft import train
-from kgprobe.probes.jobs.stage import Part
+from kgprobe.probes.jobs.stage import Part, whole
 from kgprobe.settings.probes import Soft
 from kgprobe.settings.types import typed
 
@@ -16,7 +16,7 @@ OUTPUT = {"prompts": None}
 
 
 def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
-    """Write a folder with a file for every prompt."""
+    """Write a folder with a file for every prompt; a stopped run resumes with the next one."""
     record = train(
         part.spec,
         part.read("questions", schema.ITEMS),
@@ -25,5 +25,6 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
         typed(Soft, part.settings["soft"]),
         into / "prompts",
         part.load,
+        part.work / next(iter(whole(part))),
     )
     return {}, record

@@ -197,11 +197,13 @@ def train(
     plan: Soft,
     folder: Path,
     load: Load = load_model,
+    unfinished: Path | None = None,
 ) -> dict[str, Any]:
     """Train and save every prompt of every task; return the record.
 
     Errors in the rows of any task are raised before the model is loaded. If the training of a task
-    fails, the others are still trained: one ValueError at the end lists the failures.
+    fails, the others are still trained: one ValueError at the end lists the failures. `unfinished`
+    stores prompts until all are trained, for the next run with the same inputs to resume.
     """
     known = prepared(spec, items, candidates, switches)
     chosen, options = recipes(plan, spec.kind, switches), known.options
@@ -217,8 +219,14 @@ def train(
         try:
             part = known.items.filter(pl.col("relation") == task)
             for recipe in chosen:
-                prompt = train_one(loaded, part, options, task, recipe, switches, bar.update)
-                soft.save(prompt, loaded, folder / file_name(task, recipe))
+                name = file_name(task, recipe)
+                if unfinished and (unfinished / name).is_file():
+                    prompt = soft.load(unfinished / name, loaded)
+                    bar.update(plan.epochs)
+                else:
+                    prompt = train_one(loaded, part, options, task, recipe, switches, bar.update)
+                for place in filter(None, (unfinished, folder)):
+                    soft.save(prompt, loaded, place / name)
                 fed += prompt.record["positions_fed"]
         except ValueError as error:
             problems.append(f"{task}: {error}")

@@ -105,6 +105,8 @@ class Search:
         self.kept = kept
         self.scored = TriggerScores(len(self.problem.train))
         self._precise: Scorer | None = None
+        # pairs of this iteration: the state counts them when the iteration ends
+        self._compared = self._looked_up = 0
         self.owner = self._owner()
 
     def _owner(self) -> dict[str, Any]:
@@ -128,6 +130,7 @@ class Search:
         if state is not None:
             log.info("search goes on: restart %d, iteration %d", state.restart, state.iteration)
             self.scored.restore(state.scored)
+            self._evaluate_initial(state)
         state = state or self._opened(State())
         total = self.settings.iterations * self.settings.restarts
         bar = progress(total=total, desc=self.name or "search", unit="it")
@@ -154,12 +157,17 @@ class Search:
         self.scored = TriggerScores(len(self.problem.train))
         state.scored = self.scored.state()
         state.trigger, state.best, state.known = list(self.initial), None, []
-        opts = self.settings
         state.draws = dict(np.random.default_rng(self.seed(state.restart)).bit_generator.state)
-        # in the released code the initial trigger is not a candidate
-        if not opts.fill_all and opts.mode != "released" and state.restart < opts.restarts:
-            state.best = [self._dev(state, state.trigger), -1, list(state.trigger)]
+        self._evaluate_initial(state)
         return state
+
+    def _evaluate_initial(self, state: State) -> None:
+        """Make the initial trigger the best one so far, unless that is done already; not in the
+        released code, where it is not a candidate."""
+        opts = self.settings
+        is_open = state.restart < opts.restarts and state.iteration == 0 and state.best is None
+        if is_open and not opts.fill_all and opts.mode != "released":
+            state.best = [self._dev(state, state.trigger), -1, list(state.trigger)]
 
     def seed(self, restart: int) -> int:
         text = repr((self.settings.seed, self.name, restart))
@@ -171,6 +179,7 @@ class Search:
         gradient = self._gradient(state, gradient_batches)
         place, tokens = self._candidates(gradient, draws)
         tried = [[*state.trigger[:place], t, *state.trigger[place + 1 :]] for t in tokens]
+        self._compared = self._looked_up = 0
         scores, current = self._scores(state, evaluation, tried)
         best = int(np.argmax(scores))  # the first of equal ones
         accepted = self.settings.accept == "best_of_k" or bool(
@@ -193,6 +202,8 @@ class Search:
              round(float(scores[best]) / n, DECIMALS), int(accepted),
              None if dev is None else round(dev, DECIMALS)]
         )  # fmt: skip
+        state.compared += self._compared
+        state.looked_up += self._looked_up
         state.sequences += self.scorer.rows_fed - before
         state.iteration += 1
         state.draws = dict(draws.bit_generator.state)
@@ -253,8 +264,7 @@ class Search:
             for trigger, row in zip(stack, values, strict=True):
                 self.scored.add(trigger, examples, row)
             left = sum(int(np.isnan(row).sum()) for row in known.values())
-            state.compared += left
-            state.looked_up += len(known) * len(examples) - left
+            self._compared, self._looked_up = left, len(known) * len(examples) - left
             return values
 
         table = self._finite(state, ask)
@@ -262,8 +272,9 @@ class Search:
         if scorers[-1].shares and metric == "likelihood":
             near = np.flatnonzero(sums >= sums.max() - NEAR * len(examples))
             if len({tuple(stack[i]) for i in near}) > 1:
-                again = self.scorer.values(
-                    "train", examples, [stack[i] for i in near], metric, share=False
+                some = [stack[i] for i in near]
+                again = self._finite(
+                    state, lambda one: one.values("train", examples, some, metric, share=False)
                 )
                 sums[near] = again.sum(1)
         return (sums[:-1], float(sums[-1])) if strict else (sums, None)

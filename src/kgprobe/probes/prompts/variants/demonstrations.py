@@ -45,7 +45,8 @@ def pool(examples: pl.DataFrame, group: str) -> list[tuple[str, TrainingFact]]:
     that is repeated (LAMA's files have some) is one fact.
     """
     rows = examples.filter(group=group).sort("example")
-    subject = pl.col("fields").str.json_path_match("$.sub")
+    # accents of a subject may be composed or not
+    subject = pl.col("fields").str.json_path_match("$.sub").str.normalize("NFC")
     held_out = rows.filter(pl.col("split") != "train").with_columns(_subject=subject)
     facts, subjects = set(held_out["fact"]), set(held_out["_subject"].drop_nulls())
     train = rows.filter(split="train").with_columns(_subject=subject)

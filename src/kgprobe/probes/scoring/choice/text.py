@@ -4,6 +4,7 @@ import re
 import string
 from collections.abc import Sequence
 from dataclasses import dataclass
+from unicodedata import normalize
 
 from kgprobe.templates import MASK_SLOT, parse
 
@@ -80,11 +81,11 @@ def read(answer: str, options: Sequence[str]) -> tuple[int | None, str]:
     >>> read("a ship", ["lake", "ship"])
     (None, 'label')
     """
-    low = " ".join(answer.lower().split())
+    low, labels = _plain(answer), [*map(_plain, options)]
     named = [
         place
-        for place, (letter, option) in enumerate(zip(LETTERS, options, strict=False))
-        if _stands(f"({letter}) {' '.join(option.lower().split())}", low)
+        for place, (letter, label) in enumerate(zip(LETTERS, labels, strict=False))
+        if _stands(f"({letter}) {label}", low)
     ]
     if len(named) == 1:
         return named[0], "option"
@@ -93,14 +94,18 @@ def read(answer: str, options: Sequence[str]) -> tuple[int | None, str]:
     match = ALONE.match(low)
     letter = next(group for group in match.groups() if group) if match else ""
     if not match or LETTERS.index(letter) >= len(options):
-        return None, "label" if _labels(low, options) == 1 else "none"
+        return None, "label" if _labels(low, labels) == 1 else "none"
     rest = low[match.end() :].strip(" :.-\"'")
     # of labels that begin with each other, as ship and ship yard, the longest is meant
-    labels = [" ".join(option.lower().split()) for option in options]
     first = [o for o in labels if rest.startswith(o) and not rest[len(o) : len(o) + 1].isalnum()]
     if first and max(first, key=len) != labels[LETTERS.index(letter)]:
         return None, "contradiction"
     return LETTERS.index(letter), "letter"
+
+
+def _plain(text: str) -> str:
+    """Normalize a text for comparison: case, spaces, and whether accents are composed."""
+    return " ".join(normalize("NFC", text).lower().split())
 
 
 def _labels(text: str, options: Sequence[str]) -> int:

@@ -143,6 +143,9 @@ class _ReplyClient:
             is_end = ends_at(text.lstrip(), self.settings.stops) is not None
             if not text or is_end or is_piece(text) or CONTROL.fullmatch(text.strip()):
                 continue
+            if self._most == 1:  # servers refuse to generate no token
+                phrases.append((self._phrase(text), text, logprob))
+                continue
             rest = self.client.complete(prompt + text, self._most - 1, ALTERNATIVES)
             total = self._sum(rest, text)
             known = None if total is None else logprob + total

@@ -27,6 +27,8 @@ __all__ = ["DEFAULT", "Item", "Scores", "bos_prefix", "score"]
 COLUMNS = "item template candidate sum count answer_sum answer_count continuation_sum continued"
 #: Increased when the same inputs give other numbers or columns.
 VERSION = 3
+#: Difference of two sums (nats) that is within what the composition of batches may change.
+NEAR = 1e-3
 #: Number of sentences that are planned, batched and stored together. Batches never cross shards.
 SHARD = 8192
 
@@ -223,8 +225,20 @@ def _join(loaded: Loaded, pieces: Sequence[Scores], settings: dict[str, Any]) ->
     }
     columns["item"] = [item for piece in pieces for item in piece.columns["item"]]
     record = merge_records([piece.record for piece in pieces])
-    sentences = {"sentences": len(columns["sum"])}
-    return Scores(columns, {**loaded.record, **settings, **record, **sentences})
+    counts = {"sentences": len(columns["sum"]), "near_ties": count_near_ties(columns)}
+    return Scores(columns, {**loaded.record, **settings, **record, **counts})
+
+
+def count_near_ties(columns: Mapping[str, Any]) -> int:
+    """Count the questions whose two best options differ by less than NEAR: another composition of
+    batches may answer them with the other option."""
+    sums, starts = columns["sum"], np.flatnonzero(columns["candidate"] == 0)
+    if not len(starts):
+        return 0
+    best = np.maximum.reduceat(sums, starts)
+    sizes = np.diff([*starts, len(sums)])
+    near = (np.repeat(best, sizes) - sums < NEAR).astype(np.int64)
+    return int((np.add.reduceat(near, starts) > 1).sum())
 
 
 #: Counters of a record, which are added; other fields must agree, are joined, or are minimized.

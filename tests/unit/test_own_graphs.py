@@ -361,3 +361,15 @@ def test_a_folder_of_lm_pub_quiz(tmp_path):
 def test_ids_are_short_enough_up_to_the_limit(tmp_path):
     text = HEAD + f"{'i' * LONGEST},I,r,b,B\n"
     assert table(tmp_path, text).facts.height == 1
+
+
+@pytest.mark.parametrize("form", ["rdf", "lm_pub_quiz"])
+def test_settings_of_tables_are_refused_for_other_forms(form):
+    from kgprobe.config import ConfigError
+    from kgprobe.config import read as read_config
+
+    with pytest.raises(ValueError, match=f"labels, header, columns: only .* form is {form}"):
+        OwnGraph(form, ("g",), ("labels.tsv",), False, Columns("s"))
+    section = {"form": form, "files": ["g"], "labels": ["labels.tsv"]}
+    with pytest.raises(ConfigError, match=r"sources\.graphs\.mine: labels: only for form table"):
+        read_config({"run": {"name": "r"}, "sources": {"graphs": {"mine": section}}})

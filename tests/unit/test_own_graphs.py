@@ -373,3 +373,10 @@ def test_settings_of_tables_are_refused_for_other_forms(form):
     section = {"form": form, "files": ["g"], "labels": ["labels.tsv"]}
     with pytest.raises(ConfigError, match=r"sources\.graphs\.mine: labels: only for form table"):
         read_config({"run": {"name": "r"}, "sources": {"graphs": {"mine": section}}})
+
+
+def test_names_of_entities_keep_their_capitals(tmp_path):
+    made = table(tmp_path, "subject,relation,object\nApple_Inc.,madeBy,iPhone\n")
+    labels = made.facts.select("subject_label", "object_label").rows()
+    assert labels == [("Apple Inc.", "iPhone")]
+    assert made.properties["label"].to_list() == ["made by"]

@@ -380,3 +380,10 @@ def test_names_of_entities_keep_their_capitals(tmp_path):
     labels = made.facts.select("subject_label", "object_label").rows()
     assert labels == [("Apple Inc.", "iPhone")]
     assert made.properties["label"].to_list() == ["made by"]
+
+
+def test_json_lines_may_end_at_carriage_returns(tmp_path):
+    lines = [json.dumps({"subject": name, "relation": "in", "object": "b"}) for name in "ac"]
+    path = tmp_path / "g.jsonl"
+    path.write_bytes("\r".join(lines).encode())
+    assert read("g", OwnGraph("table", (str(path),)), LANGUAGES).facts.height == 2

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from kgprobe.experiments import read_text, text_lines
+from kgprobe.experiments import json_lines, read_text
 from kgprobe.settings.sources import OwnGraph
 from kgprobe.sources.graphs.problems import GraphFileError, GraphProblems, check_text, json_object
 from kgprobe.sources.graphs.raw import Raw
@@ -31,7 +31,7 @@ def read(section: OwnGraph, problems: GraphProblems) -> Raw:
             for path in sorted(folder.glob("*.jsonl")):
                 with problems.going_on():
                     templates += _templates(about, metadata, path.stem, problems)
-                    for line, text in text_lines(path):
+                    for line, text in json_lines(path):
                         with problems.going_on(whole=False):
                             row = json_object(path, text, line)
                             ends = [_end(row, side, path, line) for side in ("sub", "obj")]

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from kgprobe.experiments import read_text, text_lines
+from kgprobe.experiments import json_lines, read_text
 from kgprobe.settings.sources import Columns, OwnGraph
 from kgprobe.sources.graphs.problems import (
     GraphFileError,
@@ -182,7 +182,7 @@ def _json_lines(
     """Return the keys that are columns, and their values; lines with other types are unread."""
     names, rows = asdict(columns).values(), list[tuple[int, dict[str, Any]]]()
     before = len(problems.unread)
-    for line, text in text_lines(path):
+    for line, text in json_lines(path):
         with problems.going_on(whole=False):
             row = json_object(path, text, line)
             for name in names:

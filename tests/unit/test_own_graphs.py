@@ -387,3 +387,22 @@ def test_json_lines_may_end_at_carriage_returns(tmp_path):
     path = tmp_path / "g.jsonl"
     path.write_bytes("\r".join(lines).encode())
     assert read("g", OwnGraph("table", (str(path),)), LANGUAGES).facts.height == 2
+
+
+def test_two_folders_may_share_a_relation(tmp_path):
+    row = {"sub_id": "a", "sub_label": "A", "obj_id": "b", "obj_label": "B"}
+    folders = tmp_path / "train", tmp_path / "test"
+    for number, folder in enumerate(folders):
+        folder.mkdir()
+        metadata = {"in": {"templates": ["[X] is in [Y]."]}}
+        (folder / "metadata_relations.json").write_text(json.dumps(metadata))
+        row["sub_id"] = row["sub_label"] = f"a{number}"
+        (folder / "in.jsonl").write_text(json.dumps(row))
+    section = OwnGraph("lm_pub_quiz", tuple(map(str, folders)))
+    made = read("g", section, LANGUAGES)
+    check(made.templates, CONTRACTS["templates"])
+    assert made.facts.height == 2
+    metadata["in"]["templates"] = ["[X] lies in [Y]."]
+    (folders[1] / "metadata_relations.json").write_text(json.dumps(metadata))
+    with pytest.raises(GraphFileError, match=r"template 0 of in is '\[X\] lies in \[Y\]\.', and"):
+        read("g", section, LANGUAGES)

@@ -19,7 +19,8 @@ def read(section: OwnGraph, problems: GraphProblems) -> Raw:
     An answer without id (`obj_id`) gets its label as id; likewise for subjects. Rows and files that
     cannot be read are recorded in `problems` as unread.
     """
-    statements, label_rows, templates = [], [], []
+    statements, label_rows = [], []
+    templates: dict[tuple[str, str], dict[str, str]] = {}
     for folder in map(Path, section.files):
         with problems.going_on():
             about = folder / METADATA
@@ -30,14 +31,20 @@ def read(section: OwnGraph, problems: GraphProblems) -> Raw:
             metadata = json_object(about, read_text(about), None)
             for path in sorted(folder.glob("*.jsonl")):
                 with problems.going_on():
-                    templates += _templates(about, metadata, path.stem, problems)
+                    for one in _templates(about, metadata, path.stem, problems):
+                        other = templates.setdefault((one["relation"], one["index"]), one)
+                        if other["text"] != one["text"]:
+                            raise GraphFileError(
+                                f"{about}: template {one['index']} of {path.stem} is "
+                                f"{one['text']!r}, and {other['text']!r} in an earlier folder"
+                            )
                     for line, text in json_lines(path):
                         with problems.going_on(whole=False):
                             row = json_object(path, text, line)
                             ends = [_end(row, side, path, line) for side in ("sub", "obj")]
                             statements.append((ends[0][0], path.stem, ends[1][0], str(path), line))
                             label_rows += [(*end, 0, str(path), line) for end in ends if end[1]]
-    return Raw(statements, label_rows, templates=templates)
+    return Raw(statements, label_rows, templates=list(templates.values()))
 
 
 def _templates(

@@ -406,3 +406,13 @@ def test_two_folders_may_share_a_relation(tmp_path):
     (folders[1] / "metadata_relations.json").write_text(json.dumps(metadata))
     with pytest.raises(GraphFileError, match=r"template 0 of in is '\[X\] lies in \[Y\]\.', and"):
         read("g", section, LANGUAGES)
+
+
+def test_columns_for_labels_are_not_checked_in_facts(tmp_path):
+    columns = {"subject": ["x"], "relation": ["r"], "object": ["y"], "id": [0.5], "label": [["a"]]}
+    pl.DataFrame(columns).write_parquet(tmp_path / "g.parquet")
+    row = {name: values[0] for name, values in columns.items()}
+    made = table(tmp_path, json.dumps(row), "g.jsonl")
+    other = read("g", OwnGraph("table", (str(tmp_path / "g.parquet"),)), LANGUAGES)
+    assert made.facts.equals(other.facts)
+    assert made.facts.height == 1

@@ -2,7 +2,7 @@
 
 import csv
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -36,10 +36,12 @@ def read(section: OwnGraph, problems: GraphProblems) -> Raw:
     statements: list[tuple[str, str, str, str, int]] = []
     label_rows: list[tuple[str, str, int, str, int]] = []
     has_labels, columns, label_roles = False, section.columns, section.roles.label
+    of_labels = [columns.id, columns.label]
+    of_facts = [name for key, name in asdict(columns).items() if key not in ("id", "label")]
     for path in section.files:
         with problems.going_on():
             header = section.header or Path(path).suffix.lower() == ".jsonl"  # keys are names
-            head, rows = _open_table(path, header, columns, problems)
+            head, rows = _open_table(path, header, of_facts, problems)
             ids, texts = _columns(path, head, columns, header)
             has_labels |= bool(texts)
             for line, cells in rows:
@@ -68,7 +70,7 @@ def read(section: OwnGraph, problems: GraphProblems) -> Raw:
                     label_rows += [(name, label, 0, path, line) for name, label in named if label]
     for path in section.labels:
         with problems.going_on():
-            head, rows = _open_table(path, True, columns, problems)
+            head, rows = _open_table(path, True, of_labels, problems)
             id_at, text = _find_columns(path, head, columns.id, columns.label)
             labels = ((one_line(row[id_at]), one_line(row[text]), line) for line, row in rows)
             last = len(label_roles) + 1
@@ -118,14 +120,15 @@ def _find_columns(path: str, head: list[str], *names: str) -> list[int]:
 
 
 def _open_table(
-    path: str, header: bool, columns: Columns, problems: GraphProblems
+    path: str, header: bool, names: Sequence[str], problems: GraphProblems
 ) -> tuple[list[str], Iterator[Row]]:
-    """Return the column names, and (line, cells) of every row."""
+    """Return the column names, and (line, cells) of every row; columns that are not among `names`
+    are not checked."""
     ending = Path(path).suffix.lower()
     if ending == ".parquet":
-        return _parquet(path, {*asdict(columns).values()} if header else None)
+        return _parquet(path, names if header else None)
     if ending == ".jsonl":
-        return _json_lines(path, columns, problems)
+        return _json_lines(path, names, problems)
     if ending not in SEPARATORS:
         legal = ", ".join(ENDINGS)
         raise GraphFileError(f"{path}: no table that is known; valid endings: {legal}")
@@ -177,10 +180,10 @@ def _text(path: str, separator: str) -> Iterator[Row]:
 
 
 def _json_lines(
-    path: str, columns: Columns, problems: GraphProblems
+    path: str, names: Sequence[str], problems: GraphProblems
 ) -> tuple[list[str], Iterator[Row]]:
     """Return the keys that are columns, and their values; lines with other types are unread."""
-    names, rows = asdict(columns).values(), list[tuple[int, dict[str, Any]]]()
+    rows = list[tuple[int, dict[str, Any]]]()
     before = len(problems.unread)
     for line, text in json_lines(path):
         with problems.going_on(whole=False):
@@ -194,7 +197,7 @@ def _json_lines(
     return head, ((line, [str(row.get(name, "")) for name in head]) for line, row in rows)
 
 
-def _parquet(path: str, names: set[str] | None) -> tuple[list[str], Iterator[Row]]:
+def _parquet(path: str, names: Sequence[str] | None) -> tuple[list[str], Iterator[Row]]:
     """Return the columns with `names`, or the first three; the others are not read."""
     try:
         head = _parquet_columns(path)

@@ -416,3 +416,15 @@ def test_columns_for_labels_are_not_checked_in_facts(tmp_path):
     other = read("g", OwnGraph("table", (str(tmp_path / "g.parquet"),)), LANGUAGES)
     assert made.facts.equals(other.facts)
     assert made.facts.height == 1
+
+
+def test_a_repeated_first_line_is_no_fact(tmp_path):
+    """Files with a header and a byte order mark were concatenated."""
+    text = "\ufeffsubject,relation,object\na,r,b\n\ufeffsubject,relation,object\n\ufeffc,r,b\n"
+    made = table(tmp_path, text)
+    assert made.facts.select("subject", "relation").sort("subject").rows() == [
+        ("a", "r"),
+        ("c", "r"),
+    ]
+    with pytest.raises(GraphFileError, match=r"line 3: the names of the columns again, in another"):
+        table(tmp_path, "subject,relation,object\na,r,b\nobject,relation,subject\nb,r,c\n")

@@ -137,8 +137,27 @@ def _open_table(
     if first is None:
         raise GraphFileError(f"{path}: empty; expected rows of subject, relation, object")
     head = [cell.strip() for cell in first[1]]
-    rows = rows if header else itertools.chain([first], rows)
+    if header:
+        rows = _without_heads(path, first[1], rows, problems)
+    else:
+        rows = itertools.chain([first], rows)
     return head, _even(path, len(head), rows, problems)
+
+
+def _without_heads(
+    path: str, head: list[str], rows: Iterator[Row], problems: GraphProblems
+) -> Iterator[Row]:
+    """Skip repetitions of the first line, as in concatenated files; one with its names in another
+    order is unread, because the rows below it have that order."""
+    names, ordered = set(head), sorted(head)
+    for line, cells in rows:
+        if cells[0] not in names or sorted(cells) != ordered:
+            yield line, cells
+        elif cells != head:
+            problems.unread.append(
+                f"{path}, line {line}: the names of the columns again, in another order; list each "
+                "file on its own in `files`"
+            )
 
 
 def _even(path: str, width: int, rows: Iterator[Row], problems: GraphProblems) -> Iterator[Row]:
@@ -160,7 +179,8 @@ def _text(path: str, separator: str) -> Iterator[Row]:
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(
-                file,
+                # concatenated files have more byte order marks
+                (line.removeprefix("\ufeff") for line in file),
                 delimiter=separator,
                 quoting=csv.QUOTE_MINIMAL if separator == "," else csv.QUOTE_NONE,
                 strict=True,

@@ -380,6 +380,9 @@ def test_names_of_entities_keep_their_capitals(tmp_path):
     labels = made.facts.select("subject_label", "object_label").rows()
     assert labels == [("Apple Inc.", "iPhone")]
     assert made.properties["label"].to_list() == ["made by"]
+    # nothing but underscores is no blank label
+    made = table(tmp_path, "subject,relation,object\n_,madeBy,__\n")
+    assert made.facts.select("subject_label", "object_label").rows() == [("_", "__")]
 
 
 def test_json_lines_may_end_at_carriage_returns(tmp_path):
@@ -428,3 +431,9 @@ def test_a_repeated_first_line_is_no_fact(tmp_path):
     ]
     with pytest.raises(GraphFileError, match=r"line 3: the names of the columns again, in another"):
         table(tmp_path, "subject,relation,object\na,r,b\nobject,relation,subject\nb,r,c\n")
+
+
+def test_one_label_in_two_compositions_is_one_label(tmp_path):
+    text = HEAD + "a,Z\u00fcrich,in,b,B\na,Zu\u0308rich,in,c,C\n"
+    made = table(tmp_path, text)
+    assert made.facts["subject_label"].to_list() == ["Z\u00fcrich"] * 2

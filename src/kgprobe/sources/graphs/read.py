@@ -219,7 +219,9 @@ def _labels(
         return {name: _words(name) for name in ids.to_list()}
     rows = label_rows.filter(pl.col("id").is_in(ids.implode()))
     best = rows.filter(pl.col("order") == pl.col("order").min().over("id"))
-    best = best.unique(["id", "label"], keep="first", maintain_order=True)
+    # however their letters are composed
+    best = best.with_columns(composed=pl.col("label").str.normalize("NFC"))
+    best = best.unique(["id", "composed"], keep="first", maintain_order=True)
     several = best.filter(pl.col("id").is_duplicated())
     if several.height:
         texts = []
@@ -239,7 +241,7 @@ def _words(name: str) -> str:
     ('New York', 'iPhone')
     """
     words = re.split(r"[/#]", name.rstrip("/#"))[-1] if "://" in name else name
-    return " ".join(words.replace("_", " ").split())
+    return " ".join(words.replace("_", " ").split()) or name
 
 
 def _spaced(name: str) -> str:

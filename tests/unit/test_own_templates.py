@@ -79,6 +79,13 @@ def test_the_rule_runs_without_user_templates(tmp_path):
     assert len(made) == 6
 
 
+def test_paraphrases_keep_the_capitals_of_an_abbreviation(tmp_path):
+    own = tmp_path / "own.tsv"
+    own.write_text(HEAD + "capital\t0\tmanual\tUN seat of [X]: [Y].\t\n")
+    made = texts(run_script(tmp_path, [str(own)]), "capital")
+    assert made[1] == "It is known that UN seat of [X]: [Y]."
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -87,6 +94,7 @@ def test_the_rule_runs_without_user_templates(tmp_path):
         (HEAD + "capital\t0\tmade\t[X] is [Y].\t\n", "kind is 'made', expected manual"),
         (HEAD + "capital\t0\tmanual\tThe capital.\t\n", "template 0 of capital: expected one"),
         (HEAD + SOUND + SOUND, "template 0 of capital: this index appears twice"),
+        (HEAD + SOUND + SOUND.replace("0", "00"), "template 00 of capital: this index appears"),
         (
             HEAD + SOUND.replace("capital", "capitl", 1),
             r"template 0 of capitl: no relation of the graph \(did you mean 'capital'\?\)",

@@ -39,4 +39,4 @@ def fact_id(relation: str = "relation", subject: str = "subject", obj: str = "ob
 def by_number(relation: str) -> tuple[int, str]:
     """Return a sort key for relations: P36 before P1001, other ids by their text."""
     digits = relation[1:]
-    return (int(digits) if digits.isdigit() else 0, relation)
+    return (int(digits) if digits.isdecimal() else 0, relation)

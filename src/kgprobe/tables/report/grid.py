@@ -234,7 +234,7 @@ def titled(relation: str, titles: Mapping[str, str]) -> Cell:
 def property_order(relation: str) -> tuple[int, str]:
     """Sort key: Wikidata properties by number, other names after them."""
     digits = relation.removeprefix("P")
-    return (int(digits), "") if digits.isdigit() else (1 << 62, relation)
+    return (int(digits), "") if digits.isdecimal() else (1 << 62, relation)
 
 
 def _short(value: object) -> Cell:

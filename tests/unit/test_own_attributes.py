@@ -167,3 +167,12 @@ def test_labels_that_differ_in_composition_are_one_candidate():
     assert options.select("index", "id").rows() == [(0, "o2"), (1, "o1")]
     forward = made.items.filter(role="forward").sort("subject_id")
     assert forward["answers"].to_list() == [[1], [1], [0]]
+
+
+def test_a_relation_called_reversed_has_its_objects_as_options():
+    rows = [("zoo", f"s{n}", f"S{n}", "http://x/reversed", f"o{n}", f"O{n}") for n in range(3)]
+    facts = pl.DataFrame(rows, schema=dict(FACTS.columns), orient="row")
+    made = attribute("asymmetry", facts, own=True, min_triples=1)
+    assert made is not None
+    options = made.candidates.filter(set="asymmetry/http://x/reversed")
+    assert options["label"].to_list() == ["O0", "O1", "O2"]

@@ -28,7 +28,8 @@ def candidate_sets(examples: pl.DataFrame, graph: Graph, size: int) -> pl.DataFr
     """
     rows = examples.with_columns(set=_set_name())
     objects = rows.select("set", id="object", label="object_label", rank=pl.lit(0, pl.Int64))
-    frequent = _frequent(rows.select("set", "predicate").unique(), graph, size)
+    turned = pl.col("origin") == "reversed"
+    frequent = _frequent(rows.select("set", "predicate", turned=turned).unique(), graph, size)
     # of several objects with one label, keep the one that comes first in the rows
     composed = pl.col("label").str.normalize("NFC").alias("composed")
     objects = objects.unique(["set", "label"], keep="first", maintain_order=True)
@@ -57,11 +58,10 @@ def _set_name() -> pl.Expr:
 
 def _frequent(sets: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
     """Return (set, id, label, rank): the most frequent labeled objects of every set's relation;
-    subjects for reversed ones."""
+    subjects for reversed ones (`turned`)."""
     sets = sets.with_columns(p=graph.relations.numbers_of(sets["predicate"])).drop("predicate")
-    reversed_ = pl.col("set").str.ends_with("/reversed")
     parts = []
-    for side, some in (("o", sets.filter(~reversed_)), ("s", sets.filter(reversed_))):
+    for side, some in (("o", sets.filter(~pl.col("turned"))), ("s", sets.filter("turned"))):
         if not some.height:
             continue
         counts = _counts(graph, graph.edges, some, side).semi_join(graph.labeled, [(side, "id")])

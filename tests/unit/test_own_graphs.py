@@ -437,3 +437,15 @@ def test_one_label_in_two_compositions_is_one_label(tmp_path):
     text = HEAD + "a,Z\u00fcrich,in,b,B\na,Zu\u0308rich,in,c,C\n"
     made = table(tmp_path, text)
     assert made.facts["subject_label"].to_list() == ["Z\u00fcrich"] * 2
+
+
+@pytest.mark.parametrize("relation", ["#in", "in  a", " in"])
+def test_files_whose_names_tables_cannot_hold_are_reported(relation, tmp_path):
+    metadata = {relation: {"templates": ["[X] is in [Y]."]}}
+    (tmp_path / "metadata_relations.json").write_text(json.dumps(metadata))
+    row = {"sub_id": "a", "sub_label": "A", "obj_id": "b", "obj_label": "B"}
+    (tmp_path / f"{relation}.jsonl").write_text(json.dumps(row))
+    with pytest.raises(
+        GraphFileError, match=rf"{relation}\.jsonl: the relation '{relation}' begins"
+    ):
+        read("g", OwnGraph("lm_pub_quiz", (str(tmp_path),)), LANGUAGES)

@@ -50,6 +50,11 @@ def read(section: OwnGraph, problems: GraphProblems) -> Raw:
 def _templates(
     about: Path, metadata: dict[str, Any], relation: str, problems: GraphProblems
 ) -> list[dict[str, str]]:
+    if relation.startswith("#") or relation != one_line(relation):
+        raise GraphFileError(
+            f"{about.parent / relation}.jsonl: the relation {relation!r} begins with # or has "
+            "surplus blanks, which the tables that are made of it lose; rename it"
+        )
     if relation not in metadata:
         raise GraphFileError(f"{about}: no entry for {relation}, of which there is a file")
     entry = metadata[relation]

@@ -31,7 +31,7 @@ import yaml
 from kgprobe import experiments
 from kgprobe.experiments import hint, nearest
 from kgprobe.settings import NamedRun, Settings
-from kgprobe.settings.sources import Dbpedia, Dump, Wikidata
+from kgprobe.settings.sources import Dbpedia, Dump, OwnGraph, Wikidata
 from kgprobe.settings.types import Length, PartOf, Pattern, Range, hints, keys, typed
 
 #: JSON schema names of Python's plain types
@@ -87,6 +87,7 @@ def read(config: Mapping[str, Any], files: Sequence[str | Path] = ()) -> Setting
     checked: list[tuple[type, list[str]]] = [
         (Dump, ["sources", "dumps", name]) for name in sources.get("dumps", {})
     ]
+    checked += [(OwnGraph, ["sources", "graphs", name]) for name in sources.get("graphs", {})]
     checked += [(kind, ["sources", name]) for name, kind in _GRAPHS.items() if name in sources]
     for kind, key in checked:
         try:

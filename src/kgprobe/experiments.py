@@ -145,7 +145,18 @@ def text_lines(path: str | Path) -> list[tuple[int, str]]:
     U+2028, U+0085 and form feeds are characters of a label. A byte order mark at the start of a
     line, as in concatenated files, is skipped. Raises TableError like `read_text`.
     """
-    lines = enumerate((line.removeprefix("\ufeff") for line in read_text(path).split("\n")), 1)
+    return _numbered(read_text(path).split("\n"))
+
+
+def json_lines(path: str | Path) -> list[tuple[int, str]]:
+    """Return `text_lines` of JSON Lines; in a file without line feeds, lines end at a carriage
+    return, which JSON does not have inside a text."""
+    text = read_text(path)
+    return _numbered(text.split("\n" if "\n" in text else "\r"))
+
+
+def _numbered(texts: Iterable[str]) -> list[tuple[int, str]]:
+    lines = enumerate((line.removeprefix("\ufeff") for line in texts), 1)
     return [(number, line.removesuffix("\r")) for number, line in lines if line.strip()]
 
 
@@ -182,7 +193,7 @@ def json_rows(
     skipped. `lines`: those of a compressed file, already read. Raises `error` naming file and
     line for a line that is not a JSON object, or whose `texts` keys are not non-blank strings."""
     rows = []
-    for number, line in text_lines(path) if lines is None else lines:
+    for number, line in json_lines(path) if lines is None else lines:
         try:
             # U+2028 and the like, which may surround an object, are blanks of a text
             text = (line if isinstance(line, str) else line.decode()).strip()

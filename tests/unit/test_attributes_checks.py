@@ -6,7 +6,8 @@ import pytest
 from kgprobe.benchmarks.attributes import ambiguous, asymmetry, bias, hierarchy, symmetry
 from kgprobe.benchmarks.attributes.checks import check_examples
 from kgprobe.knowledge.ids import GraphError
-from tests.unit.attribute_graphs import LABELS, graph, settings, worked
+from kgprobe.schema import FACTS
+from tests.unit.attribute_graphs import LABELS, encode, graph, settings, worked
 
 DATES = [(1, 569, "1970-01-22T00:00:00Z^^date")]
 
@@ -126,3 +127,13 @@ def test_invalid_ambiguous_pairs_are_reported():
     )
     with pytest.raises(GraphError, match="differ in relation"):
         check_examples(other, given, chosen)
+
+
+def test_two_examples_with_one_name_are_reported():
+    pairs = [("a/b", "c"), ("a", "b/c")]
+    rows = [("zoo", s, s, "near", o, o) for one in pairs for s, o in (one, one[::-1])]
+    given = encode(pl.DataFrame(rows, schema=dict(FACTS.columns), orient="row"), own=True)
+    chosen = settings("symmetry", min_triples=1)
+    examples = symmetry.build(given, chosen).examples
+    with pytest.raises(GraphError, match=r"two examples have one name.*symmetry/near/a/b/c"):
+        check_examples(examples, given, chosen)

@@ -105,6 +105,13 @@ def test_labels_that_break_a_prompt_are_dropped():
     assert (encoded.counts["entities"], encoded.counts["labeled"]) == (6, 1)
 
 
+def test_a_usable_label_replaces_one_that_breaks_a_prompt():
+    rows = [facts([(1, 26, 2)], {1: name, 2: "x"}) for name in ("[MASK]", "b", "c")]
+    encoded = encode(pl.concat(rows))
+    assert content(encoded, "entities")["label"].to_list() == ["b", "x"]
+    assert encoded.counts["unusable_labels"] == 0
+
+
 def test_an_entity_without_label_stays_in_the_graph_and_in_no_example():
     everyone = [(n, 26, n + 1) for n in (1, 3)] + [(n + 1, 26, n) for n in (1, 3)]
     built = symmetry.build(

@@ -754,6 +754,17 @@ def test_duplicate_numbers_raise_instead_of_being_averaged():
         evaluate(comparison, with_models(twice, MODELS))
 
 
+def test_a_named_model_with_other_numbers_only_is_missing():
+    """Otherwise the mean over two named models would be that of one."""
+    results = sampled((10, 14), 40)
+    other = pl.when(model="m1").then(pl.lit("choice")).otherwise("method")
+    results = results.with_columns(method=other)
+    side = Side({"metric": "accuracy", "model": "m0|m1", "method": "predict"}).mean("model")
+    probed = with_models(results, {f"m{i}": MODELS["one"] for i in range(2)})
+    with pytest.raises(IncomparableError, match="no number of m1"):
+        evaluate(Comparison(side, 50, PER), probed)
+
+
 @pytest.mark.parametrize(
     ("made", "told"),
     [

@@ -53,3 +53,9 @@ def test_literals_are_dropped_and_duplicates_count_once():
 def test_unknown_rank_raises():
     with pytest.raises(ValueError, match=r"unknown ranks \['best'\]"):
         facts.of_statements(statements(("Q1", "Q10", "item", "best")))
+
+
+def test_relations_are_sorted_by_number():
+    """A superscript is a digit for str.isdigit, and not for int."""
+    names = ["P1001", "m\u00b2", "P36", "area"]
+    assert sorted(names, key=facts.by_number) == ["area", "m\u00b2", "P36", "P1001"]

@@ -85,6 +85,14 @@ def test_extra_content_beside_the_objects_is_ignored(name, tmp_path):
     assert str(read(write_file(tmp_path / "odd", file, odd))) == str(plain).replace("plain", "odd")
 
 
+@pytest.mark.parametrize("name", [name for name in READERS if "packed" not in name])
+def test_a_carriage_return_ends_a_line_where_no_line_feed_does(name, tmp_path):
+    _, file, read = READERS[name]
+    plain = read(write_file(tmp_path / "plain", file, "\n".join(lines_of(name)) + "\n"))
+    mac = read(write_file(tmp_path / "odd", file, "\r".join(lines_of(name)) + "\r"))
+    assert str(mac) == str(plain).replace("plain", "odd")
+
+
 @pytest.mark.parametrize("wrong", ['{"relation": "P36", ', "[1]", '"text"', "null"])
 @pytest.mark.parametrize("name", READERS)
 def test_non_objects_are_reported_with_their_line(name, wrong, tmp_path):

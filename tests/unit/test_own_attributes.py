@@ -155,3 +155,24 @@ def test_two_hop_relations_of_a_user_graph_keep_the_relation_s_name():
     twice = "http://x/below/http://x/below"
     assert row[2] == ("a", twice, "c", ["c"])
     assert made.items["relation"].n_unique() == 2
+
+
+def test_labels_that_differ_in_composition_are_one_candidate():
+    names = ["Z\u00fcrich", "Zu\u0308rich", "Basel"]
+    rows = [("zoo", f"s{n}", f"S{n}", "in", f"o{n}", name) for n, name in enumerate(names)]
+    facts = pl.DataFrame(rows, schema=dict(FACTS.columns), orient="row")
+    made = attribute("asymmetry", facts, own=True, min_triples=1)
+    assert made is not None
+    options = made.candidates.filter(set="asymmetry/in")
+    assert options.select("index", "id").rows() == [(0, "o2"), (1, "o1")]
+    forward = made.items.filter(role="forward").sort("subject_id")
+    assert forward["answers"].to_list() == [[1], [1], [0]]
+
+
+def test_a_relation_called_reversed_has_its_objects_as_options():
+    rows = [("zoo", f"s{n}", f"S{n}", "http://x/reversed", f"o{n}", f"O{n}") for n in range(3)]
+    facts = pl.DataFrame(rows, schema=dict(FACTS.columns), orient="row")
+    made = attribute("asymmetry", facts, own=True, min_triples=1)
+    assert made is not None
+    options = made.candidates.filter(set="asymmetry/http://x/reversed")
+    assert options["label"].to_list() == ["O0", "O1", "O2"]

@@ -361,3 +361,91 @@ def test_a_folder_of_lm_pub_quiz(tmp_path):
 def test_ids_are_short_enough_up_to_the_limit(tmp_path):
     text = HEAD + f"{'i' * LONGEST},I,r,b,B\n"
     assert table(tmp_path, text).facts.height == 1
+
+
+@pytest.mark.parametrize("form", ["rdf", "lm_pub_quiz"])
+def test_settings_of_tables_are_refused_for_other_forms(form):
+    from kgprobe.config import ConfigError
+    from kgprobe.config import read as read_config
+
+    with pytest.raises(ValueError, match=f"labels, header, columns: only .* form is {form}"):
+        OwnGraph(form, ("g",), ("labels.tsv",), False, Columns("s"))
+    section = {"form": form, "files": ["g"], "labels": ["labels.tsv"]}
+    with pytest.raises(ConfigError, match=r"sources\.graphs\.mine: labels: only for form table"):
+        read_config({"run": {"name": "r"}, "sources": {"graphs": {"mine": section}}})
+
+
+def test_names_of_entities_keep_their_capitals(tmp_path):
+    made = table(tmp_path, "subject,relation,object\nApple_Inc.,madeBy,iPhone\n")
+    labels = made.facts.select("subject_label", "object_label").rows()
+    assert labels == [("Apple Inc.", "iPhone")]
+    assert made.properties["label"].to_list() == ["made by"]
+    # nothing but underscores is no blank label
+    made = table(tmp_path, "subject,relation,object\n_,madeBy,__\n")
+    assert made.facts.select("subject_label", "object_label").rows() == [("_", "__")]
+
+
+def test_json_lines_may_end_at_carriage_returns(tmp_path):
+    lines = [json.dumps({"subject": name, "relation": "in", "object": "b"}) for name in "ac"]
+    path = tmp_path / "g.jsonl"
+    path.write_bytes("\r".join(lines).encode())
+    assert read("g", OwnGraph("table", (str(path),)), LANGUAGES).facts.height == 2
+
+
+def test_two_folders_may_share_a_relation(tmp_path):
+    row = {"sub_id": "a", "sub_label": "A", "obj_id": "b", "obj_label": "B"}
+    folders = tmp_path / "train", tmp_path / "test"
+    for number, folder in enumerate(folders):
+        folder.mkdir()
+        metadata = {"in": {"templates": ["[X] is in [Y]."]}}
+        (folder / "metadata_relations.json").write_text(json.dumps(metadata))
+        row["sub_id"] = row["sub_label"] = f"a{number}"
+        (folder / "in.jsonl").write_text(json.dumps(row))
+    section = OwnGraph("lm_pub_quiz", tuple(map(str, folders)))
+    made = read("g", section, LANGUAGES)
+    check(made.templates, CONTRACTS["templates"])
+    assert made.facts.height == 2
+    metadata["in"]["templates"] = ["[X] lies in [Y]."]
+    (folders[1] / "metadata_relations.json").write_text(json.dumps(metadata))
+    with pytest.raises(GraphFileError, match=r"template 0 of in is '\[X\] lies in \[Y\]\.', and"):
+        read("g", section, LANGUAGES)
+
+
+def test_columns_for_labels_are_not_checked_in_facts(tmp_path):
+    columns = {"subject": ["x"], "relation": ["r"], "object": ["y"], "id": [0.5], "label": [["a"]]}
+    pl.DataFrame(columns).write_parquet(tmp_path / "g.parquet")
+    row = {name: values[0] for name, values in columns.items()}
+    made = table(tmp_path, json.dumps(row), "g.jsonl")
+    other = read("g", OwnGraph("table", (str(tmp_path / "g.parquet"),)), LANGUAGES)
+    assert made.facts.equals(other.facts)
+    assert made.facts.height == 1
+
+
+def test_a_repeated_first_line_is_no_fact(tmp_path):
+    """Files with a header and a byte order mark were concatenated."""
+    text = "\ufeffsubject,relation,object\na,r,b\n\ufeffsubject,relation,object\n\ufeffc,r,b\n"
+    made = table(tmp_path, text)
+    assert made.facts.select("subject", "relation").sort("subject").rows() == [
+        ("a", "r"),
+        ("c", "r"),
+    ]
+    with pytest.raises(GraphFileError, match=r"line 3: the names of the columns again, in another"):
+        table(tmp_path, "subject,relation,object\na,r,b\nobject,relation,subject\nb,r,c\n")
+
+
+def test_one_label_in_two_compositions_is_one_label(tmp_path):
+    text = HEAD + "a,Z\u00fcrich,in,b,B\na,Zu\u0308rich,in,c,C\n"
+    made = table(tmp_path, text)
+    assert made.facts["subject_label"].to_list() == ["Z\u00fcrich"] * 2
+
+
+@pytest.mark.parametrize("relation", ["#in", "in  a", " in"])
+def test_files_whose_names_tables_cannot_hold_are_reported(relation, tmp_path):
+    metadata = {relation: {"templates": ["[X] is in [Y]."]}}
+    (tmp_path / "metadata_relations.json").write_text(json.dumps(metadata))
+    row = {"sub_id": "a", "sub_label": "A", "obj_id": "b", "obj_label": "B"}
+    (tmp_path / f"{relation}.jsonl").write_text(json.dumps(row))
+    with pytest.raises(
+        GraphFileError, match=rf"{relation}\.jsonl: the relation '{relation}' begins"
+    ):
+        read("g", OwnGraph("lm_pub_quiz", (str(tmp_path),)), LANGUAGES)

@@ -1,10 +1,11 @@
 """Templates and names of user-supplied graphs: read by their rule, or refused."""
 
 import runpy
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import polars as pl
 import pytest
 from snakemake.iocontainers import Namedlist
 
@@ -20,17 +21,21 @@ HEAD = "relation\tindex\tkind\ttext\tnote\n"
 SOUND = "capital\t0\tmanual\tThe capital of [X] is [Y].\tcapital\n"
 
 
-def run_script(folder: Path, own: list[str]) -> list[dict[str, str]]:
-    """Run the rule's script on a graph with two relations and these user-supplied tables."""
+def run_script(folder: Path, own: list[str], given: str = "") -> list[dict[str, str]]:
+    """Run the rule's script on a graph with two relations and these user-supplied tables; `given`:
+    a template of both relations in the graph's folder."""
     facts = folder / "facts.csv"
     facts.write_text("subject,relation,object\nFrance,capital,Paris\nFrance,continent,Europe\n")
     made = read.read("g", OwnGraph("table", (str(facts),)), ("en",))
+    rows = [(name, "0", "manual", given, "") for name in ("capital", "continent") if given]
+    templates = pl.DataFrame(rows, schema=dict(read.TEMPLATES.columns), orient="row")
+    made = replace(made, templates=templates)
     paths = {}
     for name in ("facts", "properties", "templates"):
         paths[name] = folder / f"{name}.parquet"
         schema.write(getattr(made, name), read.CONTRACTS[name], paths[name], {})
     resources = ROOT / "resources/templates"
-    given = {
+    inputs = {
         "statements": str(paths["facts"]),
         "properties": str(paths["properties"]),
         "given": str(paths["templates"]),
@@ -41,7 +46,7 @@ def run_script(folder: Path, own: list[str]) -> list[dict[str, str]]:
     outputs = {n: str(folder / f"{n}.tsv") for n in ("relations", "templates", "patterns")}
     settings = asdict(OwnGraph("table", (str(facts),)))
     fake = SimpleNamespace(
-        rule="word_graph", input=Namedlist(fromdict=given), output=Namedlist(fromdict=outputs),
+        rule="word_graph", input=Namedlist(fromdict=inputs), output=Namedlist(fromdict=outputs),
         params=Namedlist(fromdict={"settings": settings}), log=[], config={}, threads=1,
         wildcards=Namedlist(fromdict={"graph": "g"}), resources=Namedlist(),
     )  # fmt: skip
@@ -59,6 +64,14 @@ def test_the_rule_prefers_user_templates_to_the_label(tmp_path):
     made = run_script(tmp_path, [str(own)])
     assert texts(made, "capital")[:2] == ["The capital of [X] is [Y].", "[Y] is the seat of [X]."]
     assert texts(made, "continent")[0] == "The continent of [X] is [Y]."
+
+
+def test_a_table_of_templates_keeps_the_folder_s_for_other_relations(tmp_path):
+    own = tmp_path / "own.tsv"
+    own.write_text(HEAD + SOUND)
+    made = run_script(tmp_path, [str(own)], "[X], namely [Y].")
+    assert texts(made, "capital")[0] == "The capital of [X] is [Y]."
+    assert texts(made, "continent")[0] == "[X], namely [Y]."
 
 
 def test_sentence_patterns_go_from_subject_to_object(tmp_path):
@@ -79,6 +92,13 @@ def test_the_rule_runs_without_user_templates(tmp_path):
     assert len(made) == 6
 
 
+def test_paraphrases_keep_the_capitals_of_an_abbreviation(tmp_path):
+    own = tmp_path / "own.tsv"
+    own.write_text(HEAD + "capital\t0\tmanual\tUN seat of [X]: [Y].\t\n")
+    made = texts(run_script(tmp_path, [str(own)]), "capital")
+    assert made[1] == "It is known that UN seat of [X]: [Y]."
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -87,6 +107,7 @@ def test_the_rule_runs_without_user_templates(tmp_path):
         (HEAD + "capital\t0\tmade\t[X] is [Y].\t\n", "kind is 'made', expected manual"),
         (HEAD + "capital\t0\tmanual\tThe capital.\t\n", "template 0 of capital: expected one"),
         (HEAD + SOUND + SOUND, "template 0 of capital: this index appears twice"),
+        (HEAD + SOUND + SOUND.replace("0", "00"), "template 00 of capital: this index appears"),
         (
             HEAD + SOUND.replace("capital", "capitl", 1),
             r"template 0 of capitl: no relation of the graph \(did you mean 'capital'\?\)",

@@ -12,7 +12,9 @@ with job(snakemake) as run:
     known = schema.read(run.input.properties, read.PROPERTIES)
     labels = dict(known.select("property", "label").rows())
     given = [*schema.read(run.input.given, read.TEMPLATES).iter_rows(named=True)]
-    template_rows = [r for t in run.input.own for r in own_words.read_templates(t, labels)] or given
+    template_rows = [r for t in run.input.own for r in own_words.read_templates(t, labels)]
+    written = {row["relation"] for row in template_rows}
+    template_rows += [row for row in given if row["relation"] not in written]
     worded = own_words.templates(labels, section, template_rows, read_table(run.input.templates))
     tables = {
         "relations": own_words.relations(facts, labels, section, read_table(run.input.relations)),

@@ -108,7 +108,8 @@ def templates(
             texts = [generic]
         if not texts:
             continue
-        lower = texts[0] if texts[0].startswith("[") else texts[0][0].lower() + texts[0][1:]
+        is_word = not texts[0].startswith("[") and not texts[0][1:2].isupper()  # DNA stays
+        lower = texts[0][0].lower() + texts[0][1:] if is_word else texts[0]
         texts += [text.format(lower) for text in AGAIN[: 3 - len(texts)]]
         rows += [
             {"relation": name, "index": str(n), "kind": "manual", "text": text, "note": note}
@@ -128,7 +129,8 @@ def read_templates(path: str | Path, relations: Collection[str]) -> Rows:
         where = f"{path}, template {row['index']} of {row['relation']}"
         if row["relation"] not in relations:
             wrong.append(f"{where}: no relation of the graph{nearest(row['relation'], relations)}")
-        if (key := (row["relation"], row["index"])) in seen:
+        index = int(row["index"]) if row["index"].isdecimal() else row["index"]
+        if (key := (row["relation"], index)) in seen:
             wrong.append(f"{where}: this index appears twice")
         seen.add(key)
         if not row["index"].isdecimal():

@@ -350,22 +350,24 @@ def _by_text(facts: Table) -> Table:
 
 
 def _entities(engine: Engine, edges: Table, valid: Table) -> tuple[Table, int]:
-    """Return ENTITIES, and the number of labels that would break a prompt, which are dropped. If an
-    entity has several labels, the smallest is used."""
+    """Return ENTITIES, and the number of entities all of whose labels would break a prompt. If an
+    entity has several usable labels, the smallest is used."""
     rows = valid.filter((valid["s"] != valid["o"]).fill_null(True))
     names = rows.select(id="s", label="subject_label")
     names = names.union(rows.select(id="o", label="object_label"))
     known = names.filter(names["id"].notnull() & names["label"].notnull())
     names = engine.keep(known.distinct())
     names = names.mutate(label=stripped(names["label"])).filter(lambda t: t["label"] != "")
-    smallest = names.group_by("id").aggregate(label=names["label"].min())
-    named = engine.keep(smallest.mutate(unusable=smallest["label"].re_search(UNUSABLE)))
+    names = names.mutate(unusable=names["label"].re_search(UNUSABLE))
+    # the smallest usable label; null if there is none
+    smallest = names.group_by("id").aggregate(label=names["label"].min(where=~names["unusable"]))
+    named = engine.keep(smallest)
     sides = edges.select(id="s").union(edges.select(id="o"))
     both = sides.group_by("id").aggregate(degree=sides.count())
-    usable = named.filter(~named["unusable"]).select(_id="id", label="label")
+    usable = named.filter(named["label"].notnull()).select(_id="id", label="label")
     labeled = both.left_join(usable, [("id", "_id")])
     entities = engine.keep(labeled.select("id", "label", "degree"))
-    return entities, engine.count(named.filter(named["unusable"]))
+    return entities, engine.count(named.filter(named["label"].isnull()))
 
 
 def _literals(engine: Engine, texts: Table) -> Table:

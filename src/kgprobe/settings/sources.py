@@ -397,6 +397,13 @@ class OwnGraph:
     bear: Bear = Bear(popularity="statements", min_sitelinks=0, min_answers=2, short="shrink")
     """construction of its BEAR sets"""
 
+    def __post_init__(self) -> None:
+        """Raises ValueError for settings of tables where the form is another."""
+        given = {"labels": self.labels, "header": not self.header}
+        given["columns"] = self.columns != Columns()
+        if self.form != "table" and (wrong := [name for name, one in given.items() if one]):
+            raise ValueError(f"{', '.join(wrong)}: only for form table, and form is {self.form}")
+
 
 @dataclass(frozen=True)
 class Sources:

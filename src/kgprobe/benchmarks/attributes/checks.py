@@ -74,6 +74,9 @@ def _check_graph(examples: pl.DataFrame, graph: Graph) -> None:
 
 
 def _check_roles(examples: pl.DataFrame, name: str) -> None:
+    twice = examples.filter(pl.struct("example", "position").is_duplicated())
+    what = "two examples have one name, in which / separates ids; rename ids that contain one"
+    _refuse(twice, what)
     rows = examples.sort("position").group_by("example").agg("role", "position").sort("example")
     wrong = rows.filter(pl.col("position") != pl.int_ranges(pl.col("role").list.len()))
     _refuse(wrong, "positions have gaps")

@@ -1,6 +1,7 @@
 """ITEMS of the probed examples, and the CANDIDATES among which their answers are ranked."""
 
 import json
+import unicodedata
 
 import ibis
 import polars as pl
@@ -22,23 +23,27 @@ def candidate_sets(examples: pl.DataFrame, graph: Graph, size: int) -> pl.DataFr
 
     A relation's list has the objects of all its rows and its most frequent objects, up to `size` in
     all, or as many as the rows' own; further golds of the rows are added to it, so that a ranking
-    knows every correct answer. Each label occurs once per relation; the reversed rows of asymmetry
-    are answered by subjects and have their own sets.
+    knows every correct answer. Each label occurs once per relation, however its letters are
+    composed; the reversed rows of asymmetry are answered by subjects and have their own sets.
     """
     rows = examples.with_columns(set=_set_name())
     objects = rows.select("set", id="object", label="object_label", rank=pl.lit(0, pl.Int64))
-    frequent = _frequent(rows.select("set", "predicate").unique(), graph, size)
+    turned = pl.col("origin") == "reversed"
+    frequent = _frequent(rows.select("set", "predicate", turned=turned).unique(), graph, size)
     # of several objects with one label, keep the one that comes first in the rows
+    composed = pl.col("label").str.normalize("NFC").alias("composed")
     objects = objects.unique(["set", "label"], keep="first", maintain_order=True)
     listed = pl.concat([objects, frequent]).sort("set", "rank", "label", "id")
-    listed = listed.unique(["set", "label"], keep="first", maintain_order=True)
+    listed = listed.with_columns(composed)
+    listed = listed.unique(["set", "composed"], keep="first", maintain_order=True)
     place = pl.int_range(pl.len()).over("set")
     at_least = (pl.col("rank") == 0).sum().over("set")
     listed = listed.filter(place < pl.max_horizontal(at_least, pl.lit(size)))
     golds = rows.select("set", "golds", "gold_labels").explode("golds", "gold_labels")
     golds = golds.drop_nulls("gold_labels").select("set", id="golds", label="gold_labels").unique()
-    golds = golds.join(listed, on=["set", "label"], how="anti").sort("set", "label", "id")
-    golds = golds.unique(["set", "label"], keep="first", maintain_order=True)
+    golds = golds.with_columns(composed).sort("set", "label", "id")
+    golds = golds.join(listed, on=["set", "composed"], how="anti", maintain_order="left")
+    golds = golds.unique(["set", "composed"], keep="first", maintain_order=True).drop("composed")
     listed = listed.select("set", "id", "label", added=pl.lit(False))
     both = pl.concat([listed, golds.with_columns(added=pl.lit(True))]).sort("set", "label")
     both = both.with_columns(index=pl.int_range(pl.len(), dtype=pl.Int32).over("set"))
@@ -53,11 +58,10 @@ def _set_name() -> pl.Expr:
 
 def _frequent(sets: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
     """Return (set, id, label, rank): the most frequent labeled objects of every set's relation;
-    subjects for reversed ones."""
+    subjects for reversed ones (`turned`)."""
     sets = sets.with_columns(p=graph.relations.numbers_of(sets["predicate"])).drop("predicate")
-    reversed_ = pl.col("set").str.ends_with("/reversed")
     parts = []
-    for side, some in (("o", sets.filter(~reversed_)), ("s", sets.filter(reversed_))):
+    for side, some in (("o", sets.filter(~pl.col("turned"))), ("s", sets.filter("turned"))):
         if not some.height:
             continue
         counts = _counts(graph, graph.edges, some, side).semi_join(graph.labeled, [(side, "id")])
@@ -93,15 +97,20 @@ def as_items(examples: pl.DataFrame, options: pl.DataFrame) -> pl.DataFrame:
     `options`: candidate_sets. `meta` has the number of an item's golds that were added to its list.
     """
     columns = ("set", "label", "index", "added")
-    places = {(name, label): (i, new) for name, label, i, new in options.select(columns).rows()}
+    options = options.select(columns)
+    places = {(name, _composed(label)): (i, new) for name, label, i, new in options.rows()}
     rows = []
     ordered = examples.with_columns(set=_set_name()).sort("example", "position")
     for number, row in enumerate(ordered.iter_rows(named=True)):
-        labels = dict.fromkeys([row["object_label"], *filter(None, row["gold_labels"])])
-        answers = [places[row["set"], label] for label in labels]
+        labels = map(_composed, [row["object_label"], *filter(None, row["gold_labels"])])
+        answers = [places[row["set"], label] for label in dict.fromkeys(labels)]
         meta = {key: row[key] for key in META} | {"golds_added": sum(new for _, new in answers)}
         cells = [row[name] for name in COPIED]
         text = json.dumps(meta, sort_keys=True, ensure_ascii=False)
         name = f"{row['example']}#{row['position']}"
         rows.append((name, *cells, [place for place, _ in answers], number, text))
     return pl.DataFrame(rows, schema=dict(ITEMS.columns), orient="row")
+
+
+def _composed(label: str) -> str:
+    return unicodedata.normalize("NFC", label)

@@ -18,7 +18,7 @@ from kgprobe.benchmarks.ontoprobe.concepts import (
     roles,
 )
 from kgprobe.benchmarks.ontoprobe.modes import Switches
-from kgprobe.experiments import read_json, text_lines
+from kgprobe.experiments import json_lines, read_json
 from kgprobe.templates import sentence
 
 TEXT, TEXTS = pl.String, pl.List(pl.String)
@@ -179,7 +179,7 @@ def _questions(path: Path, task: str, problems: TaskProblems) -> list[tuple[int,
     if not path.is_file():
         raise FileNotFoundError(f"{path}: the released questions are not there; set KGPROBE_DATA")
     questions = []
-    for number, line in text_lines(path):
+    for number, line in json_lines(path):
         try:
             entry = json.loads(line)
         except json.JSONDecodeError as error:

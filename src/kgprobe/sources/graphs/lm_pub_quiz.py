@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from kgprobe.experiments import read_text, text_lines
+from kgprobe.experiments import json_lines, read_text
 from kgprobe.settings.sources import OwnGraph
 from kgprobe.sources.graphs.problems import GraphFileError, GraphProblems, check_text, json_object
 from kgprobe.sources.graphs.raw import Raw
@@ -19,7 +19,8 @@ def read(section: OwnGraph, problems: GraphProblems) -> Raw:
     An answer without id (`obj_id`) gets its label as id; likewise for subjects. Rows and files that
     cannot be read are recorded in `problems` as unread.
     """
-    statements, label_rows, templates = [], [], []
+    statements, label_rows = [], []
+    templates: dict[tuple[str, str], dict[str, str]] = {}
     for folder in map(Path, section.files):
         with problems.going_on():
             about = folder / METADATA
@@ -30,19 +31,30 @@ def read(section: OwnGraph, problems: GraphProblems) -> Raw:
             metadata = json_object(about, read_text(about), None)
             for path in sorted(folder.glob("*.jsonl")):
                 with problems.going_on():
-                    templates += _templates(about, metadata, path.stem, problems)
-                    for line, text in text_lines(path):
+                    for one in _templates(about, metadata, path.stem, problems):
+                        other = templates.setdefault((one["relation"], one["index"]), one)
+                        if other["text"] != one["text"]:
+                            raise GraphFileError(
+                                f"{about}: template {one['index']} of {path.stem} is "
+                                f"{one['text']!r}, and {other['text']!r} in an earlier folder"
+                            )
+                    for line, text in json_lines(path):
                         with problems.going_on(whole=False):
                             row = json_object(path, text, line)
                             ends = [_end(row, side, path, line) for side in ("sub", "obj")]
                             statements.append((ends[0][0], path.stem, ends[1][0], str(path), line))
                             label_rows += [(*end, 0, str(path), line) for end in ends if end[1]]
-    return Raw(statements, label_rows, templates=templates)
+    return Raw(statements, label_rows, templates=list(templates.values()))
 
 
 def _templates(
     about: Path, metadata: dict[str, Any], relation: str, problems: GraphProblems
 ) -> list[dict[str, str]]:
+    if relation.startswith("#") or relation != one_line(relation):
+        raise GraphFileError(
+            f"{about.parent / relation}.jsonl: the relation {relation!r} begins with # or has "
+            "surplus blanks, which the tables that are made of it lose; rename it"
+        )
     if relation not in metadata:
         raise GraphFileError(f"{about}: no entry for {relation}, of which there is a file")
     entry = metadata[relation]

@@ -133,7 +133,8 @@ def _tables(name: str, section: OwnGraph, given: Raw, problems: GraphProblems) -
     labels = _labels(label_rows, given.named, every, problems)
     if section.ids == "own" and section.form != "rdf":
         # relations without a label are named by their id
-        labels = {name: _spaced(name) for name in relations.to_list()} | labels
+        spaced = {name: _spaced(name) for name in relations.to_list()}
+        labels = labels | spaced if given.named else spaced | labels
     items = facts.filter(_object_kind(section) == "item")["object"]  # literals need no labels
     needed = pl.concat([facts["subject"], items, classes])
     if section.form == "rdf":
@@ -215,10 +216,12 @@ def _labels(
 ) -> dict[str, str]:
     """Return id -> its best label; among equally good labels the first by code point."""
     if named:
-        return {name: _spaced(name) for name in ids.to_list()}
+        return {name: _words(name) for name in ids.to_list()}
     rows = label_rows.filter(pl.col("id").is_in(ids.implode()))
     best = rows.filter(pl.col("order") == pl.col("order").min().over("id"))
-    best = best.unique(["id", "label"], keep="first", maintain_order=True)
+    # however their letters are composed
+    best = best.with_columns(composed=pl.col("label").str.normalize("NFC"))
+    best = best.unique(["id", "composed"], keep="first", maintain_order=True)
     several = best.filter(pl.col("id").is_duplicated())
     if several.height:
         texts = []
@@ -231,16 +234,26 @@ def _labels(
     return dict(best.sort("id", "label", descending=True).select("id", "label").rows())
 
 
+def _words(name: str) -> str:
+    """Turn an id into words: the last part of an IRI, with spaces for underscores.
+
+    >>> _words("http://example.org/New_York"), _words("iPhone")
+    ('New York', 'iPhone')
+    """
+    words = re.split(r"[/#]", name.rstrip("/#"))[-1] if "://" in name else name
+    return " ".join(words.replace("_", " ").split()) or name
+
+
 def _spaced(name: str) -> str:
-    """Turn an id into words: the last part of an IRI, spaces for underscores and in camelCase.
+    """Turn a relation's id into words, also if it is in camelCase.
 
     >>> _spaced("http://example.org/capital_of"), _spaced("bornIn"), _spaced("New York")
     ('capital of', 'born in', 'New York')
     """
-    words = re.split(r"[/#]", name.rstrip("/#"))[-1] if "://" in name else name
+    words = _words(name)
     if re.fullmatch(r"[a-z]+(?:[A-Z][a-z]+)+", words):
         words = re.sub(r"([A-Z])", lambda m: f" {m[1].lower()}", words)
-    return " ".join(words.replace("_", " ").split())
+    return words
 
 
 def _unlabeled(

@@ -2,14 +2,14 @@
 
 import csv
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from kgprobe.experiments import read_text, text_lines
+from kgprobe.experiments import json_lines, read_text
 from kgprobe.settings.sources import Columns, OwnGraph
 from kgprobe.sources.graphs.problems import (
     GraphFileError,
@@ -36,10 +36,12 @@ def read(section: OwnGraph, problems: GraphProblems) -> Raw:
     statements: list[tuple[str, str, str, str, int]] = []
     label_rows: list[tuple[str, str, int, str, int]] = []
     has_labels, columns, label_roles = False, section.columns, section.roles.label
+    of_labels = [columns.id, columns.label]
+    of_facts = [name for key, name in asdict(columns).items() if key not in ("id", "label")]
     for path in section.files:
         with problems.going_on():
             header = section.header or Path(path).suffix.lower() == ".jsonl"  # keys are names
-            head, rows = _open_table(path, header, columns, problems)
+            head, rows = _open_table(path, header, of_facts, problems)
             ids, texts = _columns(path, head, columns, header)
             has_labels |= bool(texts)
             for line, cells in rows:
@@ -68,7 +70,7 @@ def read(section: OwnGraph, problems: GraphProblems) -> Raw:
                     label_rows += [(name, label, 0, path, line) for name, label in named if label]
     for path in section.labels:
         with problems.going_on():
-            head, rows = _open_table(path, True, columns, problems)
+            head, rows = _open_table(path, True, of_labels, problems)
             id_at, text = _find_columns(path, head, columns.id, columns.label)
             labels = ((one_line(row[id_at]), one_line(row[text]), line) for line, row in rows)
             last = len(label_roles) + 1
@@ -118,14 +120,15 @@ def _find_columns(path: str, head: list[str], *names: str) -> list[int]:
 
 
 def _open_table(
-    path: str, header: bool, columns: Columns, problems: GraphProblems
+    path: str, header: bool, names: Sequence[str], problems: GraphProblems
 ) -> tuple[list[str], Iterator[Row]]:
-    """Return the column names, and (line, cells) of every row."""
+    """Return the column names, and (line, cells) of every row; columns that are not among `names`
+    are not checked."""
     ending = Path(path).suffix.lower()
     if ending == ".parquet":
-        return _parquet(path, {*asdict(columns).values()} if header else None)
+        return _parquet(path, names if header else None)
     if ending == ".jsonl":
-        return _json_lines(path, columns, problems)
+        return _json_lines(path, names, problems)
     if ending not in SEPARATORS:
         legal = ", ".join(ENDINGS)
         raise GraphFileError(f"{path}: no table that is known; valid endings: {legal}")
@@ -134,8 +137,27 @@ def _open_table(
     if first is None:
         raise GraphFileError(f"{path}: empty; expected rows of subject, relation, object")
     head = [cell.strip() for cell in first[1]]
-    rows = rows if header else itertools.chain([first], rows)
+    if header:
+        rows = _without_heads(path, first[1], rows, problems)
+    else:
+        rows = itertools.chain([first], rows)
     return head, _even(path, len(head), rows, problems)
+
+
+def _without_heads(
+    path: str, head: list[str], rows: Iterator[Row], problems: GraphProblems
+) -> Iterator[Row]:
+    """Skip repetitions of the first line, as in concatenated files; one with its names in another
+    order is unread, because the rows below it have that order."""
+    names, ordered = set(head), sorted(head)
+    for line, cells in rows:
+        if cells[0] not in names or sorted(cells) != ordered:
+            yield line, cells
+        elif cells != head:
+            problems.unread.append(
+                f"{path}, line {line}: the names of the columns again, in another order; list each "
+                "file on its own in `files`"
+            )
 
 
 def _even(path: str, width: int, rows: Iterator[Row], problems: GraphProblems) -> Iterator[Row]:
@@ -157,7 +179,8 @@ def _text(path: str, separator: str) -> Iterator[Row]:
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(
-                file,
+                # concatenated files have more byte order marks
+                (line.removeprefix("\ufeff") for line in file),
                 delimiter=separator,
                 quoting=csv.QUOTE_MINIMAL if separator == "," else csv.QUOTE_NONE,
                 strict=True,
@@ -177,12 +200,12 @@ def _text(path: str, separator: str) -> Iterator[Row]:
 
 
 def _json_lines(
-    path: str, columns: Columns, problems: GraphProblems
+    path: str, names: Sequence[str], problems: GraphProblems
 ) -> tuple[list[str], Iterator[Row]]:
     """Return the keys that are columns, and their values; lines with other types are unread."""
-    names, rows = asdict(columns).values(), list[tuple[int, dict[str, Any]]]()
+    rows = list[tuple[int, dict[str, Any]]]()
     before = len(problems.unread)
-    for line, text in text_lines(path):
+    for line, text in json_lines(path):
         with problems.going_on(whole=False):
             row = json_object(path, text, line)
             for name in names:
@@ -194,7 +217,7 @@ def _json_lines(
     return head, ((line, [str(row.get(name, "")) for name in head]) for line, row in rows)
 
 
-def _parquet(path: str, names: set[str] | None) -> tuple[list[str], Iterator[Row]]:
+def _parquet(path: str, names: Sequence[str] | None) -> tuple[list[str], Iterator[Row]]:
     """Return the columns with `names`, or the first three; the others are not read."""
     try:
         head = _parquet_columns(path)

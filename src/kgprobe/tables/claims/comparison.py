@@ -275,7 +275,8 @@ def select(side: Side, results: pl.DataFrame) -> pl.DataFrame:
     chosen = {name: side.where.get(name, usual) for name, usual in NAMED.items()}
     blank = [pl.col(name) == "" for name, patterns in chosen.items() if not patterns]
     rows = results.filter(pl.col("value").is_not_null(), *blank)
-    for name, text in chosen.items():
+    # models last: one that only has other numbers is missing, too
+    for name, text in sorted(chosen.items(), key=lambda one: one[0] == "model"):
         patterns = text.split("|")
         if text in ("", "*"):
             continue

@@ -37,6 +37,16 @@ def test_figures_5_to_7_follow_from_the_printed_rows(tables, figure, value, plai
             assert row[metric] == pytest.approx(number, abs=0.0101)
 
 
+def test_several_masks_are_better_only_because_of_soft_prompts(tables):
+    rows = tables["configurations"]
+    manual = rows.filter(pl.col("template").str.starts_with("manual"), pooling="mean")
+    wanted = {"multiple": (13.94, 32.18, 11.98, 23.33), "single": (14.46, 33.02, 12.85, 24.12)}
+    found = memorizing.averages(manual, "masks", memorizing.WEIGHTINGS[0])
+    for value, numbers in wanted.items():
+        row = found.filter(masks=value).row(0, named=True)
+        assert [row[metric] for metric in METRICS] == pytest.approx(numbers, abs=0.0101)
+
+
 def kinds(rows):
     """Return the rows of C.2 with `kind`: soft or manual templates."""
     kind = pl.when(pl.col("template").str.starts_with("soft")).then(pl.lit("soft"))

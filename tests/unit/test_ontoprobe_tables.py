@@ -535,6 +535,7 @@ def test_tables_that_do_not_apply_are_left_out(tmp_path, items, values, way):
     expected = {"table1", "configurations"}
     expected |= {"groups"} if way != "no dev rows" else set()
     expected |= {"figure5", "figure6"} if way != "sentence" else set()
+    expected |= {"figure5_manual"} if way == "no dev rows" else set()
     expected |= {"seeds", "figure7"} if way == "soft" else set()
     assert {view.name for view in views.ALL if view.of(made).rows} == expected
     page = of_paper.section(made, [], {}, "default", modes.Switches())
@@ -681,6 +682,13 @@ def test_averages_have_intervals_over_configurations(values):
     literal = [rng.choice(means.to_numpy(), 30).mean() for _ in range(4000)]
     bounds = np.quantile(literal, [0.025, 0.975])
     assert own.interval[:2] == pytest.approx(bounds, abs=0.5)
+    # Figure 5 once more, without soft prompts and other poolings
+    setting |= {"template": "manual", "pooling": "mean"}
+    (own,) = [x for x in found if (x.metric, x.model, x.setting) == ("MRR", "", setting)]
+    manual = test.filter(pl.col("template") != "soft", pooling="mean")
+    means = manual.group_by("task", "template").agg(pl.col("MRR").mean())["MRR"]
+    assert 0 < own.n == means.len() < 30
+    assert own.value == pytest.approx(means.mean())
 
 
 def test_table_7_shows_the_first_test_rows_of_a_task_in_its_last_template(tmp_path):

@@ -9,7 +9,9 @@ import pytest
 
 from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.intervals import wilson
+from kgprobe.tables.answers import judge
 from kgprobe.tables.bear import make, published, section, views
+from kgprobe.tables.scored import Scored
 from kgprobe.tables.study import Study
 from kgprobe.tables.views import write
 from tests.unit.study_frames import (
@@ -365,3 +367,51 @@ def test_views_hold_every_number_and_state_differences(tmp_path):
     lines = (tmp_path / "relations.tsv").read_text().splitlines()
     assert lines[1].split("\t")[:2] == ["world_lite", "P1"]
     assert lines[1].split("\t")[2].startswith("50.0 [")
+
+
+def test_preferences_equal_a_literal_count():
+    rng = np.random.default_rng(3)
+    made = benchmark({"P1": (["a", "b", "c"], ["a", "b", "c", "a"]), "P2": (["c", "d"], ["c"])})
+    sizes = dict(made["candidates"].group_by("set").len().rows())
+    tokens = {("P1", 0): 1, ("P1", 1): 2, ("P1", 2): 7, ("P2", 0): 2, ("P2", 1): 2}
+    # few values, so that options tie
+    values = {
+        (item, template): rng.integers(-2, 0, sizes[item[:2]]).astype(float).tolist()
+        for item in made["items"]["item"] for template in range(3)
+    }  # fmt: skip
+    rows = scores(values).with_columns(
+        answer_count=pl.Series(
+            [tokens[i[:2], c] for (i, _), v in sorted(values.items()) for c in range(len(v))],
+            dtype=pl.Int32,
+        )
+    )
+    task = Study(**made, benchmark="world_lite")
+    one = Scored(probe("m"), rows, task)
+    judged = judge(rows, task.items, task.candidates)
+    found = {(x.metric, x.slice): x for x in make.preferences(one, judged)}
+    total = 0.0
+    for relation, n in (("P1", 4), ("P2", 1)):
+        for template in range(3):
+            wins = [0.0] * sizes[relation]
+            for i in range(n):
+                v = values[f"{relation}/Qs{i}", template]
+                leaders = [c for c, x in enumerate(v) if x == max(v)]
+                for c in leaders:
+                    wins[c] += 1 / len(leaders)
+            total += max(wins) / 3
+    own = found.pop((make.PREDICTED, ""))
+    assert (own.value, own.n) == (pytest.approx(100 * total / 5), 5)
+    ranks = {}
+    for (item, _), v in values.items():
+        for c, x in enumerate(v):
+            above, level = sum(y > x for y in v), sum(y == x for y in v)
+            name = make.LENGTHS[min(tokens[item[:2], c], 5) - 1]
+            relative = (above + (level - 1) / 2) / (len(v) - 1)
+            ranks.setdefault((name, item), []).append(relative)
+    assert {name for _, name in found} == {"1 token", "2 tokens", "5 tokens or more"}
+    for (_, name), number_ in found.items():
+        means = [statistics.mean(r) for (length, _), r in ranks.items() if length == name]
+        assert (number_.value, number_.n) == (
+            pytest.approx(100 * statistics.mean(means)),
+            len(means),
+        )

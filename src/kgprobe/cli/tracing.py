@@ -151,8 +151,8 @@ def _claim(folder: Path, name: str, pairs: Mapping[str, str]) -> dict[str, Any]:
     claims = {row["claim"]: row for row in schema.read(path, schema.CLAIMS).rows(named=True)}
     if name not in claims:
         typed = re.sub(r"^([A-Z])(\d)$", r"\g<1>0\2", name.upper())
-        raise ValueError(f"{folder} has no claim {name!r}{nearest(typed, claims)}; right "
-                         "would be a claim as O01, or a number as printed: 38.7")  # fmt: skip
+        raise ValueError(f"{folder} has no claim {name!r}{nearest(typed, claims)}; "
+                         "expected a claim as O01, or a number as printed: 38.7")  # fmt: skip
     behind, rows = folder / f"tables/claim_rows/{name}.tsv", []
     if behind.is_file():
         types = {"side": pl.String, **schema.RESULTS.columns}

@@ -16,9 +16,9 @@ from kgprobe import schema
 from kgprobe.knowledge.facts import fact_id
 from kgprobe.metrics.intervals import Interval, standard_error
 from kgprobe.metrics.ranking import auc, reciprocal_rank
-from kgprobe.metrics.sums import ordered_mean
+from kgprobe.metrics.sums import ordered_mean, ordered_sum
 from kgprobe.tables import aggregations, baselines, consistency, slices
-from kgprobe.tables.answers import Probe, judge, questions
+from kgprobe.tables.answers import OPTION, Probe, judge, questions
 from kgprobe.tables.bear.published import LEADERBOARD_SOURCE, Published
 from kgprobe.tables.estimate import estimate
 from kgprobe.tables.judged import frame as judged_frame
@@ -29,6 +29,11 @@ from kgprobe.tables.results import frame as results_frame
 from kgprobe.tables.scored import Scored, numbers_of, read_random_init, with_probe
 from kgprobe.tables.study import Study, by_item, relations_of
 from kgprobe.templates import ANSWER, answer_is_last, parse
+
+#: preferences of a model that are not knowledge
+PREDICTED, RANK = "most frequent prediction", "rank of options"
+#: numbers of tokens of an option
+LENGTHS = ("1 token", "2 tokens", "3 tokens", "4 tokens", "5 tokens or more")
 
 
 def studies(
@@ -63,10 +68,41 @@ def studies(
             low = read_random_init(below, probe)
             one = Scored(probe, schema.read(path, schema.SCORES), task, free, str(path), low)
             answers = judge(one.scores, task.items, task.candidates, where=one.where)
-            known += numbers_of(one, answers)
+            known += [*numbers_of(one, answers), *preferences(one, answers)]
             study = with_probe(study, one, answers)
         every.append(replace(study, numbers=known))
     return every
+
+
+def preferences(one: Scored, answers: pl.DataFrame) -> Iterator[Number]:
+    """Yield two preferences that are not knowledge.
+
+    PREDICTED: proportion of items whose prediction is the most frequent one of their relation, mean
+    over templates; ties share it. RANK: mean rank of the options by their number of scored tokens
+    (`slice`), from 0 (always first) to 100 (always last); n: items that have such options.
+    """
+    of, items = Number(**one.probe.dimensions), one.study.items
+    named = one.study.candidates.select("set", leading="index", option=OPTION)
+    sets = items.select("item", set="candidates")
+    wins = answers.join(sets, on="item").explode("leading").join(named, on=["set", "leading"])
+    by = ["relation", "template"]
+    counts = wins.group_by(*by, "option").agg(wins=ordered_sum(1 / pl.col("leaders")))
+    most = counts.group_by(by).agg(pl.col("wins").max())
+    of_relations = most.group_by("relation").agg(ordered_mean("wins"))
+    value = 100 * of_relations.select(ordered_sum("wins")).item() / items.height
+    yield of.but(metric=PREDICTED, value=value, n=items.height)
+    question = ["item", "template"]
+    below = pl.col("sum").rank("average", descending=True).over(question) - 1
+    ranks = one.scores.select(
+        "item",
+        rank=below / (pl.len().over(question) - 1),
+        tokens=pl.col("answer_count").clip(1, len(LENGTHS)),
+    )
+    means = ranks.group_by("item", "tokens").agg(ordered_mean("rank")).sort("item")
+    means = means.join(items.select("item", "relation"), on="item", maintain_order="left")
+    for tokens, name in enumerate(LENGTHS, 1):
+        if (rows := means.filter(tokens=tokens)).height:
+            yield of.but(metric=RANK, slice=name, **one.study.estimate(rows, "rank"))
 
 
 def judged_answers(studies: Sequence[Study]) -> pl.DataFrame:
@@ -88,8 +124,8 @@ def estimates(studies: Sequence[Study], published: Published | None = None) -> l
     if a tie occurred; instead: minus that of another probe, paired), also by group (relation) and
     slice (cardinality, "domain: ...", position of the answer in the template); SEM over templates,
     agreement (same option under all templates), correct in any, most (more than half) and all of
-    them, the best template (setting `choice` oracle: selected on the test items), MRR, options,
-    parameters, "accuracy minus published"; calibration; accuracies under other aggregations, see
+    them, the best template (setting `choice` oracle: selected on the test items), MRR, preferences,
+    options, parameters, "accuracy minus published"; calibration; accuracies under other aggregations, see
     aggregations.py; calibration of probabilities, see confidence.py. A relation counts fully in
     each of its domains; weighting "split" divides its weight by their number.
     """

@@ -28,7 +28,9 @@ LEAD = (
 )
 #: views of a benchmark that are shown at once, and collapsed ones
 OPEN = ("models", "above_baselines", "aggregations", "relations", "domains", "templates", "slices")
-FOLDED = ("confidence", "golds", "differences", "relation_templates", "slices_differences")
+FOLDED = (
+    "confidence", "preferences", "golds", "differences", "relation_templates", "slices_differences",
+)  # fmt: skip
 CONSTRUCTION = (
     "From pulled statements to balanced questions: the number of statements that each filter "
     "removed. A statement is dropped for one reason, the first that applies."

@@ -11,6 +11,7 @@ import polars as pl
 from kgprobe.contracts import WITHOUT
 from kgprobe.tables import aggregations, baselines, confidence, consistency, slices
 from kgprobe.tables.answers import PRIOR
+from kgprobe.tables.bear.make import LENGTHS, PREDICTED, RANK
 from kgprobe.tables.report.grid import property_order
 from kgprobe.tables.report.validity import VIEW as VALIDITY_OF_ALL
 from kgprobe.tables.views import PLAIN, View
@@ -125,6 +126,19 @@ TEMPLATES = View(
     heads=HEADS,
     words=WORDS,
 )
+PREFERENCES = View(
+    "preferences",
+    "Preferences that are not knowledge: one option of a relation, short or long options",
+    where={**WHOLE, "metric": [PREDICTED, RANK], "slice": ["", *LENGTHS]},
+    rows=["benchmark", *PROBE],
+    columns=["metric", "slice"],
+    heads=HEADS,
+    words=WORDS | {("metric", PREDICTED): f"{PREDICTED}, %"},
+    caption="Most frequent prediction: proportion of the items for which the model predicts the "
+    "option that it predicts most often in their relation; if it knew the answers of a balanced "
+    "relation, 1 / number of options. Rank of options by their number of scored tokens: 0 is "
+    "always first, 100 always last, and 50 no preference.",
+)
 DIFFERENCES = View(
     "differences",
     "Differences from the best probe",
@@ -204,6 +218,7 @@ def views(results: pl.DataFrame, order: Sequence[str] = ()) -> dict[str, View]:
         AGGREGATIONS.where_also(model=several),
         GOLDS.where_also(model=several),
         CONFIDENCE.where_also(model=several),
+        PREFERENCES.where_also(model=probed),
         CALIBRATION.where_also(model=probed),
     ]
     return {view.name: view for view in filled}

@@ -44,8 +44,8 @@ def whole_folder(folder: Path, ours: str, sign: str) -> Iterator[Path]:
         raise ExportError(f"{folder}: is a {what}; an export needs a folder of its own")
     if folder.resolve() in (Path.cwd(), *Path.cwd().parents):
         raise ExportError(
-            f"{folder}: holds the working folder, and an export replaces its whole folder; right "
-            "would be a folder of its own"
+            f"{folder}: holds the working folder, and an export replaces its whole folder; "
+            "expected a folder of its own"
         )
     inside = [p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()]
     if strangers := sorted(p for p in inside if not re.fullmatch(ours, p)):
@@ -77,8 +77,8 @@ def templates_by_index(sets: BearFrames, relation: str) -> dict[int, str]:
     """Return the templates of one relation by index. Raises ExportError if it has none."""
     templates = sets.prompts.filter(pl.col("relation") == relation).sort("index")
     if not templates.height:
-        raise ExportError(f"{relation}: no written template, which sentences are made of; right "
-                          "would be --questions choices")  # fmt: skip
+        raise ExportError(f"{relation}: no written template, which sentences are made of; "
+                          "use --questions choices")  # fmt: skip
     return dict(templates.select("index", "text").rows())
 
 

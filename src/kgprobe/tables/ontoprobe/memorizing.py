@@ -31,6 +31,8 @@ PAPERS = "the paper's six models"
 COMPARED = {"masks": ("multiple", "single"), "pooling": ("first", "max", "mean"),
             "loss": ("BCE", "NLL")}  # fmt: skip
 WEIGHTINGS = ("configurations", "tasks and models")
+#: a subset of the configurations, which Figure 5 is also given for
+MANUAL = {"template": "manual", "pooling": "mean"}
 
 
 def as_published(value: float | None, where: str) -> dict[str, object]:
@@ -258,30 +260,42 @@ def _select_ranked(answers: Answers, tp_rows: str) -> pl.DataFrame:
 def compare_configurations(
     answers: Answers, given: pl.DataFrame, tp_rows: str, seed: int
 ) -> Iterator[Number]:
-    """Yield Figures 5 to 7: averages over the configurations ranked here, with intervals over
-    equally weighted units, and over those of the paper's models, recomputed from C.2, which are
-    published figures of ours only if models and benchmark are the same. n: configurations."""
+    """Yield Figures 5 to 7, and Figure 5 for the configurations MANUAL alone: averages over the
+    configurations ranked here, with intervals over equally weighted units, and over those of the
+    paper's models, recomputed from C.2, which are published figures of ours only if models and
+    benchmark are the same. n: configurations."""
     who = ["benchmark", "model", "prompt", "method"]
     means = _select_ranked(answers, tp_rows).group_by("task", *CONFIGURATION, *who)
     ours = means.agg(ordered_mean(METRICS)).select("task", *CONFIGURATION, *METRICS, *who)
     is_same = {p.model for p in answers} == set(given["model"]) and all(map(is_printed, answers))
-    for number, by in enumerate(COMPARED if ours.height else ()):
+    nothing: dict[str, str] = {}
+    figures = [(number, by, nothing, given, ours) for number, by in enumerate(COMPARED, 5)]
+    figures.append((5, "masks", MANUAL, given.filter(_is_manual()), ours.filter(_is_manual())))
+    for number, by, subset, theirs_, ours_ in figures if ours.height else ():
         for weighting in WEIGHTINGS:
             known, measured = (
                 {r[by]: r for r in averages(rows, by, weighting).iter_rows(named=True)}
-                for rows in (given, ours)
+                for rows in (theirs_, ours_)
             )
-            groups_of = dict(_weighed_alike(ours, by, weighting).group_by(by))
+            groups_of = dict(_weighed_alike(ours_, by, weighting).group_by(by))
+            setting = {**subset, "weighting": weighting}
             for value, row in measured.items():
-                base = Number(n=row["rows"], setting={by: value, "weighting": weighting})
+                base = Number(n=row["rows"], setting={**setting, by: value})
                 each = groups_of[value,].select(pl.col(METRICS) / 100)
                 for m in METRICS:
                     bounds = estimate(each, m, seed=seed)["interval"] if each.height > 1 else None
                     theirs = known.get(value, {}).get(m) if is_same else None
-                    more = as_published(theirs, f"Figure {5 + number}")
+                    # the paper has no figure of the subset
+                    where = "Appendix C.2" if subset else f"Figure {number}"
+                    more = as_published(theirs, where)
                     yield base.but(metric=m, value=row[m], interval=bounds, **more)
             for value, row in known.items() if measured else ():
                 base = Number(n=row["rows"], model=PAPERS, method="published")
-                base = base.but(setting={by: value, "weighting": weighting})
+                base = base.but(setting={**setting, by: value})
                 for m in METRICS:
                     yield base.but(metric=m, value=row[m], **as_published(row[m], "Appendix C.2"))
+
+
+def _is_manual() -> pl.Expr:
+    """Select the configurations MANUAL: any manual template, with the mean over tokens."""
+    return pl.col("template").str.starts_with("m") & (pl.col("pooling") == MANUAL["pooling"])

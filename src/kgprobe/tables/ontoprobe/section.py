@@ -65,8 +65,8 @@ def section(
         views.HELD_OUT, views.REASONING,
     )  # fmt: skip
     folded = fill_views(
-        views.CONFIGURATIONS, views.GROUPS, views.SEEDS, views.PAIRS, views.TEMPLATES,
-        *views.REDUCED, views.CONFIDENCE, *views.SLICES, *views.FORMS[1:],
+        views.FIGURE5_MANUAL, views.CONFIGURATIONS, views.GROUPS, views.SEEDS, views.PAIRS,
+        views.TEMPLATES, *views.REDUCED, views.CONFIDENCE, *views.SLICES, *views.FORMS[1:],
     )  # fmt: skip
     folded.append(
         grid.records(("Modes: every point where paper and code leave a choice"), points(switches))

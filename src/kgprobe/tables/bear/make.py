@@ -125,9 +125,9 @@ def estimates(studies: Sequence[Study], published: Published | None = None) -> l
     slice (cardinality, "domain: ...", position of the answer in the template); SEM over templates,
     agreement (same option under all templates), correct in any, most (more than half) and all of
     them, the best template (setting `choice` oracle: selected on the test items), MRR, preferences,
-    options, parameters, "accuracy minus published"; calibration; accuracies under other aggregations, see
-    aggregations.py; calibration of probabilities, see confidence.py. A relation counts fully in
-    each of its domains; weighting "split" divides its weight by their number.
+    options, parameters, "accuracy minus published"; calibration; accuracies under other
+    aggregations, see aggregations.py; calibration of probabilities, see confidence.py. A relation
+    counts fully in each of its domains; weighting "split" divides its weight by their number.
     """
     results: list[Number] = []
     for study in studies:

@@ -13,6 +13,7 @@ from tokenizers import normalizers
 
 from kgprobe.probes import prompt_settings
 from kgprobe.probes.jobs.autoprompt import outcomes, predict, search, sweep, tasks
+from kgprobe.probes.jobs.kept import journal
 from kgprobe.probes.jobs.methods import trained
 from kgprobe.probes.prompts.search import files
 from kgprobe.probes.prompts.search import search as autoprompt
@@ -132,6 +133,35 @@ def test_a_causal_model_gets_prompts_that_end_in_the_answer(tmp_path, answering)
         own.answers(["shuffled_triggers"])
     with pytest.raises(tasks.ProbeTaskError, match=r"autoprompt\.published"):
         own.answers(["published"])
+
+
+def test_a_stopped_run_of_prompts_resumes_with_the_next_relation(tmp_path, monkeypatch):
+    loaded, group, done = tiny("bert"), outcomes._group, []
+    folder = prompt_folders.facts(tmp_path / "auto_world")
+    task, asked = tasks.load(folder, {}), ["majority", "manual", "demos"]
+
+    def answers():
+        own = predict.Answerer(loaded.spec, task, load=lambda _: loaded)
+        with journal(loaded, tmp_path / "unfinished", "prompts", asked):
+            return own.answers(asked), own.record
+
+    def stopping(*given):
+        if len(done) == 3:
+            raise KeyboardInterrupt
+        done.append(given)
+        return group(*given)
+
+    monkeypatch.setattr(outcomes, "_group", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        answers()
+    monkeypatch.setattr(outcomes, "_group", lambda *given: done.append(given) or group(*given))
+    resumed, stored = answers(), len(done)
+    assert not list((tmp_path / "unfinished").iterdir())
+    whole = answers()
+    # three relations of the first run are not asked again
+    assert len(done) - stored == stored > 3
+    assert resumed[0].equals(whole[0])
+    assert resumed[1] == whole[1]
 
 
 def test_published_prompts_are_used_verbatim(tmp_path):

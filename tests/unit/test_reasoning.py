@@ -417,6 +417,29 @@ def test_a_stopped_training_resumes_with_the_next_prompt(trained, tmp_path, monk
     ]
 
 
+def test_a_stopped_run_resumes_with_the_next_scheme(trained, tmp_path, monkeypatch):
+    rows, schemes = frames.reasoning(5), ("manual+manual", "soft+soft")
+    tables = saved(tmp_path), rows, frames.candidates(), trained[0], SWITCHES, PLAN, schemes
+    whole, scheme, done = reason.reason(*tables), reason._scheme, []
+
+    def stopping(probe, group, name):
+        if len(done) == 3:
+            raise KeyboardInterrupt
+        done.append(name)
+        return scheme(probe, group, name)
+
+    monkeypatch.setattr(reason, "_scheme", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        reason.reason(*tables, unfinished=tmp_path / "unfinished")
+    monkeypatch.setattr(reason, "_scheme", lambda *given: done.append(given[2]) or scheme(*given))
+    resumed = reason.reason(*tables, unfinished=tmp_path / "unfinished")
+    assert len(done) == len(frames.RULES) * len(schemes)
+    assert [a.equals(b) for a, b in zip(resumed[:2], whole[:2], strict=True)] == [True, True]
+    assert resumed[2] == whole[2]
+    assert resumed[2]["left_out"]["soft+soft"]
+    assert not list((tmp_path / "unfinished").iterdir())
+
+
 def test_selection_on_the_development_rows_is_a_switch():
     released = soft.recipes(PLAN, "masked", resolve("released"))[0]
     assert (released.dev_scores, released.init, released.warmup) == ("logits", "words", 0)

@@ -12,14 +12,15 @@ folder that contains all requested units is preferred to several folders.
 
 import errno
 import hashlib
+import io
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 
@@ -28,6 +29,8 @@ from kgprobe.probes.models.journal import keep_steps
 
 #: file that lists the units of a folder, and the record of their answers
 RECORD = "record.json"
+#: numbers, texts, and tuples, lists and dictionaries of them
+Plain = TypeVar("Plain")
 
 
 @dataclass(frozen=True)
@@ -133,6 +136,21 @@ def journal(model: Any, folder: Path | None, name: str, *inputs: object) -> Iter
     with keep_steps(model, path, digest(model.record, *inputs)):
         yield
     path.unlink(missing_ok=True)
+
+
+def frame_step(
+    model: Any, name: str, compute: Callable[[], tuple[pl.DataFrame, Plain]]
+) -> tuple[pl.DataFrame, Plain]:
+    """Return a frame and plain values, as one step of the model's journal."""
+
+    def packed() -> tuple[bytes, Plain]:
+        frame, more = compute()
+        stream = io.BytesIO()
+        frame.write_ipc(stream)
+        return stream.getvalue(), more
+
+    data, more = model.journal.step(name, packed)
+    return pl.read_ipc(data), more
 
 
 def merge_records(records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -7,11 +7,13 @@ relation extraction (the context is one of the fields) and classification are ot
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import polars as pl
 
 from kgprobe.job import progress
+from kgprobe.probes.jobs.kept import frame_step
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompts.search.files import PromptFile
@@ -79,7 +81,7 @@ def outcomes(
     if lacking:
         raise ValueError(f"{name}: no prompt for {len(lacking)} groups: {', '.join(lacking[:8])}")
     known: dict[tuple[bool, bool], Options] = {}
-    frames, record = [], {}
+    frames, record, done = [], {}, 0
     bar = progress(total=examples.height, desc=name, unit="example")
     for (group,), rows in sorted(groups.items()):
         prompt = prompts.get(str(group), prompts.get(""))
@@ -92,7 +94,10 @@ def outcomes(
             if form not in known:
                 known[form] = Options.words(predictor.loaded, prompt.template, vocabulary)
             options = known[form]
-        frame, counts = _group(predictor, prompt, options, rows, bar.update)
+        asked = partial(_group, predictor, prompt, options, rows, bar.update)
+        frame, counts = frame_step(predictor.loaded, f"{name} {group}", asked)
+        done += rows.height
+        bar.update(done - bar.n)  # what was stored
         frames.append(frame.with_columns(pl.lit(name).alias("prompt")))
         record[str(group)] = counts
     bar.close()

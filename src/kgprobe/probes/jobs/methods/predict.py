@@ -8,6 +8,7 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.probes.jobs.autoprompt import tasks
 from kgprobe.probes.jobs.autoprompt.predict import Answerer
+from kgprobe.probes.jobs.kept import content, journal
 from kgprobe.probes.jobs.stage import Part
 from kgprobe.settings.probes import Demos
 from kgprobe.settings.types import typed
@@ -34,5 +35,7 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
         part.load,
         typed(Demos, chosen["demos"]),
     )
-    outcomes = answerer.answers(chosen["prompts"])
+    inputs = [content(path) for path in part.paths()], answerer.examples.rows()
+    with journal(answerer.loaded, part.work, "prompts", *inputs):
+        outcomes = answerer.answers(chosen["prompts"])
     return {"outcomes": outcomes}, {**answerer.loaded.record, "prompted": answerer.record}

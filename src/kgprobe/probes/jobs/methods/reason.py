@@ -39,6 +39,7 @@ def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, 
         schemes,
         rows,
         part.load,
+        part.work,
     )
     return {"ranks": ranks, "premises": premises}, record
 

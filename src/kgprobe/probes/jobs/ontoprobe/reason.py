@@ -6,6 +6,7 @@ row, so that the nine settings of the paper are filters on the four forms that a
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ import torch
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.job import progress
 from kgprobe.probes.jobs.frames import placed
+from kgprobe.probes.jobs.kept import content, frame_step, journal
+from kgprobe.probes.jobs.kept import rows as digest_rows
 from kgprobe.probes.jobs.ontoprobe import entailment
 from kgprobe.probes.jobs.ontoprobe.entailment import (
     FORMS,
@@ -92,12 +95,14 @@ def reason(
     schemes: Sequence[str] = SCHEMES,
     rows: int | None = None,
     load: Load = load_model,
+    unfinished: Path | None = None,
 ) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
     """Return (REASON_RANKS, PREMISE_RANKS, record); `rows` limits the test rows of every rule.
 
     `folder` contains the soft prompts of the memorizing tasks, for schemes with soft templates.
-    Invalid rows, prompt files and prompts raise before the model is loaded. If a rule fails later,
-    the others are still computed: one ValueError lists all failures.
+    Finished schemes are stored in the folder `unfinished`, where the next run resumes. Invalid
+    rows, prompt files and prompts raise before the model is loaded. If a rule fails later, the
+    others are still computed: one ValueError lists all failures.
     """
     unknown = [s for s in schemes if s not in SCHEMES]
     if unknown:
@@ -113,19 +118,26 @@ def reason(
     steps = len(probe.cases) * (len(schemes) + 1)
     bar = progress(total=steps, desc=spec.model, unit="scheme")
     ranks, premises, problems = [], [], []
-    for rule, group in probe.cases.items():
-        try:
-            for scheme in schemes:
-                ranks += _scheme(probe, group, scheme)
+    inputs = digest_rows(items), digest_rows(candidates), folder and content(folder), switches, plan
+    with journal(loaded, unfinished, "reasoning", *inputs, schemes, rows):
+        for rule, group in probe.cases.items():
+            try:
+                for scheme in schemes:
+                    asked = partial(_scheme, probe, group, scheme)
+                    frame, left_out = frame_step(loaded, f"{rule} {scheme}", asked)
+                    ranks.append(frame)
+                    if left_out:
+                        probe.left_out.setdefault(scheme, []).extend(left_out)
+                    bar.update(1)
+                for kind in sorted({s.split("+")[0] for s in schemes}):
+                    tested = partial(_premises, probe, group, kind)
+                    premises.append(frame_step(loaded, f"{rule} {kind} premises", tested)[0])
                 bar.update(1)
-            for kind in sorted({s.split("+")[0] for s in schemes}):
-                premises.append(_premises(probe, group, kind))
-            bar.update(1)
-        except ValueError as error:
-            problems.append(f"{rule}: {error}")
+            except ValueError as error:
+                problems.append(f"{rule}: {error}")
+        if problems:
+            raise ValueError("reasoning failed for some rules\n" + "\n".join(problems))
     bar.close()
-    if problems:
-        raise ValueError("reasoning failed for some rules\n" + "\n".join(problems))
     record = {
         **loaded.record,
         **known.record,
@@ -140,11 +152,12 @@ def reason(
     )
 
 
-def _scheme(probe: ReasoningContext, rows: Sequence[RuleRow], scheme: str) -> list[pl.DataFrame]:
-    """Return REASON_RANKS columns of one rule and scheme: all forms with every pseudoword pair."""
+def _scheme(
+    probe: ReasoningContext, rows: Sequence[RuleRow], scheme: str
+) -> tuple[pl.DataFrame, list[str]]:
+    """Return REASON_RANKS columns of one rule and scheme, all forms with every pseudoword pair, and
+    the items that are left out."""
     tested, left_out = _parts(probe, by_template(rows, scheme), scheme)
-    if left_out:
-        probe.left_out.setdefault(scheme, []).extend(left_out)
     if not tested:
         raise ValueError(f"no test rows under {scheme}; the split is larger than the data")
     kind, conjunction = scheme.split("+")
@@ -162,7 +175,7 @@ def _scheme(probe: ReasoningContext, rows: Sequence[RuleRow], scheme: str) -> li
         frames.append(
             frame.with_columns(scheme=pl.lit(scheme), p1=pl.lit(form[0]), p2=pl.lit(form[1]))
         )
-    return frames
+    return pl.concat(frames), left_out
 
 
 def _parts(
@@ -243,7 +256,9 @@ def _rows_to_train(
     return pair
 
 
-def _premises(probe: ReasoningContext, rows: Sequence[RuleRow], kind: str) -> pl.DataFrame:
+def _premises(
+    probe: ReasoningContext, rows: Sequence[RuleRow], kind: str
+) -> tuple[pl.DataFrame, None]:
     """Return PREMISE_RANKS columns: whether P2 is known, tested with the words used in the prompts.
 
     All rows are tested, including `soft_only` ones with manual templates: the released code
@@ -263,4 +278,4 @@ def _premises(probe: ReasoningContext, rows: Sequence[RuleRow], kind: str) -> pl
         return entailment.premise_test(row, kind, pair, slots, switches)
 
     frame = probe.ranks(tested, ask, trained, words, slots)
-    return frame.drop("gold").with_columns(kind=pl.lit(kind))
+    return frame.drop("gold").with_columns(kind=pl.lit(kind)), None

@@ -43,7 +43,7 @@ def test_causal_models_reason_by_one_scheme_and_pair_on_some_rows(tmp_path, name
     given = {"questions": frames.reasoning(), "candidates": frames.candidates()}
     part = SimpleNamespace(
         spec=spec, settings=settings, load=load_model, read=lambda name, _: given[name],
-        input={"prompts": str(tmp_path / "p") if name == "bert" else ""},
+        input={"prompts": str(tmp_path / "p") if name == "bert" else ""}, work=tmp_path / "work",
     )  # fmt: skip
     found, record = method.answers(part, tmp_path)
     for made, contract in method.OUTPUT.items():

@@ -199,6 +199,7 @@ def test_one_model_with_one_template_has_every_applicable_part(files, tmp_path):
     assert "Accuracy by relation" in titles
     assert [g.title for g in part.folded] == [
         "Calibration of the option probabilities",
+        "Preferences that are not knowledge: one option of a relation, short or long options",
         "Aggregations with permuted and with skewed gold answers",
     ]
     for grid in part.grids:

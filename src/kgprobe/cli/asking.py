@@ -232,6 +232,8 @@ def ask(
         check_count(k)
         check_model(model)
         library = import_library()
+        if not option:
+            library.check_generated(model, template)
         loaded = library.load(model, bos=bos)
         rows: list[dict[str, Any]] = library.ask(
             loaded, template, X=subject, options=option or [], k=k

@@ -613,6 +613,7 @@ def test_interrupt_before_scoring_is_reported(model, typed, monkeypatch, tmp_pat
         (["plan", "."], 1, ".: a folder; expected cut.yaml, list.yaml, lost.yaml, my run"),
         (["validate", "service.yaml"], 1, "endpoint is 'wdqz' (did you mean 'wdqs'?); resources/"),
         (["validate", "lost.yaml"], 1, "no such file or folder: lost.csv; correct the path"),
+        (["validate", "prompts.yaml"], 1, "prompts.yaml: autoprompt.models has the unknown model"),
         (["validate", "cut.yaml"], 1, "cut.yaml, line 2: no YAML: expected ',' or '}', but got"),
         (["run", "list.yaml"], 1, "list.yaml: a list; expected keys with values"),
         (["probe", "x", "--on", "world_lite", "--prompt", "no.json"], 1, "no.json: no such file"),
@@ -630,6 +631,9 @@ def test_impossible_requests_get_a_one_line_error(typed, tmp_path, words, code, 
     )
     (tmp_path / "lost.yaml").write_text(
         "run: {name: a}\nsources: {graphs: {mine: {form: table, files: [lost.csv]}}}\n"
+    )
+    (tmp_path / "prompts.yaml").write_text(
+        "run: {name: a}\nautoprompt: {models: {bert-base-case: {facts: {triggers: 3}}}}\n"
     )
     (tmp_path / "{}.json").write_text("{}")
     (tmp_path / "2.json").write_text('{"P36": "[X], [Y].", "P36": "[X] is [Y]."}')

@@ -78,7 +78,7 @@ def test_files_are_read_in_order_and_a_missing_one_is_reported(tmp_path):
     with pytest.raises(TaskError, match=r"dev\.jsonl: no such file.*sources\.lama\.folder"):
         prompt_facts.read_facts(tmp_path / "trex_original")
     (tmp_path / "trex_original/P19/dev.jsonl").write_text('{"sub": "x"}\n')
-    with pytest.raises(TaskError, match=r"dev\.jsonl, line 1: obj is None, expected a text"):
+    with pytest.raises(TaskError, match=r"dev\.jsonl, line 1: obj is None, expected text"):
         prompt_facts.read_facts(tmp_path / "trex_original")
 
 

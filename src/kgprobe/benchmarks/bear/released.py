@@ -198,7 +198,7 @@ def _rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
         texts = {n: [row[n]] for n in FIELDS} | {"sub_aliases": aliases}
         for name, values in texts.items():
             if not (isinstance(values, list) and all(isinstance(one, str) for one in values)):
-                right = "a list of texts" if name == "sub_aliases" else "a text"
+                right = "a list of texts" if name == "sub_aliases" else "text"
                 came = repr(row[name])[:80]
                 raise ReleasedError(f"{path}, line {number}: {name} is {came}, expected {right}")
         if (first := lines.setdefault(row["sub_id"], number)) != number:

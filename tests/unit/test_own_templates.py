@@ -33,7 +33,7 @@ def run_script(folder: Path, own: list[str], given: str = "") -> list[dict[str, 
     paths = {}
     for name in ("facts", "properties", "templates"):
         paths[name] = folder / f"{name}.parquet"
-        schema.write(getattr(made, name), read.CONTRACTS[name], paths[name], {})
+        schema.write(made[name], read.CONTRACTS[name], paths[name], {})
     resources = ROOT / "resources/templates"
     inputs = {
         "statements": str(paths["facts"]),

@@ -136,41 +136,31 @@ def _open_table(
     first = next(rows, None)
     if first is None:
         raise GraphFileError(f"{path}: empty; expected rows of subject, relation, object")
-    head = [cell.strip() for cell in first[1]]
-    if header:
-        rows = _without_heads(path, first[1], rows, problems)
-    else:
-        rows = itertools.chain([first], rows)
-    return head, _even(path, len(head), rows, problems)
+    below = rows if header else itertools.chain([first], rows)
+    return [cell.strip() for cell in first[1]], _even(path, first[1], header, below, problems)
 
 
-def _without_heads(
-    path: str, head: list[str], rows: Iterator[Row], problems: GraphProblems
+def _even(
+    path: str, head: list[str], header: bool, rows: Iterator[Row], problems: GraphProblems
 ) -> Iterator[Row]:
-    """Skip repetitions of the first line, as in concatenated files; one with its names in another
-    order is unread, because the rows below it have that order."""
-    names, ordered = set(head), sorted(head)
-    for line, cells in rows:
-        if cells[0] not in names or sorted(cells) != ordered:
-            yield line, cells
-        elif cells != head:
-            problems.unread.append(
-                f"{path}, line {line}: the names of the columns again, in another order; list each "
-                "file on its own in `files`"
-            )
-
-
-def _even(path: str, width: int, rows: Iterator[Row], problems: GraphProblems) -> Iterator[Row]:
+    """Yield the rows with as many cells as the first, without repetitions of a header, as in
+    concatenated files; one with its names in another order is unread, because the rows below it
+    have that order."""
+    names, ordered = set(head) if header else (), sorted(head)
     advice = "no cell of a table with tabs holds a tab or a line end"
     if path.lower().endswith(".csv"):
         advice = 'a cell with a comma must be quoted ("...")'
     for line, cells in rows:
-        if len(cells) == width:
+        wrong = ""
+        if len(cells) != len(head):
+            wrong = f"{len(cells)} cells, expected {len(head)}; {advice}"
+        elif cells[0] not in names or sorted(cells) != ordered:
             yield line, cells
-        else:
-            problems.unread.append(
-                f"{path}, line {line}: {len(cells)} cells, expected {width}; {advice}"
-            )
+        elif cells != head:
+            order = "in another order; list each file on its own in `files`"
+            wrong = f"the names of the columns again, {order}"
+        if wrong:
+            problems.unread.append(f"{path}, line {line}: {wrong}")
 
 
 def _text(path: str, separator: str) -> Iterator[Row]:

@@ -105,8 +105,12 @@ class RateLimiter:
             # until the window is empty, not only until there is room for one more failure
             emptied = max(failures) + WINDOW if len(failures) >= BUDGET else 0.0
             if state["not_before"] < emptied - 0.001:
-                self._pause(place)
+                self.pauses += 1
                 state["not_before"] = emptied
+            if self.pauses > PAUSES:
+                came = f"{BUDGET} failed answers within {WINDOW:.0f} s, after {PAUSES} pauses"
+                advice = f"wait until the service has recovered; {AGAIN}"
+                raise BudgetExhausted(place, came, "a service that answers", advice)
             # after a clock was set back, wait no longer than the longest wait of any service
             state["not_before"] = min(state["not_before"], now + LONGEST_WAIT)
             state["next_start"] = min(state["next_start"], now + self.endpoint.policy.interval)
@@ -117,13 +121,6 @@ class RateLimiter:
             if self.endpoint.policy.interval:
                 state["next_start"] = now + self.endpoint.policy.interval
             return 0.0, ""
-
-    def _pause(self, place: Place) -> None:
-        self.pauses += 1
-        if self.pauses > PAUSES:
-            came = f"{BUDGET} failed answers within {WINDOW:.0f} s, after {PAUSES} pauses"
-            advice = f"wait until the service has recovered; {AGAIN}"
-            raise BudgetExhausted(place, came, "a service that answers", advice)
 
     @contextlib.contextmanager
     def _state(self) -> Iterator[dict[str, Any]]:

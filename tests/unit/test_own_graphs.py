@@ -112,6 +112,10 @@ def test_ids_are_the_labels_if_there_are_no_others(tmp_path):
     made = table(tmp_path, "subject,relation,object\nNew_York,capitalOf,x\n")
     assert made["facts"].select("subject_label", "object_label").rows() == [("New York", "x")]
     assert made["properties"]["label"].to_list() == ["capital of"]
+    text = "subject,relation,relation_label,object\nNew_York,capitalOf,has its seat in,x\n"
+    made = table(tmp_path, text)
+    assert made["facts"].select("subject_label", "object_label").rows() == [("New York", "x")]
+    assert made["properties"]["label"].to_list() == ["has its seat in"]
 
 
 def test_label_relations_precede_label_tables_in_their_order(tmp_path):
@@ -438,6 +442,17 @@ def test_one_label_in_two_compositions_is_one_label(tmp_path):
     text = HEAD + "a,Z\u00fcrich,in,b,B\na,Zu\u0308rich,in,c,C\n"
     made = table(tmp_path, text)
     assert made["facts"]["subject_label"].to_list() == ["Z\u00fcrich"] * 2
+
+
+def test_one_id_in_two_compositions_is_one_entity(tmp_path):
+    text = "subject,relation,object\nZ\u00fcrich,in,b\nZu\u0308rich,in,c\nb,at,Zu\u0308rich\n"
+    facts = table(tmp_path, text)["facts"]
+    assert {*facts["subject"], *facts["object"]} == {"Z\u00fcrich", "b", "c"}
+    (tmp_path / "metadata_relations.json").write_text('{"in": {"templates": []}}')
+    rows = [{"sub_label": name, "obj_label": "b"} for name in ("Z\u00fcrich", "Zu\u0308rich")]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    section = OwnGraph("lm_pub_quiz", (str(tmp_path),))
+    assert read("g", section, LANGUAGES)["facts"].height == 1
 
 
 @pytest.mark.parametrize("relation", ["#in", "in  a", " in"])

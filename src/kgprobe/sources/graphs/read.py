@@ -119,11 +119,11 @@ def _tables(name: str, section: OwnGraph, given: Raw, problems: GraphProblems) -
     relations = relations.unique()
     _require_relations(name, section, {*relations, *stated["relation"], *given.literals})
     every = pl.concat([ends, classes, relations]).unique()
-    labels = _labels(label_rows, given.named, every, problems)
+    labels = _labels(label_rows, every, problems)
     if section.ids == "own" and section.form != "rdf":
-        # relations without a label are named by their id
-        spaced = {name: _spaced(name) for name in relations.to_list()}
-        labels = labels | spaced if given.named else spaced | labels
+        # relations without a label, and entities if none has one, are named by their id
+        by_id = {name: _words(name) for name in every.to_list()} if given.named else {}
+        labels = by_id | {name: _spaced(name) for name in relations.to_list()} | labels
     items = facts.filter(_object_kind(section) == "item")["object"]  # literals need no labels
     needed = pl.concat([facts["subject"], items, classes])
     if section.form == "rdf":
@@ -195,12 +195,8 @@ def _require_relations(name: str, section: OwnGraph, relations: Collection[str])
         )
 
 
-def _labels(
-    label_rows: pl.DataFrame, named: bool, ids: pl.Series, problems: GraphProblems
-) -> dict[str, str]:
+def _labels(label_rows: pl.DataFrame, ids: pl.Series, problems: GraphProblems) -> dict[str, str]:
     """Return id -> its best label; among equally good labels the first by code point."""
-    if named:
-        return {name: _words(name) for name in ids.to_list()}
     rows = label_rows.filter(pl.col("id").is_in(ids.implode()))
     best = rows.filter(pl.col("order") == pl.col("order").min().over("id"))
     # however their letters are composed

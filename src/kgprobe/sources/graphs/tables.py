@@ -18,7 +18,7 @@ from kgprobe.sources.graphs.problems import (
     json_object,
     short,
 )
-from kgprobe.sources.graphs.raw import Raw
+from kgprobe.sources.graphs.raw import Raw, composed
 from kgprobe.sources.labels import one_line
 
 #: suffix -> cell separator; cells of .csv may be quoted
@@ -43,9 +43,9 @@ def read(section: OwnGraph, problems: GraphProblems) -> Raw:
             header = section.header or Path(path).suffix.lower() == ".jsonl"  # keys are names
             head, rows = _open_table(path, header, of_facts, problems)
             ids, texts = _columns(path, head, columns, header)
-            has_labels |= bool(texts)
+            has_labels |= any(of != ids[1] for of, _ in texts)
             for line, cells in rows:
-                subject, relation, end = (one_line(cells[at]) for at in ids)
+                subject, relation, end = (composed(cells[at]) for at in ids)
                 ends = (("subject", subject), ("relation", relation), ("object", end))
                 if lacking := [name for name, one in ends if not one]:
                     problems.unread.append(
@@ -63,20 +63,20 @@ def read(section: OwnGraph, problems: GraphProblems) -> Raw:
                     )
                 elif relation in label_roles:
                     order = label_roles.index(relation)
-                    label_rows.append((subject, end, order, path, line))
+                    label_rows.append((subject, one_line(cells[ids[2]]), order, path, line))
+                    has_labels = True
                 else:
                     statements.append((subject, relation, end, path, line))
-                    named = ((one_line(cells[of]), one_line(cells[at])) for of, at in texts)
+                    named = ((composed(cells[of]), one_line(cells[at])) for of, at in texts)
                     label_rows += [(name, label, 0, path, line) for name, label in named if label]
     for path in section.labels:
         with problems.going_on():
             head, rows = _open_table(path, True, of_labels, problems)
             id_at, text = _find_columns(path, head, columns.id, columns.label)
-            labels = ((one_line(row[id_at]), one_line(row[text]), line) for line, row in rows)
+            labels = ((composed(row[id_at]), one_line(row[text]), line) for line, row in rows)
             last = len(label_roles) + 1
             label_rows += [(name, label, last, path, line) for name, label, line in labels if label]
-    has_labels |= bool(section.labels or label_rows)
-    is_named = not has_labels and section.ids == "own"
+    is_named = not (has_labels or section.labels) and section.ids == "own"
     return Raw(statements, label_rows, named=is_named)
 
 

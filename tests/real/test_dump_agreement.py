@@ -272,12 +272,11 @@ def dbpedia(real_data: Path, tmp_path_factory) -> tuple[Tables, Tables]:
             for name in OF_DBPEDIA
         }
     assert sorted(names) == alone["classes"]["class"].sort().to_list()
-    found = facts.read_types([instances], names, 100, tmp_path / "types")
-    alone["types"] = found.types
-    assert found.in_part
-    assert found.in_part == in_part
+    alone["types"], proportions, _ = facts.read_types([instances], names, 100, tmp_path / "types")
+    assert proportions
+    assert proportions == in_part
     columns = both["types"].columns
-    assert found.types.sort(columns).equals(both["types"].sort(columns))
+    assert alone["types"].sort(columns).equals(both["types"].sort(columns))
     return both, alone
 
 

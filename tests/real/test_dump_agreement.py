@@ -14,7 +14,7 @@ import pytest
 
 from kgprobe import schema
 from kgprobe.benchmarks.bear import build
-from kgprobe.benchmarks.bear.choice import Review
+from kgprobe.benchmarks.bear.choice import rejected_subjects
 from kgprobe.experiments import manual_templates, read_table
 from kgprobe.knowledge import ontology
 from kgprobe.settings.benchmarks import Bear
@@ -232,7 +232,7 @@ def test_bear_has_the_same_bytes(ways, tmp_path):
             {row["id"]: row["form"] for row in read_table(templates / "bear_labels.tsv")},
             Bear(popularity="statements", min_sitelinks=0),
             "bear",
-            Review.of(read_table(review), review),
+            rejected_subjects(read_table(review), review),
             way.coverage,
         )
         frames = {

@@ -304,9 +304,11 @@ def test_escapes_of_invalid_characters_are_unread(escape):
     assert result["unread"]["line"].to_list() == [3]
 
 
-@pytest.mark.parametrize("end", ["<g:g> .", "", "<<( <s:s> <p:p> <o:o> )>> ."])
+@pytest.mark.parametrize(
+    "end", ["<e:c> <g:g> .", "<e:c>", "<e:c|d> .", "<e:c d> .", "<<( <s:s> <p:p> <o:o> )>> ."]
+)
 def test_lines_that_are_no_single_triple_are_unread(end):
-    line = f"<e:a> <e:b> {'' if end.startswith('<<') else '<e:c>'} {end}\n".encode()
+    line = f"<e:a> <e:b> {end}\n".encode()
     result = entities.of_iris(LineBlock(0, line), ["e:b"], ["en"])
     assert (result["statements"].height, result["unread"].height) == (0, 1)
 

@@ -25,8 +25,10 @@ from kgprobe.templates import sentence
 BENCHMARKS = "resources/benchmarks"
 #: the files of a benchmark's folder, and their contracts
 TABLES = {"items": schema.ITEMS, "candidates": schema.CANDIDATES, "prompts": schema.PROMPTS}
-#: the optional file of cardinalities and domains
-RELATIONS = "relations.parquet"
+#: the optional files: cardinalities and domains, and the right answers of the whole of a sample
+RELATIONS, GOLDS_FILE = "relations.parquet", "golds.parquet"
+_GOLD = dict.fromkeys(("item", "relation", "id"), pl.String)
+GOLDS = schema.Contract("GOLDS", _GOLD, tuple(_GOLD))
 #: methods that score whole sentences: `sentence`, and its variants for each kind of model
 METHODS = ("sentence", *(f"sentence-{name}" for of in experiments.VARIANTS_OF_KIND.values()
                          for name in of))  # fmt: skip
@@ -62,7 +64,7 @@ class Benchmark:
     #: provenance of the file of items: rule, wildcards, source (which determines the license), and
     #: the languages of its labels
     provenance: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
-    #: for a sample: (relation, id) of the correct answers of the whole benchmark
+    #: for a sample: GOLDS, the correct answers of the whole benchmark
     golds: pl.DataFrame | None = field(default=None, repr=False, compare=False)
     #: cardinality, perhaps domains, of the relations of the whole benchmark
     relations: pl.DataFrame | None = field(default=None, repr=False, compare=False)
@@ -138,6 +140,10 @@ class Benchmark:
         """
         for name, contract in TABLES.items():
             schema.write(getattr(self, name), contract, folder / f"{name}.parquet", self.provenance)
+        if self.golds is None:
+            (folder / GOLDS_FILE).unlink(missing_ok=True)
+        else:
+            schema.write(self.golds.unique(), GOLDS, folder / GOLDS_FILE, self.provenance)
         if self.relations is None:
             (folder / RELATIONS).unlink(missing_ok=True)
             return
@@ -246,8 +252,9 @@ def benchmark(name_or_folder: str | Path) -> Benchmark:
     if items.height and not asked.height:
         raise BenchmarkError(f"{folder / 'items.parquet'}: all {items.height} items are for "
                              "training; expected items with role fact or test")  # fmt: skip
-    relations = relations_of(folder / RELATIONS)
-    return Benchmark(folder.name, asked, candidates, prompts, record, relations=relations)
+    relations, golds = relations_of(folder / RELATIONS), folder / GOLDS_FILE
+    whole = schema.read(golds, GOLDS) if golds.is_file() else None
+    return Benchmark(folder.name, asked, candidates, prompts, record, whole, relations)
 
 
 def _check_items(folder: Path, items: pl.DataFrame, candidates: pl.DataFrame) -> None:

@@ -19,7 +19,7 @@ from kgprobe import experiments, sampling, schema
 from kgprobe.benchmarks.bear import released
 from kgprobe.contracts import COUNTS
 from kgprobe.tables.answers import choosable, gold_ids, questions
-from kgprobe.templates import sentence
+from kgprobe.templates import SURROGATE, sentence
 
 #: the benchmarks of the package
 BENCHMARKS = "resources/benchmarks"
@@ -344,6 +344,8 @@ def single(template: str, subject: str, options: Sequence[str] = ()) -> Benchmar
         raise BenchmarkError(
             f"{wrong[0]!r} is not a string; expected a subject and options of text"
         )
+    if wrong := [one for one in (subject, *labels) if SURROGATE.search(one)]:
+        raise BenchmarkError(f"{wrong[0]!r} is not UTF-8; expected text")
     if any(not one.strip() for one in (subject, *labels)):
         raise BenchmarkError("the subject or an option is blank; expected text")
     if len(set(labels)) < len(labels) or len(labels) == 1:
@@ -370,9 +372,14 @@ def check_count(k: int) -> None:
         raise BenchmarkError(f"k is {k}; expected 1 to {MOST_ANSWERS}")
 
 
-def check_method(method: str) -> None:
-    """Raise BenchmarkError for a method that does not score whole sentences."""
-    if method not in METHODS:
-        raise BenchmarkError(f"method {method!r}{experiments.nearest(method, METHODS)}; valid: "
-                             f"{', '.join(METHODS)} (others are asked by the workflow)"
-                             )  # fmt: skip
+def check_method(method: str, kind: str = "") -> None:
+    """Raise BenchmarkError for a method that does not score whole sentences, or not those of models
+    of a kind."""
+    variants = experiments.VARIANTS_OF_KIND.get(kind, ())
+    legal = ("sentence", *(f"sentence-{name}" for name in variants)) if kind else METHODS
+    # the variant after it stands for the default of every kind
+    if method not in (*legal, METHODS[1]):
+        model = f" with a {kind} model" if kind else ""
+        near = "" if kind else experiments.nearest(method, legal)
+        raise BenchmarkError(f"method {method!r}{model}{near}; valid: {', '.join(legal)} "
+                             "(others are asked by the workflow)")  # fmt: skip

@@ -601,6 +601,8 @@ def test_interrupt_before_scoring_is_reported(model, typed, monkeypatch, tmp_pat
         (["ask", "x", "The capital of X is [Y].", "-x", "France"], 1, "one [X] and one [Y]"),
         (["ask", "x", "[X] is [Y].", "-x", " "], 1, "the subject or an option is blank"),
         (["ask", "x", "[X] is [Y].", "-x", "A", "-o", "", "-o", "B"], 1, "an option is blank"),
+        (["ask", "x", "[X] is [Y].", "-x", "A\udcff"], 1, "'A\\udcff' is not UTF-8; expected text"),
+        (["ask", "x", "[X]\udcff is [Y].", "-x", "A"], 1, "is [Y].' is not UTF-8; expected text"),
         (["ask", "x", "[X] is [Y].", "-x", "A", "-k", "200"], 1, "k is 200; expected 1 to 100"),
         (["list", "modls"], 2, "did you mean 'models'?"),
         (["prob"], 2, "probe"),

@@ -3,6 +3,7 @@
 import copy
 import doctest
 import inspect
+import re
 import shutil
 import socket
 import subprocess
@@ -263,6 +264,15 @@ def test_ask_without_options_is_refused_before_the_model_is_loaded(
         assert message in done.stderr
     with pytest.raises(ValueError, match=message):
         kgprobe.ask(kgprobe.load(folder), template, X="France")
+
+
+def test_a_method_of_another_kind_is_refused_before_the_model_is_loaded(folder, monkeypatch):
+    monkeypatch.setattr(library, "load_model", None)
+    message = "method 'sentence-pll' with a causal model; valid: sentence, sentence-sum (others"
+    with pytest.raises(BenchmarkError, match=re.escape(message)):
+        kgprobe.probe(str(folder), "world_lite", method="sentence-pll")
+    words = ["probe", str(folder), "--on", "world_lite", "--method", "sentence-pll"]
+    assert message in CliRunner().invoke(app, words).stderr
 
 
 def public() -> dict[str, str]:

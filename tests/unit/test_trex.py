@@ -119,7 +119,7 @@ def test_a_date_is_labeled_by_its_most_frequent_form_of_the_date_linker():
              for form in ("22 January 1970", "January 22, 1970", "22 January 1970")]  # fmt: skip
     other = [entity(uri, text, "it", "Simple_Coreference")] * 3
     shard = ingest(document(1, entities=[*dates, *other]))
-    table = trex.labels(shard.mentions, shard.documents)
+    table = trex.labels(shard["mentions"], shard["documents"])
     assert (uri, "22 January 1970", "surface") in table.rows()
 
 

@@ -924,12 +924,14 @@ def test_the_name_of_a_folder_is_no_pattern(model, typed, tmp_path):
 
 def test_a_number_is_traced_with_or_without_its_separators(typed, tmp_path):
     large = Number(benchmark="b", model="a", metric="parameters", value=1234567.5)
+    below = large.but(metric="difference", value=-7.5)
     path = tmp_path / "results/x/tables/bear.parquet"
-    schema.write(results.frame("bear", [large]), schema.RESULTS, path)
-    for printed in ("1,234,567.5", "1234567.5"):
-        (row,) = json.loads(typed("trace", printed, "--run", "x", "--json").stdout)
-        assert row["value"] == large.value
+    schema.write(results.frame("bear", [large, below]), schema.RESULTS, path)
+    for printed in ("1,234,567.5", "1234567.5", "-7.5"):
+        (row,) = json.loads(typed("trace", "--run", "x", "--json", "--", printed).stdout)
+        assert row["value"] == (large.value if printed[0] == "1" else -7.5)
     assert "'1,23' is not a number" in typed("trace", "1,23", "--run", "x").stderr
+    assert "--where 'model'; expected" in typed("trace", "1", "--run", "x", "-w", "model").stderr
 
 
 def test_a_value_that_is_no_fraction_is_shown_without_one(capsys):

@@ -26,7 +26,7 @@ Where = Annotated[
 
 def trace(
     number: Annotated[
-        str, typer.Argument(help=("A number as printed, such as 38.7, or a claim, such as O01"))
+        str, typer.Argument(help="A number as printed, such as 38.7 or -- -3.2, or a claim: O01.")
     ],
     run: Annotated[
         str, typer.Option(help="Name of the run, or its folder.", autocompletion=names.runs)
@@ -90,7 +90,8 @@ def _pairs(where: list[str]) -> dict[str, str]:
     for text in where:
         key, sign, value = text.partition("=")
         if key not in legal or not sign:
-            raise ValueError(f"--where {text!r}{nearest(key, legal)}; expected KEY=VALUE "
+            near = "" if key in legal else nearest(key, legal)
+            raise ValueError(f"--where {text!r}{near}; expected KEY=VALUE "
                              f"with a KEY of {', '.join(legal)}")  # fmt: skip
         if values.setdefault(key, value) != value:
             raise ValueError(f"--where has {key}={values[key]} and {key}={value}; expected "

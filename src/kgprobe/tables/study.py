@@ -69,15 +69,16 @@ class Study:
 
     def __post_init__(self) -> None:
         keys = [tuple(probe.dimensions.values()) for probe, _ in self.probes]
-        if len(set(keys)) < len(keys):
-            raise ValueError(f"{self.benchmark}: two probes are the same: {sorted(keys)}")
+        for key in keys:
+            if keys.count(key) > 1:
+                raise ValueError(f"{self.benchmark}: two probes are the same: {', '.join(key)}")
         for probe, answers in self.probes:
             if probe.benchmark != self.benchmark:
                 raise ValueError(f"{probe.model}: not a probe of {self.benchmark}")
             if not self.matches(answers):
                 raise ValueError(
-                    f"{probe.model}: other items or templates than {keys[0]}; differences are "
-                    "paired, so all probes of a benchmark need the same"
+                    f"{probe.model}: other items or templates than {self.probes[0][0].model}; "
+                    "differences are paired, so all probes of a benchmark need the same"
                 )
 
     def matches(self, answers: pl.DataFrame) -> bool:

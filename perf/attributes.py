@@ -31,8 +31,8 @@ import yaml
 
 from kgprobe import schema
 from kgprobe.benchmarks.attributes import sensitivity
+from kgprobe.benchmarks.attributes.definition import settings_of
 from kgprobe.benchmarks.attributes.frames import EXAMPLES
-from kgprobe.benchmarks.attributes.settings import settings_of
 from kgprobe.knowledge import graph
 from kgprobe.knowledge.engine import joins_mb
 from kgprobe.knowledge.engine_duckdb import DuckDB

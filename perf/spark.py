@@ -19,7 +19,7 @@ import yaml
 
 from kgprobe import schema
 from kgprobe.benchmarks.attributes import frames, sensitivity
-from kgprobe.benchmarks.attributes.settings import settings_of
+from kgprobe.benchmarks.attributes.definition import settings_of
 from kgprobe.knowledge import graph
 from kgprobe.knowledge.engine import Engine
 from kgprobe.knowledge.engine_duckdb import DuckDB

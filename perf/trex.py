@@ -29,7 +29,7 @@ REPEATS = 5
 def write_shard(shard: trex.FileTables, folder: Path) -> None:
     """The tables of one file, as the rule writes them."""
     for name, contract in trex.TABLES.items():
-        schema.write(getattr(shard, name), contract, folder / f"{name}.parquet")
+        schema.write(shard[name], contract, folder / f"{name}.parquet")
 
 
 def seconds(action) -> float:  # type: ignore[no-untyped-def]

@@ -16,7 +16,7 @@ import polars as pl
 
 from kgprobe import config, schema
 from kgprobe.benchmarks.bear import build
-from kgprobe.benchmarks.bear.choice import Review
+from kgprobe.benchmarks.bear.choice import rejected_subjects
 from kgprobe.experiments import manual_templates, read_table
 from kgprobe.files import ROOT
 from kgprobe.settings.benchmarks import Bear
@@ -52,7 +52,7 @@ def built(resources: Path, construction: Bear) -> build.NestedSets:
         {row["id"]: row["form"] for row in read_table(tables / "bear_labels.tsv")},
         construction,
         ORIGIN,
-        Review.of(read_table(tables / "bear_review.tsv"), "bear_review.tsv"),
+        rejected_subjects(read_table(tables / "bear_review.tsv"), "bear_review.tsv"),
     )
 
 

@@ -170,21 +170,23 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
 
     def construct_yaml_float(self, node: yaml.ScalarNode) -> float:
         value = float(super().construct_yaml_float(node))
-        kind = "finite" if not math.isfinite(value) else ""
-        # YAML 1.1 reads 1:30.5 as 90.5
-        if kind := kind or "decimal" * (":" in node.value):
-            raise yaml.MarkedYAMLError(
-                problem=f"{node.value} is not a {kind} number", problem_mark=node.start_mark
-            )
+        if not math.isfinite(value):
+            raise _not(node, "finite")
+        if ":" in node.value:  # YAML 1.1 reads 1:30.5 as 90.5
+            raise _not(node, "decimal")
         return value
 
     def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
         # YAML 1.1 reads 010 as 8, 0x10 as 16 and 1:30 as 90
         if re.match(r"[-+]?0[0-9_bx]|.*:", node.value):
-            raise yaml.MarkedYAMLError(
-                problem=f"{node.value} is not a decimal number", problem_mark=node.start_mark
-            )
+            raise _not(node, "decimal")
         return int(super().construct_yaml_int(node))
+
+
+def _not(node: yaml.ScalarNode, kind: str) -> yaml.MarkedYAMLError:
+    """Return the error for a number that is not of a kind."""
+    text = f"{node.value} is not a {kind} number"
+    return yaml.MarkedYAMLError(problem=text, problem_mark=node.start_mark)
 
 
 _Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_yaml_float)

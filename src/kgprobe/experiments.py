@@ -208,7 +208,7 @@ def json_rows(
         for name in texts:
             if not (isinstance(row.get(name), str) and row[name].strip()):
                 shown = repr(row.get(name))[:80]
-                raise error(f"{path}, line {number}: {name} is {shown}, expected a text")
+                raise error(f"{path}, line {number}: {name} is {shown}, expected text")
         rows.append((number, row))
     return rows
 

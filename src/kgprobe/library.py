@@ -61,6 +61,7 @@ from kgprobe.tables.bear import make
 from kgprobe.tables.bear.figures import relations_plot
 from kgprobe.tables.report.draw import Chart, styled
 from kgprobe.tables.study import Study
+from kgprobe.templates import cut
 
 #: the schema of the table of models
 SCHEMA = "workflow/schemas/models.schema.json"
@@ -415,6 +416,8 @@ def ask(
     """
     question = single(template, X, options)
     check_count(k)
+    if not options:
+        check_generated(model, template)
     loaded = load(model)
     frames = question.items, question.candidates, question.prompts
     if options:
@@ -423,9 +426,17 @@ def ask(
         best = named.sort("sum", "candidate", descending=[True, False])
         weight = (pl.col("sum") - pl.col("sum").max()).exp()
         return best.select(option="label", score="sum", probability=weight / weight.sum())
-    if loaded.spec.kind == "masked":
-        raise ValueError(f"{loaded.spec.model} is a masked model, which fills a given number of "
-                         "masks: give options")  # fmt: skip
     fills, _, _ = fill_frame(loaded, *frames, Fill(k=k, length="free", most_tokens=10))
     whole = fills.filter(position=-1).sort("rank")
     return whole.select("text", "logprob")
+
+
+def check_generated(model: Any, template: str) -> None:
+    """Raise ValueError, before weights are loaded, if a model cannot generate texts for [Y]."""
+    spec = spec_of(model) if isinstance(model, str | Path) else load(model).spec
+    if spec.kind == "masked":
+        raise ValueError(f"{spec.model} is a masked model, which fills a given number of masks: "
+                         "give options")  # fmt: skip
+    if spec.kind == "causal" and any(map(str.isalnum, cut(template)[1])):
+        raise ValueError(f"{spec.model} is a causal model, which answers only at the end: put [Y] "
+                         "last in the template, or give options")  # fmt: skip

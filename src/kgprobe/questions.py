@@ -338,7 +338,7 @@ def single(template: str, subject: str, options: Sequence[str] = ()) -> Benchmar
             f"{wrong[0]!r} is not a string; expected a subject and options of text"
         )
     if any(not one.strip() for one in (subject, *labels)):
-        raise BenchmarkError("the subject or an option is blank; expected a text")
+        raise BenchmarkError("the subject or an option is blank; expected text")
     if len(set(labels)) < len(labels) or len(labels) == 1:
         raise BenchmarkError(f"options {labels}: two or more are needed, each once")
     item = {

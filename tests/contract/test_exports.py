@@ -1,8 +1,10 @@
 """Exports: other tools read the content of the frames, for released and constructed sets."""
 
 import json
+import runpy
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import datasets
 import numpy as np
@@ -11,11 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from lm_pub_quiz import Dataset
+from snakemake.iocontainers import Namedlist
+from typer.testing import CliRunner
 
 from kgprobe import benchmark, schema
 from kgprobe.benchmarks.bear import build
 from kgprobe.benchmarks.bear import released as bear_released
 from kgprobe.benchmarks.bear.frames import BearFrames
+from kgprobe.cli import app
 from kgprobe.contracts import MEANING
 from kgprobe.tables.exports import card, formats, huggingface, lm_pub_quiz, origins
 from kgprobe.tables.exports.folders import ExportError
@@ -24,6 +29,7 @@ from kgprobe.tables.report import about
 from kgprobe.templates import fill
 from tests.unit.test_bear import built
 
+ROOT = Path(__file__).parents[2]
 RELATIONS = [
     {"relation": "P1", "cardinality": "1:N"},
     {"relation": "P2", "cardinality": "1:1"},
@@ -77,6 +83,29 @@ def test_lm_pub_quiz_loads_a_constructed_set_with_equal_content(constructed, tmp
     assert_equal_content(loaded, constructed)
     kinds = {r.relation_code: r.relation_info("cardinality") for r in loaded}
     assert kinds == {"P1": "multiple instances per answer", "P2": "single instance per answer"}
+
+
+def test_the_workflow_writes_the_relations_file_like_the_command(tmp_path):
+    given = ROOT / "resources/benchmarks/world_lite"
+    command = ["export", str(given), "--as", "lm-pub-quiz", "--to", str(tmp_path / "a/world_lite")]
+    assert CliRunner().invoke(app, command).exit_code == 0
+    fake = SimpleNamespace(
+        rule="export", config={}, threads=1, log=[], resources=Namedlist(),
+        input=Namedlist(fromdict={"questions": str(given / "items.parquet")}),
+        output=Namedlist(fromdict={"folder": str(tmp_path / "b/world_lite")}),
+        params=Namedlist(fromdict={"kind": "sentences"}),
+        wildcards=Namedlist(fromdict={"form": "lm-pub-quiz", "benchmark": "world_lite"}),
+    )  # fmt: skip
+    runpy.run_path(str(ROOT / "workflow/scripts/export.py"), {"snakemake": fake})
+    one, two = (
+        {
+            path.relative_to(tmp_path / name): path.read_text()
+            for path in (tmp_path / name).rglob("*.json*")
+        }
+        for name in "ab"
+    )
+    assert Path("relation_info.json") in one
+    assert one == two
 
 
 def test_sets_in_one_folder_share_the_relations_file(constructed, tmp_path):

@@ -47,7 +47,7 @@ def test_a_local_source_is_loaded_with_any_compression(name, tmp_path):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_user_graph_is_read_with_any_compression(name, tmp_path):
     section = OwnGraph("rdf", (str(write(tmp_path / name)),), leave_out=("missing_label",))
-    assert read("g", section, ("en",)).facts.height == 1
+    assert read("g", section, ("en",))["facts"].height == 1
 
 
 def test_a_truncated_compressed_file_is_reported(tmp_path):

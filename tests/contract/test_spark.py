@@ -9,7 +9,7 @@ import yaml
 
 from kgprobe import schema
 from kgprobe.benchmarks.attributes import frames, sensitivity
-from kgprobe.benchmarks.attributes.settings import settings_of
+from kgprobe.benchmarks.attributes.definition import settings_of
 from kgprobe.knowledge import facts_trex as knowledge
 from kgprobe.knowledge import graph
 from kgprobe.knowledge.engine import Engine, EngineError, keys

@@ -54,9 +54,9 @@ def graph(rows, real_data):
         for key in ("files", "labels")
     }
     made = read("triples", typed(OwnGraph, own | paths), ["en"])
-    assert made.problems["problem"].to_list() == ["missing_label"]
-    assert made.facts["subject"].n_unique() == rows["s"].n_unique()
-    return encode(facts.of_statements(made.facts))
+    assert made["problems"]["problem"].to_list() == ["missing_label"]
+    assert made["facts"]["subject"].n_unique() == rows["s"].n_unique()
+    return encode(facts.of_statements(made["facts"]))
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import pytest
 
 from kgprobe import schema
 from kgprobe.benchmarks.bear import build
-from kgprobe.benchmarks.bear.choice import Review
+from kgprobe.benchmarks.bear.choice import rejected_subjects
 from kgprobe.experiments import manual_templates, read_table
 from kgprobe.knowledge import ontology
 from kgprobe.settings.benchmarks import Bear
@@ -232,7 +232,7 @@ def test_bear_has_the_same_bytes(ways, tmp_path):
             {row["id"]: row["form"] for row in read_table(templates / "bear_labels.tsv")},
             Bear(popularity="statements", min_sitelinks=0),
             "bear",
-            Review.of(read_table(review), review),
+            rejected_subjects(read_table(review), review),
             way.coverage,
         )
         frames = {
@@ -272,12 +272,11 @@ def dbpedia(real_data: Path, tmp_path_factory) -> tuple[Tables, Tables]:
             for name in OF_DBPEDIA
         }
     assert sorted(names) == alone["classes"]["class"].sort().to_list()
-    found = facts.read_types([instances], names, 100, tmp_path / "types")
-    alone["types"] = found.types
-    assert found.in_part
-    assert found.in_part == in_part
+    alone["types"], proportions, _ = facts.read_types([instances], names, 100, tmp_path / "types")
+    assert proportions
+    assert proportions == in_part
     columns = both["types"].columns
-    assert found.types.sort(columns).equals(both["types"].sort(columns))
+    assert alone["types"].sort(columns).equals(both["types"].sort(columns))
     return both, alone
 
 

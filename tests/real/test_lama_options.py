@@ -82,9 +82,7 @@ def test_missing_or_broken_files_are_reported(folder, tmp_path):
     assert lama.load(made, templates, LamaOptions(), 0).items.height == 200
     path = made / "P36" / "test.jsonl"
     path.write_text(path.read_text().rstrip() + '\n{"sub": "Utopia"}\n')
-    with pytest.raises(
-        lama.LamaError, match=r"test\.jsonl, line \d+: obj is None, expected a text"
-    ):
+    with pytest.raises(lama.LamaError, match=r"test\.jsonl, line \d+: obj is None, expected text"):
         lama.load(made, templates, LamaOptions(), 0)
     path.unlink()
     with pytest.raises(TableError, match=r"test\.jsonl: no such file"):

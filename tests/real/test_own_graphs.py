@@ -27,7 +27,7 @@ WORDNET = Path(__file__).parent / "data/wordnet_districts.tsv"
 
 
 def with_templates(made: GraphTables, section: OwnGraph):
-    labels = dict(made.properties.select("property", "label").rows())
+    labels = dict(made["properties"].select("property", "label").rows())
     ours = read_table(TEMPLATES / "templates.tsv")
     return labels, own_words.templates(labels, section, [], ours)
 
@@ -35,19 +35,19 @@ def with_templates(made: GraphTables, section: OwnGraph):
 def big(made: GraphTables, section: OwnGraph) -> bear.NestedSets:
     labels, rows = with_templates(made, section)
     known = read_table(TEMPLATES / "bear_relations.tsv")
-    relations = own_words.relations(made.facts, labels, section, known)
-    return bear.build(made.facts, relations, manual_templates(rows), {}, section.bear, "g")
+    relations = own_words.relations(made["facts"], labels, section, known)
+    return bear.build(made["facts"], relations, manual_templates(rows), {}, section.bear, "g")
 
 
 def tasks(made: GraphTables, section: OwnGraph) -> dict[str, int]:
     """Map each OntoProbe task to its rows."""
     labels, rows = with_templates(made, section)
     built = ontology.build_own(
-        made.classes, made.class_hierarchy, made.types, made.properties, made.property_hierarchy,
-        made.facts,
+        made["classes"], made["class_hierarchy"], made["types"], made["properties"],
+        made["property_hierarchy"], made["facts"],
     )  # fmt: skip
-    frames = (built.classes, built.class_chains, built.instances, built.properties)
-    tables = own.OwnOntology(*frames, built.property_chains, own.popularity(made.facts))
+    frames = (built["classes"], built.class_chains, built.instances, built["properties"])
+    tables = own.OwnOntology(*frames, built.property_chains, own.popularity(made["facts"]))
     switches = modes.resolve("default", {})
     taken = own.take(tables, own_words.patterns(rows, labels), switches, 0, 50, partly=True)
     sets = onto.build(taken, switches, "onto_g")
@@ -62,8 +62,8 @@ def test_the_ontology_of_dbpedia(real_data):
     section = OwnGraph("rdf", (str(path),), leave_out=("missing_label",))
     made = read("dbo", section, LANGUAGES)
     # the figures of the note on sources: 729 edges to dbo, five of them to undeclared classes
-    assert (made.classes.height, made.class_hierarchy.height) == (790, 729 - 5)
-    declared = made.properties.filter(made.properties["property"].str.contains("dbpedia.org"))
+    assert (made["classes"].height, made["class_hierarchy"].height) == (790, 729 - 5)
+    declared = made["properties"].filter(made["properties"]["property"].str.contains("dbpedia.org"))
     assert declared.height == 3029
     found = tasks(made, section)
     assert found == {"SCO": 723, "SPO": 30, "DM": 50, "RG": 30}
@@ -89,9 +89,9 @@ def test_codex_as_a_csv_of_ids(real_data, tmp_path):
     given = {"labels": (str(labels),), "columns": columns, "ids": "wikidata"}
     section = OwnGraph("table", (str(path),), **given, leave_out=("missing_label",))
     made = read("codex", section, LANGUAGES)
-    assert made.facts.height == len({tuple(row) for row in triples}) == 3655
+    assert made["facts"].height == len({tuple(row) for row in triples}) == 3655
     lacking = len(ends - named)
-    counted = dict(made.problems.select("problem", "n").rows())
+    counted = dict(made["problems"].select("problem", "n").rows())
     assert counted == ({"missing_label": lacking} if lacking else {})
     sets = big(made, section)
     items = sets.big.items
@@ -138,12 +138,12 @@ def test_nouns_of_wordnet_as_concepts_of_skos(tmp_path):
     section = OwnGraph("rdf", (str(path),), roles=roles)
     made = read("wordnet", section, LANGUAGES)
     assert len(rows) == 1_625
-    assert made.classes.height == len(classes)
-    assert set(made.class_hierarchy.rows()) == counts["hypernyms"]
-    assert set(made.types.select("instance", "class").rows()) == counts["instance of"]
-    parts = made.facts.filter(relation=f"{own_name}partOf")
+    assert made["classes"].height == len(classes)
+    assert set(made["class_hierarchy"].rows()) == counts["hypernyms"]
+    assert set(made["types"].select("instance", "class").rows()) == counts["instance of"]
+    parts = made["facts"].filter(relation=f"{own_name}partOf")
     assert set(parts.select("subject", "object").rows()) == counts["part of"]
-    assert made.facts.height == sum(len(pairs) for pairs in counts.values())
+    assert made["facts"].height == sum(len(pairs) for pairs in counts.values())
     assert set(tasks(made, section)) == {"TP", "SCO"}
 
 

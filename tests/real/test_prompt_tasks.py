@@ -16,6 +16,12 @@ from tests.conftest import ROOT
 
 pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="the real data in full")]
 SETTINGS = PromptFacts()
+#: variant -> (folder of the facts, file of the common vocabulary)
+VARIANTS = {
+    "original": ("trex_original", "common_vocab_cased.txt"),
+    "trex": ("trex_extend", "common_vocab_cased.txt"),
+    "roberta": ("trex_original", "common_vocab_cased_rob.txt"),
+}
 #: relation -> train, dev, test, test in Original-RoBERTa, T-REx test, distinct test objects,
 #: P@1 of the majority of train and of the best constant (published ones in resources)
 COUNTS = {
@@ -32,13 +38,11 @@ COUNTS = {
 
 
 def words(real_data, variant: str) -> list[str]:
-    return prompt_facts.read_vocabulary(
-        real_data / "lama/vocab" / prompt_facts.VARIANTS[variant][1]
-    )
+    return prompt_facts.read_vocabulary(real_data / "lama/vocab" / VARIANTS[variant][1])
 
 
 def build(real_data, variant: str):
-    facts = prompt_facts.read_facts(real_data / "lama" / prompt_facts.VARIANTS[variant][0])
+    facts = prompt_facts.read_facts(real_data / "lama" / VARIANTS[variant][0])
     published = prompt_facts.read_published(real_data / "lama")
     own = read_table(ROOT / "resources/templates/templates.tsv")
     relations = {fact.group for fact in facts}

@@ -15,8 +15,11 @@ import yaml
 
 from kgprobe.benchmarks.attributes import checks
 from kgprobe.benchmarks.attributes.construct import BuiltAttribute
-from kgprobe.benchmarks.attributes.definition import EmptyBenchmarkError
-from kgprobe.benchmarks.attributes.settings import AttributeSettings, settings_of
+from kgprobe.benchmarks.attributes.definition import (
+    AttributeSettings,
+    EmptyBenchmarkError,
+    settings_of,
+)
 from kgprobe.knowledge import graph as knowledge
 from kgprobe.knowledge.engine_duckdb import DuckDB
 from kgprobe.knowledge.graph import Graph

@@ -14,8 +14,7 @@ import polars as pl
 import pytest
 
 from kgprobe.benchmarks.attributes.construct import MissingTemplatesError
-from kgprobe.benchmarks.attributes.frames import LAMA
-from kgprobe.settings.benchmarks import ATTRIBUTES
+from kgprobe.settings.benchmarks import ATTRIBUTES, LAMA
 from tests.unit import attribute_brute as brute
 from tests.unit.attribute_graphs import attribute, facts, number, planted, triples
 
@@ -122,7 +121,7 @@ def expected(name: str, w: brute.World, c: dict) -> set[brute.Example]:
 
 
 def names(w: brute.World, c: dict) -> dict[tuple[int, int, int], set[brute.Example]]:
-    relations = set(LAMA) - numbers(c["exclude"])
+    relations = numbers(LAMA) - numbers(c["exclude"])
     return brute.ambiguous(w.g, w.names, relations, c["fold_case"], c["drop_same_object"])
 
 
@@ -140,7 +139,7 @@ def structural(name: str, seed: int):
 
 
 def own_facts(w: brute.World, c: dict) -> dict[int, brute.Edges]:
-    relations = LAMA if c["relations"] == "lama" else None
+    relations = numbers(LAMA) if c["relations"] == "lama" else None
     return brute.entity_facts(w.g, numbers(c["exclude"]), relations, c["directions"])
 
 

@@ -5,8 +5,7 @@ from collections import Counter
 import pytest
 
 from kgprobe.benchmarks.attributes import examples as examples_module
-from kgprobe.benchmarks.attributes.frames import LAMA
-from kgprobe.settings.benchmarks import ATTRIBUTES
+from kgprobe.settings.benchmarks import ATTRIBUTES, LAMA
 from tests.unit import attribute_brute as brute
 from tests.unit.attribute_graphs import attribute, facts, planted, triples
 
@@ -299,7 +298,7 @@ def funnel(name: str, w: brute.World) -> dict[str, tuple[int, int]]:
     for e in shared:
         split.setdefault(w.names[e], []).append(degree[e])
     apart = [name_ for name_, own in split.items() if min(own) < max(own)]
-    every = brute.ambiguous(w.g, w.names, set(LAMA) - {31})
+    every = brute.ambiguous(w.g, w.names, {int(name[1:]) for name in LAMA} - {31})
     facts_ = [example for pairs in every.values() for example in pairs]
     free = [(one, two) for one, two in facts_ if one[2] != two[2]]
     heads = {head for _, head, _ in every}

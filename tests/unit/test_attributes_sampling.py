@@ -15,8 +15,8 @@ from kgprobe.benchmarks.attributes import (
     paths,
     sensitivity,
 )
+from kgprobe.benchmarks.attributes.definition import THRESHOLD_SETS, THRESHOLDS, settings_of
 from kgprobe.benchmarks.attributes.frames import EXAMPLES, REPORTS
-from kgprobe.benchmarks.attributes.settings import NAMED, PAPER, SMALL, settings_of
 from kgprobe.knowledge import engine, engine_duckdb
 from kgprobe.knowledge import graph as knowledge
 from kgprobe.knowledge.engine import LEAST_MB
@@ -244,10 +244,11 @@ def test_chunked_examples_keep_the_overall_order(module, name, changed):
 
 def test_configured_thresholds_override_the_named_set():
     """Even a value equal to the paper's own; unset thresholds keep the named set's values."""
-    for thresholds, values in NAMED.items():
-        for attribute, keys in values.items():
-            for key, value in keys.items():
-                for own in (3, PAPER[attribute][key], SMALL[attribute][key]):
+    for place, thresholds in enumerate(THRESHOLD_SETS):
+        for attribute, keys in THRESHOLDS.items():
+            for key, (paper, small, _) in keys.items():
+                value = keys[key][place]
+                for own in (3, paper, small):
                     given = {"thresholds": thresholds, attribute: {key: own}}
                     assert getattr(settings_of(given, attribute).section, key) == own
                 config = asdict(typed(Attributes, {"thresholds": thresholds}))

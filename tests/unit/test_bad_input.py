@@ -53,7 +53,7 @@ def test_unused_columns_are_ignored(tmp_path):
         }
     )
     content = parquet(tmp_path / "g.parquet", frame)
-    assert sorted(content.facts["subject"]) == ["x", "y"]
+    assert sorted(content["facts"]["subject"]) == ["x", "y"]
 
 
 def test_a_file_name_is_no_pattern(tmp_path):
@@ -61,7 +61,7 @@ def test_a_file_name_is_no_pattern(tmp_path):
     frame = pl.DataFrame({"subject": ["x"], "relation": ["r"], "object": ["z"]})
     frame.with_columns(subject=pl.lit("other")).write_parquet(tmp_path / "g1.parquet")
     for name in ("g[1].parquet", "g*.parquet"):
-        assert parquet(tmp_path / name, frame).facts["subject"].to_list() == ["x"]
+        assert parquet(tmp_path / name, frame)["facts"]["subject"].to_list() == ["x"]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_non_text_id_columns_raise(header, name, values, words, tmp_path):
     columns = {"subject": ["x", "y"], "relation": ["r", "r"], "object": ["z", "z"], name: values}
     path = tmp_path / "g.parquet"
     if not header and name == "subject_label":
-        assert parquet(path, pl.DataFrame(columns), header=False).facts.height == 2
+        assert parquet(path, pl.DataFrame(columns), header=False)["facts"].height == 2
         return
     with pytest.raises(GraphFileError, match=words) as caught:
         parquet(path, pl.DataFrame(columns), header=header)
@@ -121,7 +121,7 @@ def test_row_errors_match_the_table_format(tmp_path):
 def test_whole_numbers_are_ids(tmp_path):
     frame = pl.DataFrame({"s": [142, 7], "p": ["r", "r"], "o": [8, 9]})
     content = parquet(tmp_path / "g.parquet", frame, columns=Columns("s", "p", "o"))
-    assert sorted(content.facts["subject"]) == ["142", "7"]
+    assert sorted(content["facts"]["subject"]) == ["142", "7"]
 
 
 TRIPLES = [
@@ -142,8 +142,8 @@ def test_bad_iris_are_reported_with_their_line(bad, tmp_path):
         read("g", OwnGraph("rdf", (str(path),)), ("en",))
     assert "leave_out: [bad_iri]" in str(caught.value)
     content = read("g", OwnGraph("rdf", (str(path),), leave_out=("bad_iri",)), ("en",))
-    assert content.facts.select("subject", "object").rows() == [("http://x/a", "http://x/b")]
-    assert content.problems.select("problem", "n").rows() == [("bad_iri", 1)]
+    assert content["facts"].select("subject", "object").rows() == [("http://x/a", "http://x/b")]
+    assert content["problems"].select("problem", "n").rows() == [("bad_iri", 1)]
 
 
 @pytest.mark.parametrize("bad", ['"a"', "nonsense"])
@@ -160,7 +160,7 @@ def test_ids_are_normalized_to_one_line(tmp_path):
     path = tmp_path / "g.csv"
     rows = ["New\u00a0York,born  in,b", '"New York","born\nin",c', "d,born\u2028in,New  York"]
     path.write_text("subject,relation,object\n" + "\n".join(rows) + "\n")
-    facts = read("g", OwnGraph("table", (str(path),)), ("en",)).facts
+    facts = read("g", OwnGraph("table", (str(path),)), ("en",))["facts"]
     assert set(facts["relation"]) == {"born in"}
     assert set(facts["subject"]) | set(facts["object"]) == {"New York", "b", "c", "d"}
     path.write_text("subject,relation,object\na,#1 hit,b\nc,r,d\n")
@@ -172,7 +172,7 @@ def test_ids_are_normalized_to_one_line(tmp_path):
 def test_byte_order_mark_is_stripped_from_rdf(ending, tmp_path):
     path = tmp_path / f"g.{ending}"
     path.write_text("\n".join(TRIPLES) + "\n", encoding="utf-8-sig")
-    assert read("g", OwnGraph("rdf", (str(path),)), ("en",)).facts.height == 1
+    assert read("g", OwnGraph("rdf", (str(path),)), ("en",))["facts"].height == 1
 
 
 XML = (
@@ -190,8 +190,8 @@ def test_rdf_xml_truncated_between_elements_raises(tmp_path):
     with pytest.raises(EndpointError, match=f"could not load {path}: no element found"):
         open_store([path], tmp_path / "stores")
     path.write_text(XML + "</rdf:RDF>")
-    leave_out = ("missing_label",)
-    assert read("g", OwnGraph("rdf", (str(path),), leave_out=leave_out), ("en",)).facts.height == 1
+    section = OwnGraph("rdf", (str(path),), leave_out=("missing_label",))
+    assert read("g", section, ("en",))["facts"].height == 1
 
 
 def test_uncompressed_file_named_gz_raises(tmp_path):
@@ -238,7 +238,7 @@ def test_lm_pub_quiz_ids_are_normalized_like_table_ids(tmp_path):
     (tmp_path / "metadata_relations.json").write_text('{"P1": {}}')
     (tmp_path / "P1.jsonl").write_text(json.dumps(QUIZ | {"sub_id": " x ", "obj_id": 0}) + "\n")
     content = read("g", OwnGraph("lm_pub_quiz", (str(tmp_path),)), ("en",))
-    assert content.facts.select("subject", "object").rows() == [("x", "0")]
+    assert content["facts"].select("subject", "object").rows() == [("x", "0")]
 
 
 def test_all_errors_of_an_lm_pub_quiz_folder_are_in_one_message(tmp_path):
@@ -315,14 +315,14 @@ def own_table(text: str, folder: Path, ending: str) -> str:
         frame.write_csv(path)
     else:
         frame.write_parquet(path)
-    return str(read("g", OwnGraph("table", (str(path),)), ("en",)).facts["subject_label"][0])
+    return str(read("g", OwnGraph("table", (str(path),)), ("en",))["facts"]["subject_label"][0])
 
 
 def rdf(text: str, folder: Path) -> str:
     path = folder / "g.nt"
     lines = [f"<http://x/a> <{LABEL}> {json.dumps(text)} .", *TRIPLES[1:]]
     path.write_text("\n".join(lines) + "\n")
-    return str(read("g", OwnGraph("rdf", (str(path),)), ("en",)).facts["subject_label"][0])
+    return str(read("g", OwnGraph("rdf", (str(path),)), ("en",))["facts"]["subject_label"][0])
 
 
 def quiz(text: str, folder: Path) -> str:
@@ -330,7 +330,7 @@ def quiz(text: str, folder: Path) -> str:
     row = {"sub_id": "x", "sub_label": text, "obj_id": "y", "obj_label": "Y"}
     (folder / "P1.jsonl").write_text(json.dumps(row) + "\n")
     content = read("g", OwnGraph("lm_pub_quiz", (str(folder),)), ("en",))
-    return str(content.facts["subject_label"][0])
+    return str(content["facts"]["subject_label"][0])
 
 
 def pulled(text: str) -> str:

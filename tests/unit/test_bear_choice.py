@@ -27,7 +27,7 @@ def built(statements: pl.DataFrame, relation: dict | None = None, review=(), **c
     verdicts = [{"relation": r, "subject": s, "verdict": "reject", "note": "x"} for r, s in review]
     return build.build(
         statements, [relation or row()], TEMPLATES, {}, replace(CONFIG, **config),
-        review=bear_choice.Review.of(verdicts),
+        review=bear_choice.rejected_subjects(verdicts),
     )  # fmt: skip
 
 
@@ -75,7 +75,7 @@ def test_replacements_are_discarded_when_a_relation_is_sampled_again(monkeypatch
     monkeypatch.setattr(bear_choice, "choose", lambda *_: next(choices))
     rejected = {"a1": "x", "b1": "y"}
     rest = pl.DataFrame({"subject": ["a1", "b1", "a2", "a3", "b3"]})
-    last, rows = bear_choice.reviewed(rest, row(), CONFIG, CONFIG.big, rejected)
+    last, rows = bear_choice.reviewed(rest, row(), CONFIG, rejected)
     assert last.frame["subject"].to_list() == ["a3", "b3"]
     assert {subject: (outcome, by) for _, subject, _, outcome, by in rows} == {
         "a1": ("not in the set", None),
@@ -94,10 +94,12 @@ def test_rejected_pairs_are_replaced_by_the_next_spare():
 
 def test_verdicts_are_checked():
     with pytest.raises(ValueError, match=r"P1/Q1: verdict 'no'; it is reject or keep"):
-        bear_choice.Review.of([{"relation": "P1", "subject": "Q1", "verdict": "no", "note": ""}])
+        bear_choice.rejected_subjects(
+            [{"relation": "P1", "subject": "Q1", "verdict": "no", "note": ""}]
+        )
     twice = [{"relation": "P1", "subject": "Q1", "verdict": "keep", "note": ""}] * 2
     with pytest.raises(ValueError, match="P1/Q1 is judged twice"):
-        bear_choice.Review.of(twice)
+        bear_choice.rejected_subjects(twice)
 
 
 def test_nesting_and_overlap_are_checked_at_the_end():

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 
 import polars as pl
 import pytest
@@ -16,7 +17,7 @@ import torch
 from typer.testing import CliRunner
 
 import kgprobe
-from kgprobe import library, schema
+from kgprobe import __main__, library, schema
 from kgprobe.cli import app, asking, comparing, kept, names, screen, tracing
 from kgprobe.contracts import SETTING
 from kgprobe.job import sha256
@@ -188,10 +189,12 @@ def test_mismatched_options_or_templates_are_reported(model, typed, tmp_path):
 
 
 def test_answers_of_another_model_or_benchmark_are_not_overwritten(model, typed, tmp_path):
-    for name, kind in (("a", "llama"), ("b", "gpt2")):
+    for name, kind in (("a", "llama"), ("b", "gpt2"), ("c", "bert")):
         save(tiny(kind, double=False), tmp_path / name / "final")
     asked = ("--on", "world_lite", "--limit", 9)
     assert typed("probe", "a/final", *asked).exit_code == 0
+    for _ in range(2):
+        assert typed("probe", "c/final", *asked, "--name", "masked").exit_code == 0
     run = tmp_path / "results" / "final-world_lite-limit9"
     before = (run / "tables/bear.parquet").read_bytes()
     other = tmp_path / "other"
@@ -200,13 +203,26 @@ def test_answers_of_another_model_or_benchmark_are_not_overwritten(model, typed,
         done = typed("probe", *words)
         assert done.exit_code == 1
         assert done.stderr.splitlines()[-1] == (
-            f"kgprobe: results/{run.name} has answers of folder:a/final to world_lite, which would "
-            "be lost; choose another --name"
+            f"kgprobe: results/{run.name} has answers of folder:a/final to 9 questions of "
+            "world_lite (--prompt templates, --method sentence, BOS policy forced), which would be "
+            "lost; choose another --name"
         )
+    (tmp_path / "texts.json").write_text('{"P36": "[Y] is the capital of [X]."}')
+    for words in (("--prompt", 1), ("--method", "sentence-sum"), ("--bos", "none"),
+                  ("--limit", 8), ("--prompt", "texts.json")):  # fmt: skip
+        done = typed("probe", "a/final", *asked, *words, "--name", run.name)
+        assert "would be lost; choose another --name" in done.stderr, words
+    # other weights in the same folder
+    (tmp_path / "a/final").rename(tmp_path / "kept")
+    (tmp_path / "b/final").rename(tmp_path / "a/final")
+    assert "to 9 questions" in typed("probe", "a/final", *asked).stderr
+    (tmp_path / "a/final").rename(tmp_path / "b/final")
+    (tmp_path / "kept").rename(tmp_path / "a/final")
     assert (run / "tables/bear.parquet").read_bytes() == before
     # the same weights under another path, and the same command again
     (tmp_path / "a").rename(tmp_path / "moved")
-    assert typed("probe", "moved/final", *asked).exit_code == 0
+    done = typed("probe", "moved/final", *asked)
+    assert done.exit_code == 0, done.stderr
 
 
 def test_report_shows_the_command_to_repeat_the_probe(model, typed, tmp_path, monkeypatch):
@@ -554,6 +570,18 @@ def test_interrupted_probe_resumes(
     assert (first.stat().st_mtime_ns == before.st_mtime_ns) is whole
 
 
+def test_interrupt_during_the_imports_is_reported(monkeypatch, capsys):
+    def stop(_: str) -> None:
+        raise KeyboardInterrupt
+
+    unfinished = ModuleType("kgprobe.cli")
+    unfinished.__getattr__ = stop  # type: ignore[method-assign]
+    monkeypatch.setitem(sys.modules, "kgprobe.cli", unfinished)
+    with pytest.raises(SystemExit) as ended:
+        __main__.main()
+    assert (ended.value.code, capsys.readouterr().err) == (screen.STOPPED, "kgprobe: stopped\n")
+
+
 def test_interrupt_before_scoring_is_reported(model, typed, monkeypatch, tmp_path):
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -585,6 +613,7 @@ def test_interrupt_before_scoring_is_reported(model, typed, monkeypatch, tmp_pat
         (["plan", "."], 1, ".: a folder; expected cut.yaml, list.yaml, lost.yaml, my run"),
         (["validate", "service.yaml"], 1, "endpoint is 'wdqz' (did you mean 'wdqs'?); resources/"),
         (["validate", "lost.yaml"], 1, "no such file or folder: lost.csv; correct the path"),
+        (["validate", "prompts.yaml"], 1, "prompts.yaml: autoprompt.models has the unknown model"),
         (["validate", "cut.yaml"], 1, "cut.yaml, line 2: no YAML: expected ',' or '}', but got"),
         (["run", "list.yaml"], 1, "list.yaml: a list; expected keys with values"),
         (["probe", "x", "--on", "world_lite", "--prompt", "no.json"], 1, "no.json: no such file"),
@@ -602,6 +631,9 @@ def test_impossible_requests_get_a_one_line_error(typed, tmp_path, words, code, 
     )
     (tmp_path / "lost.yaml").write_text(
         "run: {name: a}\nsources: {graphs: {mine: {form: table, files: [lost.csv]}}}\n"
+    )
+    (tmp_path / "prompts.yaml").write_text(
+        "run: {name: a}\nautoprompt: {models: {bert-base-case: {facts: {triggers: 3}}}}\n"
     )
     (tmp_path / "{}.json").write_text("{}")
     (tmp_path / "2.json").write_text('{"P36": "[X], [Y].", "P36": "[X] is [Y]."}')

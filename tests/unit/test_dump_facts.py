@@ -293,11 +293,11 @@ def test_large_classes_are_sampled_by_lowest_hash(tmp_path):
     path = tmp_path / "instances.nt"
     path.write_text("\n".join(lines) + "\n")
     classes = [f"{dbo}Large", f"{dbo}Small"]
-    result = dump_facts.read_types([path], classes, 100, tmp_path / "types")
+    types, in_part, _ = dump_facts.read_types([path], classes, 100, tmp_path / "types")
     # 100 of 400: the lowest quarter of the three-digit hashes
     low = [iri for iri in iris if int(hashlib.md5(iri.encode()).hexdigest()[:3], 16) < 1024]
     assert 60 < len(low) < 140
-    large = result.types.filter(pl.col("class") == f"{dbo}Large")
+    large = types.filter(pl.col("class") == f"{dbo}Large")
     assert sorted(large["instance"]) == sorted(low)
-    assert result.types.height == len(low) + 7
-    assert result.in_part == {f"{dbo}Large": 0.25}
+    assert types.height == len(low) + 7
+    assert in_part == {f"{dbo}Large": 0.25}

@@ -293,13 +293,21 @@ DBPEDIA = [
 ]
 
 
-@pytest.mark.parametrize("escape", [r"\uD83D\uDE00", r"\udfff", r"\U0000D800", r"\U00110000"])
+@pytest.mark.parametrize("escape", [r"\udfff", r"\U0000D800", r"\U00110000"])
 def test_escapes_of_invalid_characters_are_unread(escape):
-    """Other programs write characters beyond U+FFFF as surrogate pairs, which are not text."""
-    lines = [f'<http://e/a> <{described.LABEL}> "{text}"@en .' for text in (r"a\U0001F600", escape)]
+    """Other programs write characters beyond U+FFFF as surrogate pairs, which are read."""
+    texts = (r"a\U0001F600", r"a\uD83D\uDE00", escape)
+    lines = [f'<http://e/a> <{described.LABEL}> "{text}"@en .' for text in texts]
     result = entities.of_iris(LineBlock(0, "\n".join([*lines, ""]).encode()), [], ["en"])
     assert result["names"]["label"].to_list() == ["a\U0001f600"]
-    assert result["unread"]["line"].to_list() == [2]
+    assert result["unread"]["line"].to_list() == [3]
+
+
+@pytest.mark.parametrize("end", ["<g:g> .", "", "<<( <s:s> <p:p> <o:o> )>> ."])
+def test_lines_that_are_no_single_triple_are_unread(end):
+    line = f"<e:a> <e:b> {'' if end.startswith('<<') else '<e:c>'} {end}\n".encode()
+    result = entities.of_iris(LineBlock(0, line), ["e:b"], ["en"])
+    assert (result["statements"].height, result["unread"].height) == (0, 1)
 
 
 def test_dbpedia_triples_unescape_their_iris():

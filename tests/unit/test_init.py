@@ -50,7 +50,7 @@ def facts_of(name: str) -> set[tuple[str, ...]]:
     """Return the facts read by a run of the written configuration."""
     section = config.settings_of([f"{name}/config.yaml"]).sources.graphs[name]
     columns = ("subject_label", "relation", "object_label")
-    return set(read.read(name, section, LANGUAGES).facts.select(columns).rows())
+    return set(read.read(name, section, LANGUAGES)["facts"].select(columns).rows())
 
 
 EXPECTED_FACTS = {("France", "capital", "Paris"), ("New York", "lies in", "United States")}

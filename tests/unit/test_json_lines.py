@@ -106,10 +106,10 @@ def test_non_objects_are_reported_with_their_line(name, wrong, tmp_path):
 @pytest.mark.parametrize(
     ("name", "row", "message"),
     [
-        ("lama", {"sub": ["France"], "obj": NAME}, r"sub is \['France'\], expected a text"),
-        ("lama", {"sub": "France", "obj": 5}, "obj is 5, expected a text"),
-        ("facts", {"sub": {"id": 1}, "obj": NAME}, r"sub is {'id': 1}, expected a text"),
-        ("facts", {"sub": "France", "obj": " "}, "obj is ' ', expected a text"),
+        ("lama", {"sub": ["France"], "obj": NAME}, r"sub is \['France'\], expected text"),
+        ("lama", {"sub": "France", "obj": 5}, "obj is 5, expected text"),
+        ("facts", {"sub": {"id": 1}, "obj": NAME}, r"sub is {'id': 1}, expected text"),
+        ("facts", {"sub": "France", "obj": " "}, "obj is ' ', expected text"),
         ("templates", {"relation": ["P36"], "template": TEXT}, r"relation is \['P36'\], expected"),
         ("amber", {"qids": {"Q1": {"is_head": True}}}, "not an AmbER set"),
         ("amber", {"qids": {"Q1": {"is_head": True, "popularity": None}}}, "not an AmbER set"),

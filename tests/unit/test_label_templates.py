@@ -9,7 +9,7 @@ import yaml
 
 from kgprobe import schema
 from kgprobe.benchmarks.attributes import paths
-from kgprobe.benchmarks.attributes.settings import settings_of
+from kgprobe.benchmarks.attributes.definition import settings_of
 from kgprobe.benchmarks.label_templates import label_templates, template_of
 from kgprobe.experiments import read_table
 from kgprobe.probes.jobs.word import word

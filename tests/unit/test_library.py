@@ -15,9 +15,11 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from typer.testing import CliRunner
 
 import kgprobe
 from kgprobe import library, questions, schema
+from kgprobe.cli import app
 from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.tests import exchange_p
 from kgprobe.probes.models import reachable
@@ -240,6 +242,27 @@ def test_ask_returns_the_softmax_over_sentences(loaded):
     for option, score, probability in answers.rows():
         assert score == pytest.approx(sums[option], abs=1e-3)
         assert probability == pytest.approx(np.exp(sums[option]) / total, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "template", "message"),
+    [
+        ("bert", "[X] is [Y].", "tiny-bert is a masked model, which fills a given number of masks"),
+        ("llama", "[Y] is [X].", "tiny-llama is a causal model, which answers only at the end"),
+    ],
+)
+def test_ask_without_options_is_refused_before_the_model_is_loaded(
+    tmp_path, monkeypatch, kind, template, message
+):
+    folder = save(tiny(kind, double=False), tmp_path / f"tiny-{kind}")
+    with monkeypatch.context() as patch:
+        patch.setattr(library, "load_model", None)
+        with pytest.raises(ValueError, match=message):
+            kgprobe.ask(str(folder), template, X="France")
+        done = CliRunner().invoke(app, ["ask", str(folder), template, "-x", "France"])
+        assert message in done.stderr
+    with pytest.raises(ValueError, match=message):
+        kgprobe.ask(kgprobe.load(folder), template, X="France")
 
 
 def public() -> dict[str, str]:

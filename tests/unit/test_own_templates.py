@@ -1,7 +1,7 @@
 """Templates and names of user-supplied graphs: read by their rule, or refused."""
 
 import runpy
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -29,11 +29,11 @@ def run_script(folder: Path, own: list[str], given: str = "") -> list[dict[str, 
     made = read.read("g", OwnGraph("table", (str(facts),)), ("en",))
     rows = [(name, "0", "manual", given, "") for name in ("capital", "continent") if given]
     templates = pl.DataFrame(rows, schema=dict(read.TEMPLATES.columns), orient="row")
-    made = replace(made, templates=templates)
+    made = made | {"templates": templates}
     paths = {}
     for name in ("facts", "properties", "templates"):
         paths[name] = folder / f"{name}.parquet"
-        schema.write(getattr(made, name), read.CONTRACTS[name], paths[name], {})
+        schema.write(made[name], read.CONTRACTS[name], paths[name], {})
     resources = ROOT / "resources/templates"
     inputs = {
         "statements": str(paths["facts"]),

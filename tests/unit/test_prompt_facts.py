@@ -12,7 +12,6 @@ from kgprobe.benchmarks.autoprompt import facts as prompt_facts
 from kgprobe.benchmarks.autoprompt import graph as own_graph
 from kgprobe.benchmarks.autoprompt import own as prompt_own
 from kgprobe.benchmarks.autoprompt import templates as prompt_templates
-from kgprobe.benchmarks.autoprompt import world
 from kgprobe.benchmarks.autoprompt.frames import TaskError, part, write
 from kgprobe.benchmarks.autoprompt.overlap import Fact, flags, others, settle
 from kgprobe.benchmarks.funnel import Funnel
@@ -78,7 +77,7 @@ def test_files_are_read_in_order_and_a_missing_one_is_reported(tmp_path):
     with pytest.raises(TaskError, match=r"dev\.jsonl: no such file.*sources\.lama\.folder"):
         prompt_facts.read_facts(tmp_path / "trex_original")
     (tmp_path / "trex_original/P19/dev.jsonl").write_text('{"sub": "x"}\n')
-    with pytest.raises(TaskError, match=r"dev\.jsonl, line 1: obj is None, expected a text"):
+    with pytest.raises(TaskError, match=r"dev\.jsonl, line 1: obj is None, expected text"):
         prompt_facts.read_facts(tmp_path / "trex_original")
 
 
@@ -242,7 +241,7 @@ def test_embedded_facts_search_on_trained_on_and_test_on_both():
         {"relation": "P19", "index": "0", "kind": "manual", "text": "[X] is in [Y].", "note": "in"}
     ]
     arguments = (known, trained_on, {"A": "the a"}, templates, settings, 3, 0)
-    task = world.build(*arguments)
+    task = own_graph.build_world(*arguments)
     status = dict(trained_on.select("fact", "trained_on").rows())
     rows = task.examples.with_columns(trained_on=pl.col("fact").replace_strict(status))
     counts = rows.group_by("split", "trained_on").len().sort("split", "trained_on").rows()
@@ -250,12 +249,14 @@ def test_embedded_facts_search_on_trained_on_and_test_on_both():
     assert set(rows["label"]) == {"the a", "b"}, "the form of sentences; no answer C"
     assert task.vocabulary == ["b", "c", "the a"]
     assert task.task["prompts"]["manual"]["P19"]["causal"] == "{sub} is in [P]"
-    assert world.build(*arguments).examples.equals(task.examples)
+    assert own_graph.build_world(*arguments).examples.equals(task.examples)
     with pytest.raises(TaskError, match="P20: train needs 1, found 0"):
-        world.build(*arguments[:4], replace(settings, relations=("P19", "P20")), *arguments[5:])
+        own_graph.build_world(
+            *arguments[:4], replace(settings, relations=("P19", "P20")), *arguments[5:]
+        )
     more = replace(settings, least=Rows(6))
     with pytest.raises(TaskError, match="P19: train needs 6, found 5"):
-        world.build(*arguments[:4], more, *arguments[5:])
+        own_graph.build_world(*arguments[:4], more, *arguments[5:])
 
 
 def test_a_user_graph_is_split_by_subject_and_small_relations_are_reported():

@@ -10,7 +10,13 @@ import pytest
 from kgprobe import schema
 from kgprobe.benchmarks.autoprompt import relations
 from kgprobe.benchmarks.autoprompt.frames import TaskError
-from kgprobe.benchmarks.autoprompt.perturbed import ObjectMention, Pools, draw, perturb
+from kgprobe.benchmarks.autoprompt.perturbed import (
+    ObjectMention,
+    draw,
+    perturb,
+    pool_of,
+    without,
+)
 from kgprobe.benchmarks.autoprompt.relations import Evidence, Record
 from kgprobe.settings.benchmarks import PromptSentences, Rows
 
@@ -171,19 +177,19 @@ def test_released_mode_equals_a_reference_implementation():
 
 
 def test_pools_exclude_texts_in_any_case_and_sample_by_hash():
-    pools = Pools.of([("Rome", "Rome"), ("Rome", "ROMA"), ("Bonn", "Bonn"), ("Roma", "x")])
-    assert pools.without(["roma", "Rome"]) == [("Bonn", ["Bonn"])]
-    assert pools.list_surfaces(["Rome", "nowhere"]) == ["ROMA", "Rome"]
-    options = pools.without([])
+    pool = pool_of([("Rome", "Rome"), ("Rome", "ROMA"), ("Bonn", "Bonn"), ("Roma", "x")])
+    assert without(pool, ["roma", "Rome"]) == [("Bonn", ["Bonn"])]
+    assert pool["Rome"] == ["ROMA", "Rome"]
+    options = without(pool, [])
     assert draw(options, 0, "a") == draw(options, 0, "a")
     assert {draw(options, 0, str(i))[0] for i in range(60)} == {"Rome", "Bonn", "Roma"}
 
 
 def test_a_relation_with_one_object_cannot_be_perturbed():
-    pools = Pools.of([("Rome", "Rome")])
+    pool = pool_of([("Rome", "Rome")])
     context = [ObjectMention("in Rome .", "Rome", 3)]
     for mode in ("fact", "released"):
-        assert perturb(pools, "f", "Rome", [], context, 0, mode, "test") == []
+        assert perturb(pool, "f", "Rome", [], context, 0, mode, "test") == []
 
 
 EVIDENCE = {"sub_surface": "A", "obj_surface": "B", "masked_sentence": "A in [MASK] ."}

@@ -48,7 +48,7 @@ def test_the_causal_template_is_the_first_manual_one_ending_in_the_answer():
     [
         ('{"relation": "P1", "template": "[X] and [X] in [Y]"}', "line 2"),
         ('{"relation": "P1", "template": "[X] and [X] in [Y]"}', "one [X] and one [Y]"),
-        ('{"template": "[X] in [Y]"}', "line 2: relation is None, expected a text"),
+        ('{"template": "[X] in [Y]"}', "line 2: relation is None, expected text"),
         ("[1]", "line 2: '[1]'; expected a JSON object"),
         ("{", "line 2: not JSON"),
     ],

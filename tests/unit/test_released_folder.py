@@ -58,8 +58,8 @@ def test_unreadable_files_are_reported_with_the_line(entry, words, tmp_path):
 @pytest.mark.parametrize(
     ("cells", "words"),
     [
-        ({"obj_id": ["Q90"]}, r"obj_id is \['Q90'\], expected a text"),
-        ({"sub_label": 5}, "sub_label is 5, expected a text"),
+        ({"obj_id": ["Q90"]}, r"obj_id is \['Q90'\], expected text"),
+        ({"sub_label": 5}, "sub_label is 5, expected text"),
         ({"sub_aliases": "Gaul"}, "sub_aliases is 'Gaul', expected a list of texts"),
         ({"sub_aliases": [1]}, r"sub_aliases is \[1\], expected a list of texts"),
         ({"answer_idx": "0"}, "answer Q90, index '0'; the answer space has it at 0"),

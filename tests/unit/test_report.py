@@ -209,6 +209,9 @@ def test_the_same_data_give_the_same_bytes_in_pages_whose_links_resolve(full, tm
     names = {path.name for path in ids}
     assert names == {"index.html", "bear.html", "validity.html", "models.html",
                      "bear-questions.html", "methods.html"}  # fmt: skip
+    menu = (folder / "index.html").read_text().partition("<nav")[2].partition("</nav>")[0]
+    entries = re.findall(r">([^<>]+)</a>", menu)
+    assert len(entries) == len(names) == len(set(entries)), entries
 
 
 def test_every_table_and_figure_has_its_n_its_data_and_its_command(full):

@@ -66,8 +66,11 @@ def test_every_headline_value_of_the_paper_is_in_the_tables():
     assert printed("bert-base-cased", "linear_probe", "auto_sst2", **dev)[0] == 85.2
     assert printed("bert-base-cased", "finetuned", "auto_sst2", **dev) == (None, None)
     assert printed("any", "majority", "auto_sick", **of_classes)[0] == 56.7
-    assert printed("bert-base-cased", "searched", "auto_sick_3way", **of_classes)[0] == 55.4
-    # relations and training sentences are not the paper's: a row of its own quotes the value
+    # draws, relations and training sentences are not the paper's: a row of its own quotes the value
+    for name in ("auto_sick_3way", "auto_sick_2way"):
+        assert printed("bert-base-cased", "searched", name, **of_classes) == (None, None)
+    quoted = {f.value for f in FIGURES if f.benchmark == "auto_sick_3way"}
+    assert quoted >= {33.3, 55.4, 69.3}
     assert printed("bert-base-cased", "searched", "auto_re_perturbed") == (None, None)
     quoted = [f.value for f in FIGURES if f.benchmark == "auto_re_perturbed"]
     assert sorted(quoted) == [28.02, 28.95, 30.79, 56.43, 58.81]

@@ -42,11 +42,11 @@ def ingest(*documents: dict) -> trex.FileTables:
 
 
 def counts(shard: trex.FileTables) -> dict[str, int]:
-    return dict(shard.problems.select("kind", "count").rows())
+    return dict(shard["problems"].select("kind", "count").rows())
 
 
 def first(shard: trex.FileTables, kind: str) -> str:
-    return shard.problems.filter(pl.col("kind") == kind)["first"].item()
+    return shard["problems"].filter(pl.col("kind") == kind)["first"].item()
 
 
 def with_triple(**changes) -> dict:
@@ -56,13 +56,13 @@ def with_triple(**changes) -> dict:
 
 def test_tables_of_a_valid_file(tmp_path):
     shard = ingest(document(1), document(2))
-    found = shard.triples.select("subject", "predicate", "object").rows()
+    found = shard["triples"].select("subject", "predicate", "object").rows()
     assert sorted(found) == [(1, 17, 142), (2, 17, 142)]
     assert counts(shard) == {"documents": 2}
-    france = shard.mentions.filter(pl.col("surface") == "France")
+    france = shard["mentions"].filter(pl.col("surface") == "France")
     assert france.select("mentions", "documents").rows() == [(2, 2)]
     for name, contract in trex.TABLES.items():
-        schema.write(getattr(shard, name), contract, tmp_path / f"{name}.parquet")
+        schema.write(shard[name], contract, tmp_path / f"{name}.parquet")
 
 
 def test_a_triple_of_several_aligners_counts_once_with_all_their_bits():
@@ -70,14 +70,14 @@ def test_a_triple_of_several_aligners_counts_once_with_all_their_bits():
     other = {**triple, "annotator": "SPOAligner"}
     shard = ingest(document(triples=[triple, triple, other]))
     assert counts(shard)["repeated alignment"] == 1
-    assert shard.triples.select("alignments", "documents", "aligners").rows() == [(2, 1, 1 | 4)]
+    assert shard["triples"].select("alignments", "documents", "aligners").rows() == [(2, 1, 1 | 4)]
 
 
 def test_literals_keep_value_and_datatype():
     date = "1970-01-22T00:00:00Z^^http://www.w3.org/2001/XMLSchema#dateTime"
     subject = document()["triples"][0]["subject"]
     shard = ingest(with_triple(object={**subject, "uri": date}))
-    row = shard.triples.row(0, named=True)
+    row = shard["triples"].row(0, named=True)
     assert row["object"] is None
     assert (row["literal"], row["datatype"]) == tuple(date.split("^^"))
 
@@ -90,7 +90,7 @@ def implied() -> dict:
 
 
 def test_an_implied_subject_needs_no_bounds():
-    assert ingest(implied()).triples["subject"].to_list() == [1]
+    assert ingest(implied())["triples"]["subject"].to_list() == [1]
 
 
 def test_offsets_are_characters_not_bytes_or_utf16_units():
@@ -106,7 +106,7 @@ def test_labels_title_before_most_frequent_surface_and_never_a_pronoun():
     it = entity(f"{Q}Q142", text, "It", "Simple_Coreference")
     entities = [*document(1)["entities"], it, it, it]
     shard = ingest(document(1, entities=entities), document(2))
-    table = trex.labels(shard.mentions, shard.documents)
+    table = trex.labels(shard["mentions"], shard["documents"])
     found = {uri.removeprefix(Q): (label, source) for uri, label, source in table.rows()}
     assert found["Q142"] == ("France", "surface")
     assert found["Q1"] == ("Paris 1", "title")
@@ -141,7 +141,7 @@ def test_only_the_document_that_violates_the_schema_is_rejected(changes, reason)
     assert reason in first(shard, "rejected document")
     docid = None if "docid" in changes else f"{Q}Q7"
     assert first(shard, "rejected document").startswith(f"document 1 ({docid}): ")
-    assert sorted(shard.triples["subject"]) == [1, 3]
+    assert sorted(shard["triples"]["subject"]) == [1, 3]
 
 
 def test_a_lone_surrogate_rejects_only_its_document():
@@ -155,15 +155,15 @@ def test_only_the_triple_with_a_wrong_uri_is_rejected():
     shard = ingest(document(triples=[wrong, {**wrong, "object": {**wrong["object"], "uri": "x"}}]))
     assert counts(shard)["rejected triple"] == 1
     assert first(shard, "rejected triple").startswith(f"document 0 ({Q}Q1): ")
-    assert shard.triples.height == 1
+    assert shard["triples"].height == 1
 
 
 def test_extra_fields_and_repeated_documents_are_counted():
     shard = ingest(document(1, surprise=1), document(1))
     assert counts(shard)["unknown extra field"] == 1
     assert counts(shard)["docid occurs twice"] == 1
-    assert shard.documents.height == 1
-    assert shard.triples["alignments"].sum() == 2
+    assert shard["documents"].height == 1
+    assert shard["triples"]["alignments"].sum() == 2
 
 
 def test_a_truncated_file_keeps_its_complete_documents():
@@ -171,7 +171,7 @@ def test_a_truncated_file_keeps_its_complete_documents():
     data = whole.encode()
     for cut in [*range(1, len(data), 37), len(data) - 40]:
         shard = trex.ingest(data[:cut], "re-nlg_0-3.json")
-        kept = sorted(shard.triples["subject"])
+        kept = sorted(shard["triples"]["subject"])
         assert kept == [1, 2, 3][: len(kept)]
         assert counts(shard)["truncated file"] == 1
         assert counts(shard).get("documents", 0) == len(kept)
@@ -182,7 +182,7 @@ def test_a_truncated_file_keeps_its_complete_documents():
 def test_content_after_the_array_is_counted():
     data = json.dumps([document(1)]).encode()
     shard = trex.ingest(data + b"\n" + json.dumps([document(2)]).encode(), "f")
-    assert shard.triples["subject"].to_list() == [1]
+    assert shard["triples"]["subject"].to_list() == [1]
     assert "bytes lost, 1 documents kept" in first(shard, "truncated file")
     assert "truncated file" not in counts(trex.ingest(data.replace(b"old", b"o\xe9d") + b"\n", "f"))
 
@@ -199,21 +199,21 @@ def test_byte_order_mark_and_bad_bytes_are_repaired_and_counted():
     shard = trex.ingest(data.replace(b"old", b"o\xe9d"), "f")
     assert counts(shard)["not UTF-8"] == 1
     assert counts(shard)["documents with U+FFFD"] == 1
-    assert shard.triples.height == 1
+    assert shard["triples"].height == 1
 
 
 def test_an_empty_array_is_a_file_without_documents(tmp_path):
     shard = trex.ingest(b"[]", "f")
-    assert shard.triples.height == shard.documents.height == 0
-    schema.write(shard.triples, trex.TRIPLES, tmp_path / "t.parquet")
-    schema.write(shard.problems, trex.PROBLEMS, tmp_path / "p.parquet")
+    assert shard["triples"].height == shard["documents"].height == 0
+    schema.write(shard["triples"], trex.TRIPLES, tmp_path / "t.parquet")
+    schema.write(shard["problems"], trex.PROBLEMS, tmp_path / "p.parquet")
 
 
 def test_shards_add_up(tmp_path):
     paths = []
     for name, documents in {"a": [document(1), document(2)], "b": [document(1)]}.items():
         paths.append(tmp_path / f"{name}.parquet")
-        schema.write(ingest(*documents).triples, trex.TRIPLES, paths[-1])
+        schema.write(ingest(*documents)["triples"], trex.TRIPLES, paths[-1])
     merged = trex.merge(paths, trex.TRIPLES)
     assert merged.select("subject", "alignments", "documents").rows() == [(1, 2, 2), (2, 1, 1)]
 
@@ -229,10 +229,10 @@ def test_members_come_in_the_order_of_their_numbers(tmp_path):
 @pytest.mark.real
 def test_the_two_real_documents(real_data):
     shard = trex.ingest((real_data / "trex/sample-output.json").read_bytes(), "sample")
-    assert shard.triples["alignments"].sum() + counts(shard)["repeated alignment"] == 112
-    assert shard.triples.height == 21
+    assert shard["triples"]["alignments"].sum() + counts(shard)["repeated alignment"] == 112
+    assert shard["triples"].height == 21
     assert "surface form not at its boundaries" not in counts(shard)
-    assert shard.documents["title"].to_list() == ["Andorra", "Catalan language"]
+    assert shard["documents"]["title"].to_list() == ["Andorra", "Catalan language"]
 
 
 def test_generated_dumps_are_valid_and_deterministic(tmp_path):
@@ -242,10 +242,10 @@ def test_generated_dumps_are_valid_and_deterministic(tmp_path):
     assert [p.read_bytes() for p in first_paths] == [p.read_bytes() for p in again]
     shard = trex.ingest(first_paths[0].read_bytes(), "generated")
     assert counts(shard) == {"documents": 200}
-    assert 2 < shard.triples["alignments"].sum() / 200 < 8
-    popular = shard.triples.group_by("object").len().sort("len", descending=True)["len"]
+    assert 2 < shard["triples"]["alignments"].sum() / 200 < 8
+    popular = shard["triples"].group_by("object").len().sort("len", descending=True)["len"]
     assert popular[0] > 20 * popular[-1]
-    assert all("generated" in title for title in shard.documents["title"])
+    assert all("generated" in title for title in shard["documents"]["title"])
 
 
 def test_a_file_with_too_many_problems_fails_with_location_and_remedy():
@@ -267,7 +267,7 @@ def test_files_are_read_from_an_archive_and_a_bad_member_is_reported(tmp_path):
         archive.writestr("inner/re-nlg_0-10000.json", json.dumps([document()]))
     assert trex.members(path) == ["inner/re-nlg_0-10000.json"]
     data = trex.read_member(path, "re-nlg_0-10000.json")
-    assert trex.ingest(data, "f").triples.height == 1
+    assert trex.ingest(data, "f")["triples"].height == 1
     damaged = bytearray(path.read_bytes())
     damaged[60] ^= 0xFF
     path.write_bytes(damaged)

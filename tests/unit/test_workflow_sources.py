@@ -77,13 +77,17 @@ def test_wikidata_is_read_from_the_configured_dump():
     assert sources.rdf_files(own, "wikidata") == ["<results>/sources/wikidata/described.nt"]
     assert sources.dump_aliases(own, "wikidata") == "<results>/sources/wikidata/aliases.parquet"
     assert sources.dump_aliases(own, "world") == []
-    assert sources.dump_files(own, DUMPS["facts"]) == [
+    assert sources.statement_files(own, "facts") == [
         "<resources>/world/dumps/wikidata.nt.bz2",
         "<resources>/world/dumps/wikidata_names.nt.bz2",
     ]
     wrong = settings(dumps=DUMPS, wikidata=Wikidata(access="dump", dump="types"))
     with pytest.raises(ConfigError, match=r"is 'types'; sources.dumps of form json or truthy: fac"):
         sources.read_dumps(wrong)
+    with pytest.raises(
+        ConfigError, match=r"sources\.dumps\.types\.relations: none, needed to read"
+    ):
+        sources.statement_files(own, "types")
     with pytest.raises(ConfigError, match="more names x; there is facts, names, types"):
         sources.dump_files(own, Dump("embedded", "truthy", more=("x",)))
 

@@ -74,14 +74,14 @@ def test_ingestion_extracts_every_expressible_fact(
     world: World, documents: list[dict[str, Any]]
 ) -> None:
     shard = ingest(dump_trex(documents), FILE_NAME)
-    assert shard.problems["kind"].to_list() == ["documents"], "nothing was refused or astray"
+    assert shard["problems"]["kind"].to_list() == ["documents"], "nothing was refused or astray"
     labeled = world.entities.filter(pl.col("label").is_not_null())["id"].implode()
     expected = world.truthy().filter(
         pl.col("subject").is_in(labeled)
         & ((pl.col("kind") == "time") | pl.col("object").is_in(labeled))
     )
-    assert shard.triples.height == expected.height
-    dates = shard.triples.filter(pl.col("datatype").is_not_null())
+    assert shard["triples"].height == expected.height
+    dates = shard["triples"].filter(pl.col("datatype").is_not_null())
     assert dates["datatype"].unique().to_list() == [DATETIME]
 
 

@@ -215,7 +215,7 @@ rule merge_trex:
 
 rule read_dump:
     input:
-        dump=lambda w: sources.dump_files(SETTINGS, READ[w.dump]),
+        dump=lambda w: sources.statement_files(SETTINGS, w.dump),
         relations="<resources>/templates/bear_relations.tsv",
     output:
         facts="<results>/sources/{dump}/facts.parquet",

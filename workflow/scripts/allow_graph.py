@@ -6,7 +6,7 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.benchmarks import allowed, own_words
-from kgprobe.benchmarks.attributes import settings as graph_settings
+from kgprobe.benchmarks.attributes import definition
 from kgprobe.benchmarks.autoprompt import graph as prompts
 from kgprobe.benchmarks.bear import build as bear
 from kgprobe.benchmarks.ontoprobe import modes, own
@@ -66,13 +66,13 @@ with (
     more = [row for path in run.input.tables for row in read_table(path)]
     rows = [*templates, *own_words.of_attributes(section, more)]
     words = own_words.verbalized_relations(rows, schema.read(run.input.names, PROPERTIES))
-    normal = graph_settings.normal_labels(read_table(run.input.bias))
+    normal = definition.normal_labels(read_table(run.input.bias))
     known = own_words.relations_by_property(section)
     statements = engine.files([run.input.statements])
     encoded = graph.encode(engine, statements, False, section.ids == "own", known)
 
     def attribute(one: str) -> str:
-        settings = graph_settings.settings_of(
+        settings = definition.settings_of(
             run.params.attributes,
             one,
             run.params.seed,

@@ -4,8 +4,7 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.benchmarks import own_words
-from kgprobe.benchmarks.attributes import checks, frames, sensitivity
-from kgprobe.benchmarks.attributes import settings as graph_settings
+from kgprobe.benchmarks.attributes import checks, definition, frames, sensitivity
 from kgprobe.benchmarks.label_templates import label_templates
 from kgprobe.experiments import read_table
 from kgprobe.job import job
@@ -21,7 +20,7 @@ with (
     open_engine(typed(Joins, run.params.joins), run.resources.mem_mb, run.threads) as engine,
 ):
     tables = (run.input[name] for name in ("edges", "literals", "entities", "ids"))
-    normal = graph_settings.normal_labels(read_table(run.input.bias))
+    normal = definition.normal_labels(read_table(run.input.bias))
     if run.params.section:
         section = typed(OwnGraph, run.params.section)
         built_on = graph.read(engine, *tables, own_words.relations_by_property(section))
@@ -39,7 +38,7 @@ with (
 
     def build(i: int, attribute: str) -> None:
         module = importlib.import_module(f"kgprobe.benchmarks.attributes.{attribute}")
-        settings = graph_settings.settings_of(
+        settings = definition.settings_of(
             run.params.settings,
             attribute,
             run.params.seed,
@@ -50,7 +49,7 @@ with (
         )
         benchmark = module.build(built_on, settings)
         provenance = run.provenance(
-            settings=graph_settings.as_record(settings),
+            settings=definition.as_record(settings),
             thresholds=settings.shared.thresholds,
             code=run.params.code[attribute],
         )

@@ -1,14 +1,14 @@
 from pathlib import Path
 
 from kgprobe import schema
-from kgprobe.benchmarks.autoprompt import frames, world
+from kgprobe.benchmarks.autoprompt import frames, graph
 from kgprobe.experiments import read_table
 from kgprobe.job import job
 from kgprobe.settings.benchmarks import PromptWorld
 from kgprobe.settings.types import typed
 
 with job(snakemake) as run:
-    task = world.build(
+    task = graph.build_world(
         schema.read(run.input.facts, schema.FACTS),
         schema.read(run.input.trained_on, schema.TRAINED_ON),
         {row["id"]: row["form"] for row in read_table(run.input.labels)},

@@ -1,6 +1,6 @@
 from kgprobe import schema
 from kgprobe.benchmarks.bear import build
-from kgprobe.benchmarks.bear.choice import Review
+from kgprobe.benchmarks.bear.choice import rejected_subjects
 from kgprobe.experiments import manual_templates, read_table
 from kgprobe.job import job
 from kgprobe.settings.benchmarks import Bear
@@ -15,7 +15,7 @@ with job(snakemake) as run:
         {row["id"]: row["form"] for row in read_table(run.input.labels)},
         typed(Bear, run.params.construction),
         run.wildcards.origin,
-        Review.of(read_table(run.input.review), run.input.review),
+        rejected_subjects(read_table(run.input.review), run.input.review),
         schema.read(run.input.coverage, schema.COVERAGE),
     )
     params = run.params

@@ -4,6 +4,7 @@ from kgprobe.benchmarks.bear.frames import BearFrames
 from kgprobe.job import job
 from kgprobe.tables.answers import questions
 from kgprobe.tables.exports import formats, origins
+from kgprobe.tables.study import relations_of
 
 with job(snakemake) as run:
     folder = Path(run.input.questions).parent
@@ -12,5 +13,5 @@ with job(snakemake) as run:
     name = run.wildcards.benchmark + (f"_{kind}" if kind != formats.KINDS[0] else "")
     formats.write(
         run.wildcards.form, name, frames, origins.of(folder), Path(run.output.folder),
-        paper=origins.paper_of(folder),
+        relations_of(folder / "relations.parquet"), origins.paper_of(folder),
     )  # fmt: skip

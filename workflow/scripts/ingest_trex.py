@@ -13,4 +13,4 @@ with job(snakemake) as run:
         provenance = {"file": name, "versions": versions()}
         folder = Path(run.output.shards) / member
         for table, contract in trex.TABLES.items():
-            schema.write(getattr(shard, table), contract, folder / f"{table}.parquet", provenance)
+            schema.write(shard[table], contract, folder / f"{table}.parquet", provenance)

@@ -8,4 +8,4 @@ with job(snakemake) as run:
     section = typed(OwnGraph, run.params.settings)
     tables = read.read(run.wildcards.graph, section, run.params.languages)
     for name, contract in read.CONTRACTS.items():
-        schema.write(getattr(tables, name), contract, run.output[name], run.provenance())
+        schema.write(tables[name], contract, run.output[name], run.provenance())

@@ -12,9 +12,9 @@ with job(snakemake) as run:
     name = snapshot_name(chosen["access"], chosen["snapshot"] or "", [str(file) for file in files])
     folder = Path(run.params.data) / "types" / name / run.params.code
     classes = pl.read_parquet(run.input.classes)["class"].to_list()
-    types = facts.read_types(
+    types, in_part, unread = facts.read_types(
         files, classes, run.params.most, folder, run.params.languages, threads=run.threads
     )
-    schema.write(types.unread, facts.UNREAD, run.output.unread, run.provenance())
-    provenance = {**run.provenance(), "in_part": types.in_part}
-    schema.write(types.types, schema.TYPES, run.output.types, provenance)
+    schema.write(unread, facts.UNREAD, run.output.unread, run.provenance())
+    provenance = {**run.provenance(), "in_part": in_part}
+    schema.write(types, schema.TYPES, run.output.types, provenance)

@@ -82,7 +82,7 @@ def probe(
     """
     with screen.report_errors(as_json):
         # before the imports that take seconds: most mistakes are caught here
-        from kgprobe.questions import benchmark, check_askable, check_method
+        from kgprobe.questions import GIVEN, benchmark, check_askable, check_method
 
         questions = benchmark(on)
         check_method(method)
@@ -94,6 +94,7 @@ def probe(
         questions = questions.sampled(limit) if limit else questions
         if isinstance(texts, Mapping):
             texts = {r: texts[r] for r in questions.items["relation"].unique().sort()}
+        asked = questions.with_prompt(texts)
         # the path of the working folder (.) has no name
         who = Path(model).resolve().name if Path(model).is_dir() else Path(model).name
         words = [who, questions.name, *([f"limit{limit}"] if limit else [])]
@@ -112,7 +113,9 @@ def probe(
 
         try:
             loaded = library.load(model, bos=bos)
-            kept.check(folder, loaded.record, questions.name)
+            named = GIVEN if isinstance(texts, Mapping) else texts
+            record = {**loaded.record, "bos": loaded.spec.bos}
+            kept.check(folder, record, asked, named, method)
             results = library.probe(
                 loaded, questions, texts, method, folder=folder / "shards", progress=screen.RichBar
             )
@@ -229,6 +232,8 @@ def ask(
         check_count(k)
         check_model(model)
         library = import_library()
+        if not option:
+            library.check_generated(model, template)
         loaded = library.load(model, bos=bos)
         rows: list[dict[str, Any]] = library.ask(
             loaded, template, X=subject, options=option or [], k=k

@@ -18,8 +18,8 @@ from kgprobe import experiments, schema
 from kgprobe.job import sha256, versions
 from kgprobe.library import RELATIONS, Results
 from kgprobe.questions import RELATIONS as CARDINALITIES
-from kgprobe.questions import TABLES
-from kgprobe.tables.answers import recorded
+from kgprobe.questions import TABLES, Benchmark
+from kgprobe.tables.answers import questions, recorded
 from kgprobe.tables.bear import section
 from kgprobe.tables.bear.figures import figures
 from kgprobe.tables.report import about
@@ -27,29 +27,44 @@ from kgprobe.tables.report.pages import Report, write_report
 from kgprobe.tables.report.section import Section
 
 
-def check(folder: Path, record: Mapping[str, Any], benchmark: str) -> None:
-    """Raise ValueError if a run's folder has answers of a model other than the one of this record,
-    or to another benchmark: they would be overwritten."""
+def check(
+    folder: Path, record: Mapping[str, Any], asked: Benchmark, prompt: str, method: str
+) -> None:
+    """Raise ValueError if a run's folder has answers that these would replace: of other weights or
+    another BOS policy, to other questions or prompts, or by another method."""
+    ours = [
+        schema.cast_columns(getattr(asked, name), contract).sort(contract.key)
+        for name, contract in TABLES.items()
+    ]
     for path in sorted(folder.glob("scores/*/*/*/*.parquet")):
-        asked, made = path.relative_to(folder).parts[1], recorded(path, "model")
-        if asked != benchmark or all(
-            made.get(name) != record.get(name) for name in ("source", "weights")
-        ):
-            raise ValueError(f"{folder} has answers of {made.get('source')} to {asked}, which "
-                             "would be lost; choose another --name")  # fmt: skip
+        _, benchmark, named, by, _ = path.relative_to(folder).parts
+        stored, made = questions(folder / "benchmarks" / benchmark), recorded(path, "model")
+        bos = made.get("bos", "-")  # recorded for causal models
+        is_same = (benchmark, named, by, bos) == (
+            asked.name,
+            prompt,
+            method,
+            record["bos"],
+        ) and all(made.get(name) == record[name] for name in ("weights", "tokenizer", "dtype"))
+        if not is_same or not all(map(pl.DataFrame.equals, stored, ours)):
+            raise ValueError(
+                f"{folder} has answers of {made.get('source')} to {stored[0].height} questions of "
+                f"{benchmark} (--prompt {named}, --method {by}, BOS policy {bos}), "
+                "which would be lost; choose another --name"
+            )
 
 
 def write(result: Results, folder: Path, command: str) -> Path:
     """Write the results of a probe and return the path of its report, which shows the command. The
     same answers give the same bytes."""
     benchmark, who = result.benchmark, result.probe
-    questions = folder / "benchmarks" / benchmark.name
-    benchmark.write(questions)
+    place = folder / "benchmarks" / benchmark.name
+    benchmark.write(place)
     scores = folder / "scores" / benchmark.name / who.prompt / who.method / f"{who.model}.parquet"
-    hashes = _hashes(folder, [questions / f"{name}.parquet" for name in TABLES])
+    hashes = _hashes(folder, [place / f"{name}.parquet" for name in TABLES])
     made_with = {"versions": versions(), "model": dict(result.record)}
     schema.write(result.scores, schema.SCORES, scores, {"inputs": hashes, **made_with})
-    kinds = questions / CARDINALITIES
+    kinds = place / CARDINALITIES
     hashes |= _hashes(folder, [scores, *([kinds] if kinds.is_file() else [])])
     numbers = folder / "tables" / "bear.parquet"
     made_of = {"inputs": hashes, "seed": 0, **made_with}

@@ -134,7 +134,7 @@ def _facts(graph: str, path: Path) -> tuple[Form, dict[str, int]]:
     )
     form: Form = "table" if is_table else "rdf"
     try:
-        facts = read.read(graph, OwnGraph(form, (str(path),)), LANGUAGES).facts
+        facts = read.read(graph, OwnGraph(form, (str(path),)), LANGUAGES)["facts"]
     except ValueError as error:
         raise ValueError(str(error).removeprefix(f"sources.graphs.{graph}: ")) from error
     return form, {"facts": facts.height, "relations": facts["relation"].n_unique()}

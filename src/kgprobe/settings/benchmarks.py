@@ -269,10 +269,11 @@ class Bias:
     """dates count for the degree"""
 
 
-_AMBIGUOUS = (
+#: The relations that LAMA's T-REx part covers.
+LAMA = tuple(
     "P17 P19 P20 P27 P30 P31 P36 P37 P39 P47 P101 P103 P106 P108 P127 P131 P136 P138 "
     "P140 P159 P176 P178 P190 P264 P276 P279 P361 P364 P407 P413 P449 P463 P495 P527 P530 P740 "
-    "P937 P1001 P1303 P1376 P1412"
+    "P937 P1001 P1303 P1376 P1412".split()
 )
 
 
@@ -286,7 +287,7 @@ class Ambiguous:
     """AmbER's file"""
     fold_case: bool = False
     """ignore case when comparing names"""
-    relations: tuple[OfGraph, ...] = tuple(_AMBIGUOUS.split())
+    relations: tuple[OfGraph, ...] = LAMA
     """relations that both have"""
     exclude: tuple[OfGraph, ...] = ("P31",)
     """of them, left out"""

@@ -184,7 +184,7 @@ class Dump:
     snapshot: Snapshot | None = None
     """name of the version; required for access live"""
     relations: tuple[str, ...] | None = None
-    """ids or IRIs; null for BEAR's"""
+    """ids, or IRIs of form ntriples; null for BEAR's, which are ids"""
     more: tuple[str, ...] = ()
     """names of dumps that supplement this one: labels, sitelink counts (`wikibase:sitelinks`, which
     truthy dumps lack), triples about properties"""

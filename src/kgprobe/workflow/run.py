@@ -74,6 +74,14 @@ def read_run(settings: Settings, files: Sequence[str | Path] = ()) -> Run:
                 f"{', '.join(endpoints)}"
             )
     benchmarks, models = known_benchmarks(graphs), models_of(settings)
+    for section in ("models", "published", "transfer"):
+        for name in getattr(settings.autoprompt, section):
+            if name not in models:
+                where = file_of(["autoprompt", section, name], files)
+                raise ConfigError(
+                    f"{where}: autoprompt.{section} has the unknown model {name!r}"
+                    f"{experiments.nearest(name, models)}; valid: {', '.join(models)}"
+                )
     rows = read_experiments(experiments.located(settings.tables.experiments), benchmarks, models)
     for name, value in settings.ontoprobe.switches.items():
         try:

@@ -140,6 +140,18 @@ def dump_files(settings: Settings, dump: Dump) -> list[str]:
     return paths
 
 
+def statement_files(settings: Settings, name: str) -> list[str]:
+    """Return the files of a dump that statements are read from. Raises ConfigError if it does not
+    say which."""
+    dump = read_dumps(settings)[name]
+    if dump.form == "ntriples" and not dump.relations:
+        raise ConfigError(
+            f"sources.dumps.{name}.relations: none, needed to read statements of form ntriples; "
+            "expected IRIs (null stands for BEAR's relations, which are Wikidata's)"
+        )
+    return dump_files(settings, dump)
+
+
 def rdf_files(settings: Settings, source: str) -> list[str]:
     """Return the RDF files that the queries of a source are run on; none if it is pulled live."""
     chosen = endpoint(settings, source)

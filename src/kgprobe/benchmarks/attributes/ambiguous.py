@@ -12,14 +12,13 @@ from ibis.expr.types import Table
 
 from kgprobe.benchmarks.attributes.amber import amber_pairs, read_amber
 from kgprobe.benchmarks.attributes.construct import BuiltAttribute, construct, flag
-from kgprobe.benchmarks.attributes.definition import Definition, ExampleTriple, Setup
-from kgprobe.benchmarks.attributes.settings import AttributeSettings
+from kgprobe.benchmarks.attributes.definition import AttributeSettings, Definition, Setup, Triple
 from kgprobe.knowledge.engine import count_rows, first, lowered
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings.benchmarks import Ambiguous
 
 #: The paper's examples have no strata: 375 pairs of all relations together.
-TRIPLES = (ExampleTriple("head", "head", "p", "x"), ExampleTriple("tail", "tail", "p", "y"))
+TRIPLES = (Triple("head", "head", "p", "x"), Triple("tail", "tail", "p", "y"))
 DEFINITION = Definition("ambiguous", ("p",), "{}", ("head", "tail"), TRIPLES)
 
 
@@ -38,7 +37,7 @@ def build(graph: Graph, settings: AttributeSettings[Ambiguous]) -> BuiltAttribut
         rows = graph.smallest(rows, 1, seed, ["x", "y"], names, "ambiguous/object")
         return graph.smallest(rows, settings.section.examples, seed, names, (), "ambiguous")
 
-    bench = construct(setup, pairs, sample, None)
+    bench = construct(setup, pairs, sample, evaluate_all=True)
     same = bench.labeled.filter(pl.col("x") == pl.col("y")).height
     setup.count("with different objects", bench.labeled.height - same, bench.labeled.height)
     distinct = pairs.select(*names).distinct()

@@ -3,17 +3,16 @@
 import polars as pl
 from ibis.expr.types import Table
 
-from kgprobe.benchmarks.attributes.construct import BuiltAttribute, capped, construct, flag
-from kgprobe.benchmarks.attributes.definition import Definition, ExampleTriple, Setup
-from kgprobe.benchmarks.attributes.settings import AttributeSettings
+from kgprobe.benchmarks.attributes.construct import BuiltAttribute, construct, flag
+from kgprobe.benchmarks.attributes.definition import AttributeSettings, Definition, Setup, Triple
 from kgprobe.benchmarks.attributes.symmetry import counts
 from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings.benchmarks import Asymmetry
 
 TRIPLES = (
-    ExampleTriple("forward", "s", "p", "o"),
-    ExampleTriple("reversed", "o", "p", "s", "reversed"),
+    Triple("forward", "s", "p", "o"),
+    Triple("reversed", "o", "p", "s", "reversed"),
 )
 DEFINITION = Definition("asymmetry", ("p",), "{}", ("s", "o"), TRIPLES)
 
@@ -22,8 +21,7 @@ def build(graph: Graph, settings: AttributeSettings[Asymmetry]) -> BuiltAttribut
     """Build triples whose reverse is absent, each with its reversal as a probe that should fail; at
     most `cap` of each predicate."""
     setup = Setup(DEFINITION, graph, settings)
-    sample = capped(setup, setup.section.cap)
-    return construct(setup, query(setup), sample, setup.shared.eval_examples)
+    return construct(setup, query(setup), setup.section.cap)
 
 
 def query(setup: Setup[Asymmetry]) -> Table:

@@ -6,14 +6,13 @@ import ibis
 import polars as pl
 from ibis.expr.types import Table
 
-from kgprobe.benchmarks.attributes.construct import BuiltAttribute, capped, construct
-from kgprobe.benchmarks.attributes.definition import Definition, ExampleTriple, Setup
-from kgprobe.benchmarks.attributes.settings import AttributeSettings
+from kgprobe.benchmarks.attributes.construct import BuiltAttribute, construct
+from kgprobe.benchmarks.attributes.definition import AttributeSettings, Definition, Setup, Triple
 from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings.benchmarks import Bias
 
-DEFINITION = Definition("bias", ("p",), "{}", ("s", "o"), (ExampleTriple("fact", "s", "p", "o"),))
+DEFINITION = Definition("bias", ("p",), "{}", ("s", "o"), (Triple("fact", "s", "p", "o"),))
 
 
 def build(graph: Graph, settings: AttributeSettings[Bias]) -> BuiltAttribute:
@@ -25,7 +24,7 @@ def build(graph: Graph, settings: AttributeSettings[Bias]) -> BuiltAttribute:
     setup = Setup(DEFINITION, graph, settings)
     triples = query(setup)
     setup.graph = with_normal_labels(setup, triples)
-    return construct(setup, triples, capped(setup, None), None)
+    return construct(setup, triples, None, evaluate_all=True)
 
 
 def query(setup: Setup[Bias]) -> Table:

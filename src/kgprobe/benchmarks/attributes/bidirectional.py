@@ -3,14 +3,13 @@
 import polars as pl
 from ibis.expr.types import Table
 
-from kgprobe.benchmarks.attributes.construct import BuiltAttribute, capped, construct
-from kgprobe.benchmarks.attributes.definition import Definition, ExampleTriple, Setup
-from kgprobe.benchmarks.attributes.settings import AttributeSettings
+from kgprobe.benchmarks.attributes.construct import BuiltAttribute, construct
+from kgprobe.benchmarks.attributes.definition import AttributeSettings, Definition, Setup, Triple
 from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings.benchmarks import Bidirectional
 
-TRIPLES = (ExampleTriple("first", "s", "p1", "o"), ExampleTriple("inverse", "o", "p2", "s"))
+TRIPLES = (Triple("first", "s", "p1", "o"), Triple("inverse", "o", "p2", "s"))
 DEFINITION = Definition("bidirectional", ("p1", "p2"), "{}~{}", ("s", "o"), TRIPLES)
 DENOMINATORS = {
     "min": pl.min_horizontal("n1", "n2"),
@@ -24,8 +23,7 @@ def build(graph: Graph, settings: AttributeSettings[Bidirectional]) -> BuiltAttr
     """Build pairs of entities with two relations in opposite directions; at most `cap` per pair of
     relations."""
     setup = Setup(DEFINITION, graph, settings)
-    sample = capped(setup, setup.section.cap)
-    return construct(setup, query(setup), sample, setup.shared.eval_examples)
+    return construct(setup, query(setup), setup.section.cap)
 
 
 def query(setup: Setup[Bidirectional]) -> Table:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from kgprobe.benchmarks.attributes.construct import BuiltAttribute
-from kgprobe.benchmarks.attributes.settings import AttributeSettings
+from kgprobe.benchmarks.attributes.definition import AttributeSettings
 from kgprobe.knowledge.graph import Graph
 from kgprobe.knowledge.ids import GraphError
 from kgprobe.settings.benchmarks import Ambiguous, Bias

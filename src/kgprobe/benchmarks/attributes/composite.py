@@ -8,14 +8,13 @@ from kgprobe.benchmarks.attributes.chains import (
     top_categories,
 )
 from kgprobe.benchmarks.attributes.construct import BuiltAttribute, construct
-from kgprobe.benchmarks.attributes.definition import Definition, ExampleTriple, Setup
-from kgprobe.benchmarks.attributes.settings import AttributeSettings
+from kgprobe.benchmarks.attributes.definition import AttributeSettings, Definition, Setup, Triple
 from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph, members
 from kgprobe.settings.benchmarks import Composite
 
-HOPS = (ExampleTriple("first", "a", "r1", "b"), ExampleTriple("second", "b", "r2", "c"))
-TRIPLES = (*HOPS, ExampleTriple("closing", "a", "r3", "c"))
+HOPS = (Triple("first", "a", "r1", "b"), Triple("second", "b", "r2", "c"))
+TRIPLES = (*HOPS, Triple("closing", "a", "r3", "c"))
 RELATIONS, ENTITIES = ("r1", "r2", "r3"), ("a", "b", "c")
 DEFINITION = Definition("composite", RELATIONS, "{}>{}={}", ENTITIES, TRIPLES, is_chain=True)
 
@@ -32,7 +31,7 @@ def build(graph: Graph, settings: AttributeSettings[Composite]) -> BuiltAttribut
     counts = graph.frame(count_rows(triangles, DEFINITION.relations))
     setup.count("triangles", int(counts["n"].sum()))
     sample = frequent_or_fallback(setup, counts, setup.section.fallback, ())
-    return construct(setup, triangles, sample, setup.shared.eval_examples)
+    return construct(setup, triangles, sample)
 
 
 def query(setup: Setup[Composite]) -> Table:

@@ -23,7 +23,8 @@ from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph
 from kgprobe.knowledge.ids import GraphError
 
-Sample = Callable[[Table], Table]
+#: chooses candidates, or is the most of every pattern, by hash (None: all)
+Sample = Callable[[Table], Table] | int | None
 
 
 class MissingTemplatesError(GraphError):
@@ -144,10 +145,10 @@ class BuiltAttribute:
 
 
 def construct(
-    setup: Setup[object], candidates: Table, sample: Sample, evaluate: int | None
+    setup: Setup[object], candidates: Table, sample: Sample, evaluate_all: bool = False
 ) -> BuiltAttribute:
-    """Build a benchmark from `candidates`, from which `sample` chooses those of each build;
-    `evaluate` examples of the labeled one are probed (None: all).
+    """Build a benchmark from `candidates`, from which `sample` chooses those of each build; as many
+    examples of the labeled one are probed as the settings say, or all.
 
     Raises EmptyBenchmarkError if a build has no example, MissingTemplatesError if a sampled
     predicate has no template and `missing_template` is `error`.
@@ -164,17 +165,17 @@ def construct(
         if n_usable and drops_relations(setup):
             patterns, n_usable = with_templates(setup, counts)
             usable = usable.semi_join(graph.engine.table(patterns), relations)
-    structural = _collect(setup, sample(kept))
+    structural = _collect(setup, kept, sample)
     why = "beyond the cap of a pattern"
     setup.count("structural build: cap", structural.height, total, why)
     setup.require(structural.height)
     setup.require(n_usable)
-    labeled = _collect(setup, sample(usable)) if setup.shared.require_labels else structural
+    labeled = _collect(setup, usable, sample) if setup.shared.require_labels else structural
     setup.count("cap", labeled.height, n_usable, why)
     setup.require(labeled.height)
     sampled = labeled.select(setup.definition.key)
-    if evaluate is not None:
-        sampled = draw(setup, sampled, evaluate, "evaluation")
+    if not evaluate_all and setup.shared.eval_examples is not None:
+        sampled = draw(setup, sampled, setup.shared.eval_examples, "evaluation")
     why = "beyond the evaluation sample"
     setup.count("evaluation sample", sampled.height, labeled.height, why)
     return finish(setup, labeled, sampled, structural, counts)
@@ -195,25 +196,12 @@ def finish(
     return BuiltAttribute(setup, labeled, structural.with_columns(sampled=pl.lit(False)), counts)
 
 
-def capped(setup: Setup[object], n: int | None) -> Sample:
-    """Return a sample function that takes at most `n` candidates per pattern by hash, or all."""
-
-    def sample(rows: Table) -> Table:
-        if n is None:
-            return rows
-        ids, strata = setup.definition.entities, setup.definition.relations
-        return setup.graph.smallest(rows, n, setup.seed, ids, strata, setup.name)
-
-    return sample
-
-
 def draw(setup: Setup[object], rows: pl.DataFrame, n: int, what: str) -> pl.DataFrame:
     """Sample at most `n` rows by hash of all their columns, and sort them."""
     if rows.height > n:
         table, label = setup.engine.table(rows), f"{setup.name}/{what}"
-        rows = setup.graph.frame(
-            setup.graph.smallest(table, n, setup.seed, rows.columns, (), label)
-        )
+        chosen = setup.graph.smallest(table, n, setup.seed, rows.columns, (), label)
+        rows = setup.graph.frame(chosen)
     return rows.sort(rows.columns)
 
 
@@ -246,10 +234,16 @@ def drops_relations(setup: Setup[object]) -> bool:
     return setup.settings.templates is not None and setup.shared.missing_template == "drop"
 
 
-def _collect(setup: Setup[object], rows: Table) -> pl.DataFrame:
-    """Collect rows sorted by their key. Raises ValueError if keys repeat, since sampling would be
+def _collect(setup: Setup[object], rows: Table, sample: Sample) -> pl.DataFrame:
+    """Collect a sample sorted by its key. Raises ValueError if keys repeat, since sampling would be
     arbitrary."""
-    frame, key = setup.graph.frame(rows.drop("labeled")), setup.definition.key
+    graph, definition, key = setup.graph, setup.definition, setup.definition.key
+    if isinstance(sample, int):
+        ids, strata = definition.entities, definition.relations
+        rows = graph.smallest(rows, sample, setup.seed, ids, strata, setup.name)
+    elif sample:
+        rows = sample(rows)
+    frame = graph.frame(rows.drop("labeled"))
     if frame.select(key).is_duplicated().any():
         raise ValueError(f"{setup.name}: {key} repeat in the candidates")
     return frame.sort(key)
@@ -296,8 +290,7 @@ def demand_templates(setup: Setup[object], sampled: pl.DataFrame) -> None:
     if known is None or not setup.shared.require_labels:
         return
     predicates = lengthen(setup, sampled)["predicate"]
-    lacking = _without_template(dict(predicates.value_counts().rows()), known)
-    if not lacking:
+    if not (lacking := _without_template(dict(predicates.value_counts().rows()), known)):
         return
     everywhere = _without_template(_labeled_statements(setup.graph), known)
     listed = ", ".join(f"{name} ({n} triples)" for name, n in lacking)

@@ -1,22 +1,100 @@
-"""The form of an attribute's examples, and the inputs of its construction."""
+"""Definition of an attribute: its examples, its settings, and the inputs of its construction."""
 
-from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Generic
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
 
 import polars as pl
 
-from kgprobe.benchmarks.attributes.settings import AttributeSettings, Section, as_record
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.graph import Graph
 from kgprobe.knowledge.ids import GraphError
+from kgprobe.settings.benchmarks import ATTRIBUTES, Attributes
+from kgprobe.settings.types import typed
 
+Section = TypeVar("Section", covariant=True)
+
+#: The named sets of thresholds: the paper's, those for graphs under about a million statements, and
+#: for a table of triples compiled from several projects, in which many entities lack labels.
+THRESHOLD_SETS = ("paper", "small", "table")
+#: attribute -> threshold -> its value in each of these sets. Every table names the set.
+THRESHOLDS: dict[str, dict[str, tuple[int, ...]]] = {
+    "symmetry": {"min_triples": (50, 10, 10)},
+    "asymmetry": {"min_triples": (25, 5, 5)},
+    "bidirectional": {"min_triples": (50, 5, 5)},
+    "composite": {"min_combo": (100, 10, 10)},
+    "paths": {"min_combo": (100, 10, 10)},
+    "entity_centric": {"facts": (20, 10, 10), "top": (1000, 100, 200)},
+}
+#: keys that are not settings of a benchmark's construction
+OTHER = {"graph", "thresholds", "sensitivity"}
 #: the funnel step that lists relations in the settings that the graph lacks
 SETTLED = "relations of the settings"
 
 
 @dataclass(frozen=True)
-class ExampleTriple:
+class AttributeSettings(Generic[Section]):
+    """The settings of one attribute. `AttributeSettings[object]` is for any attribute."""
+
+    shared: Attributes
+    """the keys that all attributes share"""
+    section: Section
+    """the attribute's section, with named thresholds where the config gives none"""
+    seed: int
+    templates: Sequence[str] | None
+    """relations that have a template, sorted; None: not checked"""
+    by_label: Sequence[str]
+    """those of `templates` that only have the generic template of their label"""
+    labels: Mapping[str, str]
+    """names of relations"""
+    bias_labels: Mapping[str, Mapping[str, str]]
+    """{relation: {object: normal label}}"""
+
+
+def settings_of(
+    config: Mapping[str, Any],
+    attribute: str,
+    seed: int = 0,
+    templates: Collection[str] | None = None,
+    labels: Mapping[str, str] | None = None,
+    bias_labels: Mapping[str, Mapping[str, str]] | None = None,
+    by_label: Collection[str] = (),
+) -> AttributeSettings[Any]:
+    """Return the settings of `attribute` from the section `attributes` of the config.
+
+    `templates` are the relations with a manual template, `by_label` those with the generic template
+    of their label if there is no manual one: the result's `templates` holds both.
+    """
+    if attribute not in ATTRIBUTES:
+        raise ValueError(f"unknown attribute {attribute!r}; valid: {', '.join(ATTRIBUTES)}")
+    shared = typed(Attributes, config)
+    section = getattr(shared, attribute)
+    # a threshold in the config overrides the named ones
+    place, unset = THRESHOLD_SETS.index(shared.thresholds), THRESHOLDS.get(attribute, {})
+    named = {k: v[place] for k, v in unset.items() if getattr(section, k) is None}
+    section = replace(section, **named)
+    every = None if templates is None else sorted({*templates, *by_label})
+    generic = [] if templates is None else sorted(set(by_label) - set(templates))
+    names = dict(labels or {}), dict(bias_labels or {})
+    return AttributeSettings(shared, section, seed, every, generic, *names)
+
+
+def as_record(settings: AttributeSettings[object]) -> dict[str, Any]:
+    """Return settings by name, without lists of relations and names, for messages and records."""
+    shared = {k: v for k, v in vars(settings.shared).items() if k not in {*ATTRIBUTES, *OTHER}}
+    return {**shared, **vars(settings.section), "seed": settings.seed}
+
+
+def normal_labels(rows: Iterable[Mapping[str, str]]) -> dict[str, dict[str, str]]:
+    """Return {relation: {object: normal label}} from rows of attributes_bias.tsv."""
+    labels: dict[str, dict[str, str]] = {}
+    for row in rows:
+        labels.setdefault(row["relation"], {})[row["object"]] = row["label"]
+    return labels
+
+
+@dataclass(frozen=True)
+class Triple:
     """One triple of an example: its role, and its columns in a candidate; `p` can also be the id of
     a relation."""
 
@@ -39,7 +117,7 @@ class Definition:
     relations: tuple[str, ...]
     pattern: str
     entities: tuple[str, ...]
-    triples: tuple[ExampleTriple, ...]
+    triples: tuple[Triple, ...]
     #: whether its relations form a chain, in which all are equally important
     is_chain: bool = False
     #: whether an example consists of several candidates of any pattern: facts of one entity

@@ -7,15 +7,13 @@ import polars as pl
 from ibis.expr.types import Table
 
 from kgprobe.benchmarks.attributes import construct
-from kgprobe.benchmarks.attributes.definition import Definition, ExampleTriple, Setup
-from kgprobe.benchmarks.attributes.frames import LAMA
-from kgprobe.benchmarks.attributes.settings import AttributeSettings
+from kgprobe.benchmarks.attributes.definition import AttributeSettings, Definition, Setup, Triple
 from kgprobe.knowledge.engine import count_rows, first
 from kgprobe.knowledge.graph import Graph, is_among
-from kgprobe.settings.benchmarks import EntityCentric
+from kgprobe.settings.benchmarks import LAMA, EntityCentric
 
 DEFINITION = Definition(
-    "entity_centric", ("p",), "{}", ("e",), (ExampleTriple("fact", "s", "p", "o"),), is_group=True
+    "entity_centric", ("p",), "{}", ("e",), (Triple("fact", "s", "p", "o"),), is_group=True
 )
 
 
@@ -52,7 +50,7 @@ def query(setup: Setup[EntityCentric]) -> Table:
     graph, section = setup.graph, setup.section
     edges = graph.without(graph.relations.numbers(section.exclude))
     if section.relations == "lama":
-        edges = edges.filter(is_among(edges["p"], graph.relations.numbers([f"P{n}" for n in LAMA])))
+        edges = edges.filter(is_among(edges["p"], graph.relations.numbers(LAMA)))
     out = edges.select("s", "p", "o", e="s")
     return out if section.directions == "out" else out.union(edges.select("s", "p", "o", e="o"))
 

@@ -4,12 +4,6 @@ import polars as pl
 
 from kgprobe.schema import Contract
 
-#: The relations that LAMA's T-REx part covers.
-_LAMA = (
-    "17 19 20 27 30 31 36 37 39 47 101 103 106 108 127 131 136 138 140 159 176 178 190 264 "
-    "276 279 361 364 407 413 449 463 495 527 530 740 937 1001 1303 1376 1412"
-)
-LAMA = tuple(map(int, _LAMA.split()))
 _ENDS = ("subject", "predicate", "object")
 _LABELS, _DEGREES = tuple(f"{end}_label" for end in _ENDS), ("subject_degree", "object_degree")
 

@@ -3,9 +3,8 @@
 import ibis
 from ibis.expr.types import Table
 
-from kgprobe.benchmarks.attributes.construct import BuiltAttribute, capped, construct, flag
-from kgprobe.benchmarks.attributes.definition import Definition, ExampleTriple, Setup
-from kgprobe.benchmarks.attributes.settings import AttributeSettings
+from kgprobe.benchmarks.attributes.construct import BuiltAttribute, construct, flag
+from kgprobe.benchmarks.attributes.definition import AttributeSettings, Definition, Setup, Triple
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings.benchmarks import Hierarchy
 
@@ -13,16 +12,15 @@ from kgprobe.settings.benchmarks import Hierarchy
 def definition(two_hop: str, graph: Graph) -> Definition:
     """Return an example's triples; the third is inferred, with its own or a step's template."""
     inferred = graph.relations.two_hop if two_hop == "own" else graph.relations.subclass_of
-    hops = (ExampleTriple("hop1", "x", "p", "y"), ExampleTriple("hop2", "y", "p", "z"))
-    third = ExampleTriple("two_hop", "x", inferred, "z", "inferred")
+    hops = (Triple("hop1", "x", "p", "y"), Triple("hop2", "y", "p", "z"))
+    third = Triple("two_hop", "x", inferred, "z", "inferred")
     return Definition("hierarchy", ("p",), "{}", ("x", "y", "z"), (*hops, third))
 
 
 def build(graph: Graph, settings: AttributeSettings[Hierarchy]) -> BuiltAttribute:
     """Build `n` chains of two subclass-of steps, in one stratum (the paper's 1000)."""
     setup = Setup(definition(settings.section.two_hop, graph), graph, settings)
-    sample = capped(setup, setup.section.n)
-    return construct(setup, query(setup), sample, setup.shared.eval_examples)
+    return construct(setup, query(setup), setup.section.n)
 
 
 def query(setup: Setup[Hierarchy]) -> Table:

@@ -9,13 +9,12 @@ from kgprobe.benchmarks.attributes.chains import (
     top_categories,
 )
 from kgprobe.benchmarks.attributes.construct import BuiltAttribute, construct
-from kgprobe.benchmarks.attributes.definition import Definition, ExampleTriple, Setup
-from kgprobe.benchmarks.attributes.settings import AttributeSettings
+from kgprobe.benchmarks.attributes.definition import AttributeSettings, Definition, Setup, Triple
 from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph, members
 from kgprobe.settings.benchmarks import Paths
 
-TRIPLES = (ExampleTriple("hop1", "a", "r1", "b"), ExampleTriple("hop2", "b", "r2", "c"))
+TRIPLES = (Triple("hop1", "a", "r1", "b"), Triple("hop2", "b", "r2", "c"))
 DEFINITION = Definition("paths", ("r1", "r2"), "{}>{}", ("a", "b", "c"), TRIPLES, is_chain=True)
 
 
@@ -33,7 +32,7 @@ def build(graph: Graph, settings: AttributeSettings[Paths]) -> BuiltAttribute:
     if setup.section.count_on == "graph":
         counts = count_paths(graph, settings)
     sample = frequent_or_fallback(setup, counts, setup.section.fallback_per_entity, ("a",))
-    return construct(setup, paths, sample, setup.shared.eval_examples)
+    return construct(setup, paths, sample)
 
 
 def query(setup: Setup[Paths]) -> Table:

@@ -8,9 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from kgprobe.benchmarks.attributes.definition import EmptyBenchmarkError
+from kgprobe.benchmarks.attributes.definition import AttributeSettings, EmptyBenchmarkError
 from kgprobe.benchmarks.attributes.frames import SENSITIVITY
-from kgprobe.benchmarks.attributes.settings import AttributeSettings
 from kgprobe.job import progress
 from kgprobe.knowledge.graph import Graph
 

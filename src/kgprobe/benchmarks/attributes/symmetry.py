@@ -3,14 +3,13 @@
 import polars as pl
 from ibis.expr.types import Table
 
-from kgprobe.benchmarks.attributes.construct import BuiltAttribute, capped, construct
-from kgprobe.benchmarks.attributes.definition import Definition, ExampleTriple, Setup
-from kgprobe.benchmarks.attributes.settings import AttributeSettings
+from kgprobe.benchmarks.attributes.construct import BuiltAttribute, construct
+from kgprobe.benchmarks.attributes.definition import AttributeSettings, Definition, Setup, Triple
 from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings.benchmarks import Symmetry
 
-TRIPLES = (ExampleTriple("forward", "s", "p", "o"), ExampleTriple("backward", "o", "p", "s"))
+TRIPLES = (Triple("forward", "s", "p", "o"), Triple("backward", "o", "p", "s"))
 DEFINITION = Definition("symmetry", ("p",), "{}", ("s", "o"), TRIPLES)
 
 
@@ -20,8 +19,7 @@ def build(graph: Graph, settings: AttributeSettings[Symmetry]) -> BuiltAttribute
     At most `cap_pairs` pairs of each relation (the paper's 200 triples, interpreted as 100 pairs).
     """
     setup = Setup(DEFINITION, graph, settings)
-    sample = capped(setup, setup.section.cap_pairs)
-    return construct(setup, query(setup), sample, setup.shared.eval_examples)
+    return construct(setup, query(setup), setup.section.cap_pairs)
 
 
 def query(setup: Setup[Symmetry]) -> Table:

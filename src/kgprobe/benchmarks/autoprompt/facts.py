@@ -20,13 +20,6 @@ from kgprobe.knowledge.facts import by_number
 from kgprobe.settings.benchmarks import PromptFacts
 from kgprobe.templates import answer_is_last
 
-#: variant -> (folder of the facts, file of the common vocabulary)
-VARIANTS = {
-    "original": ("trex_original", "common_vocab_cased.txt"),
-    "trex": ("trex_extend", "common_vocab_cased.txt"),
-    "roberta": ("trex_original", "common_vocab_cased_rob.txt"),
-}
-
 
 def read_facts(folder: Path, relations: Sequence[str] | None = None) -> list[Fact]:
     """Read `folder/{relation}/{train,dev,test}.jsonl` in file order, relations by number.

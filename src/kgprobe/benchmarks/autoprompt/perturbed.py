@@ -8,7 +8,6 @@ object, which splits the sentences of a fact into groups.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from kgprobe.sampling import hash_key
@@ -31,37 +30,27 @@ class Change(NamedTuple):
     old_surface: str
 
 
-@dataclass(frozen=True)
-class Pools:
-    """Object labels of a relation, each with its surface forms in sentences, sorted.
+#: label of an object of a relation -> its surface forms in sentences, both sorted
+Pool = Mapping[str, Sequence[str]]
 
-    Every text is paired with its case-folded form.
-    """
 
-    surfaces: Mapping[tuple[str, str], tuple[tuple[str, str], ...]]
+def pool_of(pairs: Iterable[tuple[str, str]]) -> Pool:
+    """Return the pool of (label, surface) pairs."""
+    forms: dict[str, list[str]] = {}
+    for label, surface in sorted(set(pairs)):
+        forms.setdefault(label, []).append(surface)
+    return forms
 
-    @classmethod
-    def of(cls, pairs: Iterable[tuple[str, str]]) -> "Pools":
-        """Create pools from (label, surface) pairs."""
-        forms: dict[str, set[str]] = {}
-        for label, surface in pairs:
-            forms.setdefault(label, set()).add(surface)
-        surfaces = {n: tuple((s, s.casefold()) for s in sorted(forms[n])) for n in sorted(forms)}
-        return cls({(label, label.casefold()): some for label, some in surfaces.items()})
 
-    def list_surfaces(self, labels: Iterable[str]) -> list[str]:
-        """Return all surface forms of the labels."""
-        return [s for n in labels for s, _ in self.surfaces.get((n, n.casefold()), ())]
-
-    def without(self, barred: Iterable[str]) -> list[tuple[str, list[str]]]:
-        """Return (label, surfaces) without `barred` texts, ignoring case."""
-        never = {text.casefold() for text in barred}
-        left = [
-            (label, [s for s, folded in surfaces if folded not in never])
-            for (label, folded_label), surfaces in self.surfaces.items()
-            if folded_label not in never
-        ]
-        return [(label, surfaces) for label, surfaces in left if surfaces]
+def without(pool: Pool, barred: Iterable[str]) -> list[tuple[str, list[str]]]:
+    """Return (label, surfaces) without `barred` texts, ignoring case."""
+    never = {text.casefold() for text in barred}
+    left = [
+        (label, [surface for surface in surfaces if surface.casefold() not in never])
+        for label, surfaces in pool.items()
+        if label.casefold() not in never
+    ]
+    return [(label, surfaces) for label, surfaces in left if surfaces]
 
 
 def draw(options: Sequence[tuple[str, list[str]]], seed: int, *parts: str) -> tuple[str, str]:
@@ -71,7 +60,7 @@ def draw(options: Sequence[tuple[str, list[str]]], seed: int, *parts: str) -> tu
 
 
 def perturb(
-    pools: Pools,
+    pool: Pool,
     fact: str,
     old: str,
     right: Sequence[str],
@@ -84,36 +73,20 @@ def perturb(
 
     `old` is the object's label, `right` further correct answers of the subject.
     """
-    if mode == "released":
-        return _released(pools, fact, old, contexts, seed, split)
-    # also exclude the surface forms of correct answers in other sentences
-    barred = [old, *right, *(m.surface for m in contexts), *pools.list_surfaces([old, *right])]
-    options = pools.without(barred)
-    if not options:
-        return []
-    label, surface = draw(options, seed, fact)
-    return [Change(_slot(m, surface), label, surface, m.surface) for m in contexts]
-
-
-def _released(
-    pools: Pools, fact: str, old: str, contexts: Sequence[ObjectMention], seed: int, split: str
-) -> list[Change]:
-    options = pools.without([old])
-    if not options:
+    barred = [old]
+    if mode == "fact":
+        # also exclude the surface forms of correct answers in other sentences
+        forms = (surface for label in (old, *right) for surface in pool.get(label, ()))
+        barred += [*right, *(mention.surface for mention in contexts), *forms]
+    if not (options := without(pool, barred)):
         return []
     changes = []
-    for place, mention in enumerate(contexts):
-        if split == "test":
+    for place, (text, was, start) in enumerate(contexts):
+        if mode == "released" and split == "test":
             label, surface = draw(options, seed, fact, str(place))
-            changed = mention.text.replace(mention.surface, surface)
+            changed = text.replace(was, surface)
         else:
             label, surface = draw(options, seed, fact)
-            changed = _slot(mention, surface)
-        changes.append(Change(changed, label, surface, mention.surface))
+            changed = text[:start] + surface + text[start + len(was) :]
+        changes.append(Change(changed, label, surface, was))
     return changes
-
-
-def _slot(mention: ObjectMention, surface: str) -> str:
-    """Return the context with `surface` at the annotated position."""
-    text, was, start = mention
-    return text[:start] + surface + text[start + len(was) :]

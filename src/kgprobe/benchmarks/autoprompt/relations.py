@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from kgprobe.benchmarks.autoprompt import frames
 from kgprobe.benchmarks.autoprompt.frames import SPLITS, Example, Task, TaskError, existing
 from kgprobe.benchmarks.autoprompt.overlap import Fact, flags, others
-from kgprobe.benchmarks.autoprompt.perturbed import ObjectMention, Pools, perturb
+from kgprobe.benchmarks.autoprompt.perturbed import ObjectMention, perturb, pool_of
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.experiments import json_rows
 from kgprobe.knowledge.facts import by_number
@@ -181,13 +181,13 @@ def _perturbed(
     funnel: Funnel,
 ) -> list[Example]:
     """Return examples with another object of the relation; count facts without another."""
-    pools = Pools.of((r.object, m.surface) for r, _ in placed for m in chosen[r.fact])
+    pool = pool_of((r.object, m.surface) for r, _ in placed for m in chosen[r.fact])
     items, without, mentions = [], 0, 0
     usable = [(record, split) for record, split in placed if chosen[record.fact]]
     for record, split in usable:
         flagged, right = known[record.fact]
         changes = perturb(
-            pools, record.fact, record.object, right, chosen[record.fact], seed, mode, split
+            pool, record.fact, record.object, right, chosen[record.fact], seed, mode, split
         )
         without += not changes
         for place, change in enumerate(changes):

@@ -13,7 +13,7 @@ from functools import cached_property
 import polars as pl
 
 from kgprobe.benchmarks.bear.build import with_popularity
-from kgprobe.benchmarks.bear.filters import filtered, fold, map_to_ancestors, overlap
+from kgprobe.benchmarks.bear.filters import filtered, fold, map_to_ancestors, overlap, passed
 from kgprobe.benchmarks.bear.frames import BearFrames
 from kgprobe.knowledge.facts import best_rank
 from kgprobe.metrics.ranking import auc
@@ -78,13 +78,8 @@ class Fresh:
         )
 
 
-@dataclass(frozen=True)
-class _Value:
-    """One value of a subject in the pull."""
-
-    subject_label: str | None
-    label: str | None
-    popularity: int
+#: labels of subject and object in the pull, and the smaller popularity
+_Value = tuple[str | None, str | None, int]
 
 
 def states(released: BearFrames, fresh: Fresh) -> pl.DataFrame:
@@ -143,15 +138,16 @@ def _value_state(there: Mapping[str, _Value], answer: str) -> tuple[str, str]:
 def _words_state(
     value: _Value, label: str, answer: str, answer_label: str, fresh: Fresh
 ) -> tuple[str, str]:
-    form = fresh.forms.get(answer, value.label)
-    if value.subject_label != label:
-        return "label_changed", f"subject: {value.subject_label or '(no label)'}"
-    if answer_label not in (form, value.label):
+    subject_now, answer_now, popularity = value
+    form = fresh.forms.get(answer, answer_now)
+    if subject_now != label:
+        return "label_changed", f"subject: {subject_now or '(no label)'}"
+    if answer_label not in (form, answer_now):
         return "label_changed", f"answer: {form or '(no label)'}"
-    if overlap(fold(label), fold(value.label or ""), fresh.config.overlap):
-        return "overlap_now", f"{label}, {value.label}"
-    if value.popularity < fresh.config.min_sitelinks:
-        return "unpopular_now", str(value.popularity)
+    if overlap(fold(label), fold(answer_now or ""), fresh.config.overlap):
+        return "overlap_now", f"{label}, {answer_now}"
+    if popularity < fresh.config.min_sitelinks:
+        return "unpopular_now", str(popularity)
     return "same", ""
 
 
@@ -161,10 +157,9 @@ def _values(statements: pl.DataFrame, config: Bear) -> dict[str, dict[str, _Valu
     judged = known if config.single_valued == "all_ranks" else best_rank(known)
     least = pl.min_horizontal("subject_popularity", "object_popularity")
     values: dict[str, dict[str, _Value]] = {}
-    for subject, obj, *rest in judged.select(
-        "subject", "object", "subject_label", "object_label", least
-    ).iter_rows():
-        values.setdefault(subject, {})[obj] = _Value(*rest)
+    columns = ("subject", "object", "subject_label", "object_label")
+    for subject, obj, *rest in judged.select(*columns, least).iter_rows():
+        values.setdefault(subject, {})[obj] = tuple(rest)
     return values
 
 
@@ -173,10 +168,9 @@ def _popularity_auc(
 ) -> tuple[float | None, int]:
     if not statements.height:
         return None, 0
-    passed = filtered(statements, row, config).filter(pl.col("reason").is_null())
-    passed = passed.unique(["subject", "object"], maintain_order=True)
     weighted, pairs = 0.0, 0
-    for _, group in passed.group_by("object", maintain_order=True):
+    candidates = passed(filtered(statements, row, config))
+    for _, group in candidates.group_by("object", maintain_order=True):
         inside = pl.Series([pair in theirs for pair in group.select("subject", "object").rows()])
         popularity = group["subject_popularity"].cast(pl.Float64)
         chosen = popularity.filter(inside).to_numpy()

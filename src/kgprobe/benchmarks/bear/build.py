@@ -10,8 +10,8 @@ from typing import Any
 import polars as pl
 
 from kgprobe.benchmarks.bear import choice
-from kgprobe.benchmarks.bear.choice import RelationSample, Review
-from kgprobe.benchmarks.bear.filters import REASONS, filtered, map_to_ancestors
+from kgprobe.benchmarks.bear.choice import RelationSample
+from kgprobe.benchmarks.bear.filters import REASONS, filtered, map_to_ancestors, passed
 from kgprobe.benchmarks.bear.frames import BearFrames, check_balance, check_nested, relation_frames
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.contracts import WHOLE
@@ -54,28 +54,26 @@ def build(
     forms: Mapping[str, str],
     config: Bear,
     origin: str = "bear",
-    review: Review = Review({}),  # noqa: B008  (frozen)
+    review: Mapping[str, Mapping[str, str]] | None = None,
     coverage: pl.DataFrame | None = None,
 ) -> NestedSets:
     """Build the big and the lite set from `statements` (STATEMENTS).
 
     `relations` are the rows of bear_relations.tsv, `templates` three (index, text) per relation,
     `forms` replaces answer labels inside sentences (id -> form) after filtering and sorting,
-    `review` rejects instances, which spares replace. `coverage` (COVERAGE) says which relations are
-    incomplete: their funnel starts with the method and the reason. Relations without enough answers
-    are dropped and reported. Raises BalanceError if an invariant is violated, ValueError if no
-    relation is left.
+    `review` (choice.rejected_subjects) rejects instances, which spares replace. `coverage`
+    (COVERAGE) says which relations are incomplete: their funnel starts with the method and the
+    reason. Relations without enough answers are dropped and reported. Raises BalanceError if an
+    invariant is violated, ValueError if no relation is left.
     """
-    popular = with_popularity(statements, config.popularity)
+    popular, rejected = with_popularity(statements, config.popularity), review or {}
     parts: dict[str, list[BearFrames]] = {"big": [], "lite": []}
     dropped, choices, spares, verdicts = [], [], [], []
     funnel = Funnel(f"{origin}_big")
-    partly = coverage.filter(~pl.col("way").is_in(WHOLE)) if coverage is not None else None
-    steps = (
-        {}
-        if partly is None
-        else {row["relation"]: f"{row['way']}: {row['reason']}" for row in partly.rows(named=True)}
-    )
+    steps: dict[str, str] = {}
+    if coverage is not None:
+        partly = coverage.filter(~pl.col("way").is_in(WHOLE)).rows(named=True)
+        steps = {row["relation"]: f"{row['way']}: {row['reason']}" for row in partly}
     for row in sorted(relations, key=lambda r: by_number(r["relation"])):
         relation = row["relation"]
         pulled = popular.filter(pl.col("relation") == relation)
@@ -85,9 +83,7 @@ def build(
         _count(funnel, relation, judged)
         lost = judged.filter(pl.col("reason").is_not_null())
         dropped.append(lost.select(list(DROPPED.columns)))
-        rest = judged.filter(pl.col("reason").is_null())
-        rest = rest.unique(["subject", "object"], maintain_order=True)
-        big, rows = choice.reviewed(rest, row, config, config.big, review.subjects(relation))
+        big, rows = choice.reviewed(passed(judged), row, config, rejected.get(relation, {}))
         verdicts += rows
         lite = choice.choose(big.frame, row, config, config.lite) if big else None
         if big and lite:

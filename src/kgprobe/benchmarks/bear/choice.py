@@ -39,7 +39,6 @@ REVIEWED = Contract(
     frozenset({"replacement"}),
     may_be_empty=True,
 )
-REJECT, KEEP = "reject", "keep"
 
 
 @dataclass(frozen=True)
@@ -55,36 +54,27 @@ class RelationSample:
     bounds: tuple[int | None, int | None, int | None, int | None]
 
 
-@dataclass(frozen=True)
-class Review:
-    """Verdicts on instances: (relation, subject) -> note on why it is rejected."""
+def rejected_subjects(
+    rows: Collection[Mapping[str, str]], where: str = "the review"
+) -> dict[str, dict[str, str]]:
+    """Return relation -> rejected subject -> note from rows with these and a verdict.
 
-    rejected: Mapping[tuple[str, str], str]
-
-    @classmethod
-    def of(cls, rows: Collection[Mapping[str, str]], where: str = "the review") -> "Review":
-        """Create a review from rows with relation, subject, verdict (`reject` or `keep`) and note.
-
-        Raises ValueError for another verdict or a subject judged twice.
-        """
-        verdicts: dict[tuple[str, str], str] = {}
-        rejected: dict[tuple[str, str], str] = {}
-        for row in rows:
-            key = (row["relation"], row["subject"])
-            if row["verdict"] not in (REJECT, KEEP):
-                raise ValueError(
-                    f"{where}: {'/'.join(key)}: verdict {row['verdict']!r}; it is reject or keep"
-                )
-            if key in verdicts:
-                raise ValueError(f"{where}: {'/'.join(key)} is judged twice")
-            verdicts[key] = row["verdict"]
-            if row["verdict"] == REJECT:
-                rejected[key] = row["note"]
-        return cls(rejected)
-
-    def subjects(self, relation: str) -> dict[str, str]:
-        """Return the rejected subjects of a relation with their notes."""
-        return {s: note for (r, s), note in sorted(self.rejected.items()) if r == relation}
+    Raises ValueError for a verdict that is not reject or keep, or a subject judged twice.
+    """
+    judged: set[tuple[str, str]] = set()
+    rejected: dict[str, dict[str, str]] = {}
+    for row in rows:
+        key = relation, subject = row["relation"], row["subject"]
+        if row["verdict"] not in ("reject", "keep"):
+            raise ValueError(
+                f"{where}: {'/'.join(key)}: verdict {row['verdict']!r}; it is reject or keep"
+            )
+        if key in judged:
+            raise ValueError(f"{where}: {'/'.join(key)} is judged twice")
+        judged.add(key)
+        if row["verdict"] == "reject":
+            rejected.setdefault(relation, {})[subject] = row["note"]
+    return rejected
 
 
 def choose(
@@ -173,24 +163,21 @@ def reviewed(
     rest: pl.DataFrame,
     relation: Mapping[str, str],
     config: Bear,
-    size: Size,
     rejected: Mapping[str, str],
 ) -> tuple[RelationSample | None, list[tuple[str, str, str, str, str | None]]]:
-    """Call `choose` and replace rejected subjects; also return rows of REVIEWED.
+    """Choose the big set and replace rejected subjects; also return rows of REVIEWED.
 
     Each is replaced by a spare of the same answer (in a 1:1 relation by the next pair). If there is
     none, the relation is chosen again without that subject, which may change the number of answers.
     """
-    chosen = choose(rest, relation, config, size)
+    chosen = choose(rest, relation, config, config.big)
     name = relation["relation"]
     outcomes: dict[str, tuple[str, str | None]] = {}
     bad = pl.col("subject").is_in(sorted(rejected))
     while chosen is not None and (hit := chosen.frame.filter(bad)).height:
-        spares = chosen.spares.filter(~bad)
-        pairs = relation["cardinality"] == "1:1"
-        frame, without = chosen.frame, None
+        frame, spares, without = chosen.frame, chosen.spares.filter(~bad), None
         for subject, answer in hit.select("subject", "object").rows():
-            pool = spares if pairs else spares.filter(pl.col("object") == answer)
+            pool = spares if relation["cardinality"] == "1:1" else spares.filter(object=answer)
             if not pool.height:
                 without = subject
                 break
@@ -206,7 +193,7 @@ def reviewed(
         outcomes = {s: o for s, o in outcomes.items() if o[0] != "replaced"}
         outcomes[without] = ("no spare: relation chosen anew", None)
         rest = rest.filter(pl.col("subject") != without)
-        chosen = choose(rest, relation, config, size)
+        chosen = choose(rest, relation, config, config.big)
     rows = [
         (name, subject, note, *outcomes.get(subject, ("not in the set", None)))
         for subject, note in sorted(rejected.items())

@@ -13,9 +13,10 @@ from kgprobe.knowledge.facts import best_rank
 from kgprobe.settings.benchmarks import Bear
 
 #: reasons in the order in which they are tested
-_FACTS = ("no_label", "not_an_item", "no_ancestor", "multi_valued", "not_inverse_unique")
-_NAMES = ("unpopular", "duplicate_object_label", "duplicate_subject_label", "overlap", "mirror")
-REASONS = (*_FACTS, *_NAMES)
+REASONS = (
+    "no_label", "not_an_item", "no_ancestor", "multi_valued", "not_inverse_unique", "unpopular",
+    "duplicate_object_label", "duplicate_subject_label", "overlap", "mirror",
+)  # fmt: skip
 
 
 def filtered(statements: pl.DataFrame, relation: Mapping[str, str], config: Bear) -> pl.DataFrame:
@@ -30,25 +31,21 @@ def filtered(statements: pl.DataFrame, relation: Mapping[str, str], config: Bear
         for side in ("subject", "object")
     }
     frame = statements.with_columns(reason=pl.lit(None, dtype=pl.String), **folded)
-    missing = _unlabeled("subject") | _unlabeled("object")
-    frame = _drop(frame, "no_label", missing)
+    frame = _drop(frame, "no_label", _unlabeled("subject") | _unlabeled("object"))
     special = pl.col("object_kind").is_in(["literal", "special"])
-    special |= pl.col("subject") == pl.col("object")
-    frame = _drop(frame, "not_an_item", special)
+    frame = _drop(frame, "not_an_item", special | (pl.col("subject") == pl.col("object")))
     frame = _drop(frame, "no_ancestor", pl.col("object_kind") == "unmapped")
     values = statements.filter(pl.col("object_kind") != "special")  # without unknown values
     judged = values if config.single_valued == "all_ranks" else best_rank(values)
-    several = judged.group_by("subject").agg(pl.col("object").n_unique().alias("values"))
-    many = several.filter(pl.col("values") > 1)["subject"].to_list()
-    frame = _drop(frame, "multi_valued", pl.col("subject").is_in(many))
+    several = judged.filter(pl.col("object").n_unique().over("subject") > 1)["subject"]
+    frame = _drop(frame, "multi_valued", pl.col("subject").is_in(several.to_list()))
     if config.single_valued == "best_rank":
         best = judged.select("subject", "object", best=pl.lit(True)).unique()
         frame = frame.join(best, on=["subject", "object"], how="left", maintain_order="left")
         frame = _drop(frame, "multi_valued", pl.col("best").is_null()).drop("best")
     if relation["cardinality"] == "1:1" and config.inverse_unique:
-        shared = judged.group_by("object").agg(pl.col("subject").n_unique().alias("subjects"))
-        shared_by = shared.filter(pl.col("subjects") > 1)["object"].to_list()
-        frame = _drop(frame, "not_inverse_unique", pl.col("object").is_in(shared_by))
+        shared = judged.filter(pl.col("subject").n_unique().over("object") > 1)["object"]
+        frame = _drop(frame, "not_inverse_unique", pl.col("object").is_in(shared.to_list()))
     least = pl.min_horizontal("subject_popularity", "object_popularity")
     frame = _drop(frame, "unpopular", least < config.min_sitelinks)
     frame = _drop_duplicate_labels(frame, "object")
@@ -59,6 +56,12 @@ def filtered(statements: pl.DataFrame, relation: Mapping[str, str], config: Bear
     if relation.get("symmetric") == "yes":
         frame = _drop_mirrors(frame)
     return frame
+
+
+def passed(judged: pl.DataFrame) -> pl.DataFrame:
+    """Return the statements without a reason, each pair of subject and object once."""
+    rest = judged.filter(pl.col("reason").is_null())
+    return rest.unique(["subject", "object"], maintain_order=True)
 
 
 def map_to_ancestors(

@@ -33,16 +33,15 @@ class BearFrames:
     ) -> "BearFrames":
         """Create the frames of one relation from rows and (index, text) of templates."""
         prompts = [(f"{relation}/{i}", relation, i, text, "manual") for i, text in templates]
-        tables = ((items, ITEMS), (candidates, CANDIDATES), (prompts, PROMPTS))
-        return cls(
-            *(pl.DataFrame(rows, schema=dict(one.columns), orient="row") for rows, one in tables)
-        )
+        rows = (items, candidates, prompts)
+        tables = zip(rows, (ITEMS, CANDIDATES, PROMPTS), strict=True)
+        return cls(*(pl.DataFrame(r, dict(c.columns), orient="row") for r, c in tables))
 
     @classmethod
     def joined(cls, parts: Sequence["BearFrames"]) -> "BearFrames":
         """Concatenate the relations of several parts to one benchmark."""
-        names = ("items", "candidates", "prompts")
-        return cls(*(pl.concat([getattr(part, name) for part in parts]) for name in names))
+        frames = zip(*((p.items, p.candidates, p.prompts) for p in parts), strict=True)
+        return cls(*map(pl.concat, frames))
 
     def with_popularity(self, statements: pl.DataFrame) -> "BearFrames":
         """Add the subject's popularity to each item's `meta`: `sitelinks` if STATEMENTS have them,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
+from kgprobe.benchmarks.bear.build import relations_of
 from kgprobe.benchmarks.bear.frames import BearFrames
 from kgprobe.experiments import json_rows
 from kgprobe.knowledge.facts import by_number
@@ -54,10 +55,8 @@ def load(
 def relations(templates: Path, sets: BearFrames) -> pl.DataFrame:
     """Return RELATIONS: 1:1 if LAMA says so, else 1:N (several subjects share an answer)."""
     rows = json_rows(templates, LamaError, texts=("relation", "type"))
-    types = {row["relation"]: row["type"] for _, row in rows}
-    names = sets.items["relation"].unique(maintain_order=True).to_list()
-    kinds = ["1:1" if types[name] == "1-1" else "1:N" for name in names]
-    return pl.DataFrame({"relation": names, "cardinality": kinds})
+    single = [{**row, "cardinality": "1:1"} for _, row in rows if row["type"] == "1-1"]
+    return relations_of(sets, single)
 
 
 def _questions(

@@ -46,7 +46,10 @@ def load(
     BEAR-big lists no answer space: its answers are ordered by their first occurrence.
     Raises ReleasedError.
     """
-    metadata = _metadata(folder)
+    if not (folder / METADATA).is_file():
+        where = f"{folder / METADATA}: no such file"
+        raise ReleasedError(f"{where}; {folder.name} must be a released BEAR folder")
+    metadata = _entries(folder / METADATA)
     named = (path for path in folder.glob("P*.jsonl") if path.stem[1:].isdecimal())
     paths = sorted(named, key=lambda path: int(path.stem[1:]))
     if not paths:
@@ -91,8 +94,7 @@ def _relation(
     rows = [row for _, row in numbered]
     where = f"{path.parent / METADATA}, {relation}"
     before = read_text(path.parent / METADATA).partition(f'"{relation}"')[0]
-    line = before.count("\n") + 1
-    entry = f"its entry begins on line {line}"
+    entry = f"its entry begins on line {1 + before.count(chr(10))}"
     texts, ids, labels = (
         _texts(metadata, name, where, entry)
         for name in ("templates", "answer_space_ids", "answer_space_labels")
@@ -106,15 +108,13 @@ def _relation(
             f"{where}: {len(ids)} answers and {len(labels)} labels; {entry}: expected one of "
             "answer_space_labels for each of answer_space_ids"
         )
-    for one, number in Counter(ids).items():
-        if number > 1:
-            raise ReleasedError(
-                f"{where}: the answer {one} stands {number} times in answer_space_ids; {entry}: "
-                "expected each answer once"
-            )
-    for label, number in Counter(labels).items():
-        if number > 1:
-            log.warning("%s: %d answers have the label %r", where, number, label)
+    for one, number in _repeated(ids):
+        raise ReleasedError(
+            f"{where}: the answer {one} stands {number} times in answer_space_ids; {entry}: "
+            "expected each answer once"
+        )
+    for label, number in _repeated(labels):
+        log.warning("%s: %d answers have the label %r", where, number, label)
     _check_templates(relation, texts, path.parent)
     chosen = range(len(texts) or 1) if templates is None else templates
     if absent := [number for number in chosen if not 0 <= number < len(texts)]:
@@ -131,22 +131,18 @@ def _relation(
                 f"{path}, line {number}: answer {row['obj_id']}, index {row.get('answer_idx')!r}; "
                 f"the answer space has it at {index}"
             )
-    kept = rows if instances is None else _sample_rows(rows, instances, seed, relation)
+    keys = [hash_key(seed, "released", relation, row["sub_id"], row["obj_id"]) for row in rows]
+    kept = sorted(range(len(rows)), key=keys.__getitem__)[:instances]
     subjects = [
         (row["sub_id"], row["sub_label"], index_of[row["obj_id"]], row.get("sub_aliases") or [])
-        for row in kept
+        for row in (rows[number] for number in sorted(kept))
     ]
     answers, chosen_texts = list(zip(ids, labels, strict=True)), [(i, texts[i]) for i in chosen]
     return relation_frames(benchmark, relation, answers, subjects, chosen_texts)
 
 
-def _sample_rows(
-    rows: list[dict[str, Any]], n: int, seed: int, relation: str
-) -> list[dict[str, Any]]:
-    """Sample at most n rows by hash, in file order."""
-    keys = [hash_key(seed, "released", relation, row["sub_id"], row["obj_id"]) for row in rows]
-    rows_kept = sorted(range(len(rows)), key=lambda index_of: (keys[index_of], index_of))[:n]
-    return [rows[index_of] for index_of in sorted(rows_kept)]
+def _repeated(names: Sequence[str]) -> list[tuple[str, int]]:
+    return [(name, number) for name, number in Counter(names).items() if number > 1]
 
 
 def _check_templates(relation: str, texts: list[str], folder: Path) -> None:
@@ -169,13 +165,6 @@ def _texts(metadata: object, name: str, where: str, entry: str) -> list[str]:
     )
 
 
-def _metadata(folder: Path) -> dict[str, Any]:
-    path = folder / METADATA
-    if not path.is_file():
-        raise ReleasedError(f"{path}: no such file; {folder.name} must be a released BEAR folder")
-    return _entries(path)
-
-
 def _entries(path: Path) -> dict[str, Any]:
     """Return relation -> its entry in a JSON file."""
     entries = read_json(path, ReleasedError)
@@ -189,21 +178,19 @@ def _rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
     rows = json_rows(path, ReleasedError)
     lines: dict[str, int] = {}
     for number, row in rows:
+        where = f"{path}, line {number}"
         # one subject of BEAR-big (P291) has an empty label; it is kept like other irregularities
-        if missing := [
-            n for n in FIELDS if row.get(n) is None or (n != "sub_label" and not row[n])
-        ]:
-            raise ReleasedError(f"{path}, line {number}: without {', '.join(missing)}")
-        aliases = row.get("sub_aliases") or []
-        texts = {n: [row[n]] for n in FIELDS} | {"sub_aliases": aliases}
+        missing = [n for n in FIELDS if row.get(n) is None or (n != "sub_label" and not row[n])]
+        if missing:
+            raise ReleasedError(f"{where}: without {', '.join(missing)}")
+        texts = {n: [row[n]] for n in FIELDS} | {"sub_aliases": row.get("sub_aliases") or []}
         for name, values in texts.items():
             if not (isinstance(values, list) and all(isinstance(one, str) for one in values)):
-                right = "a list of texts" if name == "sub_aliases" else "a text"
-                came = repr(row[name])[:80]
-                raise ReleasedError(f"{path}, line {number}: {name} is {came}, expected {right}")
+                right = "a list of texts" if name == "sub_aliases" else "text"
+                raise ReleasedError(f"{where}: {name} is {repr(row[name])[:80]}, expected {right}")
         if (first := lines.setdefault(row["sub_id"], number)) != number:
             raise ReleasedError(
-                f"{path}, line {number}: the subject {row['sub_id']} stands on line {first}, too; "
+                f"{where}: the subject {row['sub_id']} stands on line {first}, too; "
                 "expected one line, with one answer, for each subject"
             )
     if not rows:

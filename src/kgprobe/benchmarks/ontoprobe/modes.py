@@ -3,8 +3,9 @@
 Source: Wu et al. 2023, the released code at cc95300; docs/papers/ontoprobe.md, Decisions.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+import re
+from collections.abc import Mapping
+from dataclasses import Field, asdict, dataclass, field, fields
 from functools import partial
 from typing import Any, Literal, TypeVar, get_args
 
@@ -12,14 +13,17 @@ from kgprobe.experiments import hint
 from kgprobe.settings.types import typed
 
 MODES = ("default", "paper", "released")
-Test = Callable[[str], bool]
+#: regular expressions of numbers that are legal beside the listed values
+NATURAL, COUNT = "[0-9]+", "0*[1-9][0-9]*"
+RATE = r"(?=.*[1-9])([0-9]+\.?[0-9]*|\.[0-9]+)"
 
 
 @dataclass(frozen=True)
 class Switch:
     """One point of disagreement: its value in each mode, all legal values, and its number in the
     list of points (0: not listed). `stage` says what it affects: the questions, the models'
-    answers, or the tables; `assumed` that the paper is silent, so its value is our assumption."""
+    answers, or the tables; `assumed` that the paper is silent, so its value is our assumption;
+    `numbers` is a regular expression of further legal values."""
 
     point: int
     paper: str
@@ -28,29 +32,13 @@ class Switch:
     legal: tuple[str, ...]
     stage: str
     assumed: bool
-    numbers: Test | None = None
+    numbers: str
 
     def takes(self, value: object) -> bool:
-        """Return whether a value is valid: one of `legal`, or accepted by `numbers`."""
-        known = isinstance(value, str) and self.numbers is not None and self.numbers(value)
-        return known or value in self.legal
-
-
-def _is_natural(text: str) -> bool:
-    return text.isascii() and text.isdigit()
-
-
-def _is_count(text: str) -> bool:
-    return _is_natural(text) and int(text) > 0
-
-
-def _is_rate(text: str) -> bool:
-    return _is_natural(text.replace(".", "", 1)) and float(text) > 0
-
-
-def _is_split(text: str) -> bool:
-    parts = text.split("/")
-    return len(parts) == 2 and all(map(_is_count, parts))
+        """Return whether a value is valid."""
+        if not isinstance(value, str):
+            return False
+        return value in self.legal or bool(self.numbers and re.fullmatch(self.numbers, value))
 
 
 Value = TypeVar("Value", bound=str)
@@ -62,15 +50,13 @@ def _stated(
     paper: Value,
     released: Value,
     default: Value | None = None,
-    numbers: Test | None = None,
+    numbers: str = "",
     assumed: bool = False,
 ) -> Value:
-    """Declare a field of `Switches`; `default` if ours differs from the paper's value, `numbers`
-    tests further legal values."""
-    ours = default or paper
-    modes = {"paper": paper, "released": released, "default": ours}
+    """Declare a field of `Switches`; `default` if ours differs from the paper's value."""
+    modes = {"paper": paper, "released": released, "default": default or paper}
     notes = {"stage": stage, "point": point, "numbers": numbers, "assumed": assumed}
-    return field(default=ours, metadata={**modes, **notes})
+    return field(default=default or paper, metadata={**modes, **notes})
 
 
 #: a switch whose value the paper does not state
@@ -82,11 +68,11 @@ class Switches:
     """The value of every switch, by default that of mode `default`."""
 
     tp_rows: Literal["all", "distinct"] = _silent("tables", 1, "all", "all", "distinct")
-    properties: str = _stated("questions", 2, "50", "52", "as_they_are", numbers=_is_count)
+    properties: str = _stated("questions", 2, "50", "52", "as_they_are", numbers=COUNT)
     instances_per_class: str = _stated(
-        "questions", 2, "20", "as_they_are", "as_they_are", numbers=_is_count)  # fmt: skip
-    item_limit: str = _stated("questions", 3, "none", "500", numbers=_is_count)
-    split: str = _stated("questions", 4, "10/10", "10/10", numbers=_is_split)
+        "questions", 2, "20", "as_they_are", "as_they_are", numbers=COUNT)  # fmt: skip
+    item_limit: str = _stated("questions", 3, "none", "500", numbers=COUNT)
+    split: str = _stated("questions", 4, "10/10", "10/10", numbers=f"{COUNT}/{COUNT}")
     sco_m2: Literal["superclass", "class"] = _stated("questions", 5, "superclass", "class")
     phrasing: Literal["paper", "released", "repaired"] = _stated(
         "questions", 6, "paper", "released", "repaired")  # fmt: skip
@@ -98,7 +84,7 @@ class Switches:
         "tables", 10, "mean_rank", "index_order", "expectation")  # fmt: skip
     select: Literal["oracle", "dev"] = _silent("tables", 11, "oracle", "oracle", "dev")
     soft_init: Literal["random", "words"] = _stated("answers", 12, "random", "words")
-    warmup: str = _silent("answers", 13, "20", "0", "0", numbers=_is_natural)
+    warmup: str = _silent("answers", 13, "20", "0", "0", numbers=NATURAL)
     nll_gold: Literal["sampled", "every"] = _stated("answers", 14, "sampled", "every", "every")
     dev_scores: Literal["log_probabilities", "logits"] = _silent(
         "answers", 15, "log_probabilities", "logits")  # fmt: skip
@@ -107,8 +93,8 @@ class Switches:
         "answers", 16, "all", "pattern_rules")  # fmt: skip
     pseudoword_center: Literal["mask", "tokenizer_default"] = _stated(
         "answers", 16, "mask", "tokenizer_default")  # fmt: skip
-    alpha: str = _stated("answers", 16, "0.5", "0.5", numbers=_is_rate)
-    pseudoword_pairs: str = _stated("answers", 17, "10", "1", numbers=_is_count)
+    alpha: str = _stated("answers", 16, "0.5", "0.5", numbers=RATE)
+    pseudoword_pairs: str = _stated("answers", 17, "10", "1", numbers=COUNT)
     rdfs11_text: Literal["superclass", "rdfs9"] = _silent("questions", 18, "superclass", "rdfs9")
     premise: Literal["halves", "halves_dropped", "threshold"] = _stated(
         "tables", 19, "halves", "halves_dropped")  # fmt: skip
@@ -120,7 +106,7 @@ class Switches:
     missing_candidate: Literal["append", "skip"] = _silent("answers", 22, "append", "skip")
     mc_split: Literal["shipped", "own"] = _stated("tables", 23, "shipped", "shipped", "own")
     average: Literal["rows", "weighted"] = _silent("tables", 24, "rows", "rows", "weighted")
-    seed: str = _silent("answers", 25, "0", "none", numbers=_is_natural)
+    seed: str = _silent("answers", 25, "0", "none", numbers=NATURAL)
     max_length: Literal["none", "padded"] = _silent("answers", 0, "none", "padded")
     article: Literal["always_a", "by_letter"] = _silent(
         "questions", 0, "always_a", "always_a", "by_letter")  # fmt: skip
@@ -149,14 +135,13 @@ class Switches:
         return int(self.seed) if self.seed.isdigit() else 0
 
 
-def _legal(meta: Mapping[str, Any], hint: Any) -> tuple[str, ...]:
-    """Return the values of a switch in the modes, then the other values of its type."""
-    return tuple(dict.fromkeys([meta["paper"], meta["released"], meta["default"], *get_args(hint)]))
+def _switch(one: Field[Any]) -> Switch:
+    """Return a field's switch; legal are its values in the modes, then the others of its type."""
+    values = [one.metadata[mode] for mode in ("paper", "released", "default")]
+    return Switch(legal=tuple(dict.fromkeys([*values, *get_args(one.type)])), **one.metadata)
 
 
-SWITCHES = {
-    f.name: Switch(legal=_legal(f.metadata, f.type), **f.metadata) for f in fields(Switches)
-}
+SWITCHES = {one.name: _switch(one) for one in fields(Switches)}
 
 
 def resolve(mode: str, overrides: Mapping[str, str] | None = None) -> Switches:

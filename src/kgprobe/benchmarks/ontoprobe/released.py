@@ -39,7 +39,7 @@ KINDS: dict[str, tuple[type, ...]] = {
     "rdfs:subPropertyOf": (dict,),
 }
 CALLED: dict[type, str] = {
-    str: "a text",
+    str: "text",
     list: "a list of texts",
     dict: "an object with texts as keys",
 }

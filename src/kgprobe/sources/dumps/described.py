@@ -104,7 +104,7 @@ def select_line(triple: Triple) -> Iterator[str]:
     predicate = triple.predicate.replace("https://www.wikidata.org/", "http://www.wikidata.org/")
     blank = triple.text is not None and not triple.text.strip()
     if predicate in PREDICATES and _OF_PROPERTY.match(triple.subject) and not blank:
-        line = triple.line.decode(errors="replace").strip()
+        line = triple.line.strip()
         yield line.replace("<https://www.wikidata.org/", "<http://www.wikidata.org/")
 
 

@@ -244,15 +244,6 @@ def tidy_aliases(rows: pl.LazyFrame) -> pl.LazyFrame:
     return rows.select("entity", one_line_of("alias")).drop_nulls().unique().sort("entity", "alias")
 
 
-@dataclass(frozen=True)
-class Types:
-    """TYPES, the classes of which only a part was taken, and UNREAD."""
-
-    types: pl.DataFrame
-    in_part: dict[str, float]
-    unread: pl.DataFrame
-
-
 def read_types(
     paths: Sequence[Path],
     classes: Sequence[str],
@@ -260,8 +251,9 @@ def read_types(
     folder: Path,
     languages: Sequence[str] = LANGUAGES,
     threads: int = 1,
-) -> Types:
-    """Read instances of the `classes`, at most about `most` of each; parts are in `folder`.
+) -> tuple[pl.DataFrame, dict[str, float], pl.DataFrame]:
+    """Read instances of the `classes`, at most about `most` of each; parts are in `folder`. Return
+    TYPES, class -> proportion for classes of which only a part was taken, and UNREAD.
 
     `paths`: N-Triples with types and labels of instances. Large classes are sampled as by
     instances.rq: the instances whose IRIs have the lowest hashes. Raises like `read`.
@@ -287,7 +279,7 @@ def read_types(
         log.info("%d classes in part, such as %s", len(in_part), next(iter(in_part)))
     empty = pl.DataFrame(schema={"class": pl.String, "id": pl.String})
     types = _labeled(pl.concat([empty, *frames]), tables["names"])
-    return Types(types, in_part, unread(readings, folder))
+    return types, in_part, unread(readings, folder)
 
 
 def _labeled(instances: pl.DataFrame, names: pl.LazyFrame) -> pl.DataFrame:

@@ -133,20 +133,17 @@ def _read(one: Reading, folder: Path, size: int, threads: int) -> None:
         temporary.write_text(f"{number}\n")
 
 
-def _part(block: LineBlock, one: Reading, part: Path) -> None:
-    """Read a block and write its tables, all of which appear at once."""
+def _part(block: LineBlock, one: Reading, part: Path, text: Path | None = None) -> None:
+    """Read a block, or the one that another process wrote to the file `text`, which is deleted, and
+    write its tables, all of which appear at once."""
+    if text is not None:
+        block = LineBlock(block.before, text.read_bytes())
+        text.unlink()
     begun = part.with_name(f"{part.name}.begun")
     begun.mkdir(parents=True)
     for name, frame in one.reader(block, *one.arguments).items():
         frame.write_parquet(begun / f"{name}.parquet")
     begun.rename(part)
-
-
-def _read_from_file(text: Path, before: int, one: Reading, part: Path) -> None:
-    """Read the block that another process wrote to a file, and delete the file."""
-    block = LineBlock(before, text.read_bytes())
-    text.unlink()
-    _part(block, one, part)
 
 
 @contextlib.contextmanager
@@ -174,7 +171,7 @@ def _workers(threads: int) -> Iterator[Callable[[LineBlock, Reading, Path], None
                     finished.result()
             text = Path(folder) / f"{part.parent.name}-{part.name}"
             text.write_bytes(block.data)
-            running.add(pool.submit(_read_from_file, text, block.before, one, part))
+            running.add(pool.submit(_part, LineBlock(block.before, b""), one, part, text))
 
         yield work
         for finished in running:

@@ -10,7 +10,7 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
@@ -104,30 +104,22 @@ class BrokenFileError(ValueError):
     """A dump file that cannot be read; the message names file and reason."""
 
 
-class Problems(dict[str, int]):
-    """Counts by kind, with a description of the first case of each."""
+@dataclass
+class Problems:
+    """The count of every kind of problem of a file, and a description of its first case."""
 
-    def __init__(self, file: str) -> None:
-        super().__init__()
-        self.file = file
-        self.first: dict[str, str] = {}
+    file: str
+    kinds: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     def note(self, kind: str, count: int = 1, first: str = "") -> None:
-        """Add `count` cases of `kind`; keep the first non-empty description `first`."""
+        """Add `count` cases of `kind`; keep the description of the first case."""
         if count:
-            self[kind] = self.get(kind, 0) + count
-        if count and first:
-            self.first.setdefault(kind, first)
+            n, known = self.kinds.get(kind, (0, first))
+            self.kinds[kind] = (n + count, known)
 
 
-@dataclass(frozen=True)
-class FileTables:
-    """The tables of one dump file."""
-
-    triples: pl.DataFrame
-    mentions: pl.DataFrame
-    documents: pl.DataFrame
-    problems: pl.DataFrame
+#: The tables of one dump file by name, under TABLES.
+FileTables = dict[str, pl.DataFrame]
 
 
 #: names of the published files without suffix, to plan jobs before the download
@@ -172,24 +164,25 @@ def ingest(data: bytes, file: str) -> FileTables:
     """
     problems = Problems(file)
     documents = list(_documents(_parse(data, problems), problems))
-    frames = _frames(*_collect(documents, problems), problems)
+    tables = _tables(*_collect(documents, problems), problems)
     problems.note("documents", len(documents))
-    counts = sorted((problems or {"documents": 0}).items())
-    rows = [(file, kind, count, problems.first.get(kind, "")) for kind, count in counts]
-    return FileTables(*frames, pl.DataFrame(rows, schema=dict(PROBLEMS.columns), orient="row"))
+    kinds = sorted((problems.kinds or {"documents": (0, "")}).items())
+    rows = [(file, kind, *of) for kind, of in kinds]
+    return tables | {"problems": pl.DataFrame(rows, schema=dict(PROBLEMS.columns), orient="row")}
 
 
 def require_few_problems(tables: FileTables, most: float) -> None:
     """Raise BrokenFileError if the file is truncated or more than `most` of it was rejected."""
-    counts = dict(tables.problems.select("kind", "count").rows())
-    first = dict(tables.problems.select("kind", "first").rows())
+    problems = tables["problems"]
+    counts = dict(problems.select("kind", "count").rows())
+    first = dict(problems.select("kind", "first").rows())
     rejected, documents = counts.get("rejected document", 0), counts.get("documents", 0)
     proportion = rejected / max(rejected + documents, 1)
     kinds = [kind for kind in ("truncated file", "rejected document") if kind in counts]
     if kinds and ("truncated file" in counts or proportion > most) and most < 1:
         lines = "".join(f"{kind}: {first[kind]}\n" for kind in kinds)
         raise BrokenFileError(
-            f"{tables.problems['file'][0]}: {rejected} of {rejected + documents} documents "
+            f"{problems['file'][0]}: {rejected} of {rejected + documents} documents "
             f"rejected (at most {most:.2%})\n{lines}get the file again, or set "
             "sources.trex.max_bad: 1 to keep what could be read"
         )
@@ -319,9 +312,7 @@ _ALIGNMENT: dict[str, Any] = {"document": pl.Int32, "repeated": pl.Boolean}
 _ALIGNMENT |= dict.fromkeys(("docid", *"spo", "aligner"), pl.String)
 
 
-def _frames(
-    alignments: Rows, mentions: Rows, table: Rows, problems: Problems
-) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+def _tables(alignments: Rows, mentions: Rows, table: Rows, problems: Problems) -> FileTables:
     """Return typed and checked frames: triples, mentions, documents."""
     rows = _columns(alignments, _ALIGNMENT).with_columns(
         subject=_number("s", ENTITY + "Q"),
@@ -339,7 +330,10 @@ def _frames(
     kept = rows.filter(legal)
     distinct = kept.filter(~pl.col("repeated"))
     problems.note("repeated alignment", kept.height - distinct.height)
-    return _triples(distinct), _mentions(mentions), _columns(table, DOCUMENTS.columns)
+    documents = _columns(table, DOCUMENTS.columns)
+    return {
+        "triples": _triples(distinct), "mentions": _mentions(mentions), "documents": documents
+    }  # fmt: skip
 
 
 #: `1970-01-22T00:00:00Z^^http://www.w3.org/2001/XMLSchema#dateTime`

@@ -1,7 +1,7 @@
-"""Parse N-Triples (RDF 1.1 N-Triples, section 7) from blocks of lines.
+"""Read N-Triples from blocks of lines.
 
 A prefilter looks for bytes that every wanted line has; it may pass too many lines, but never too
-few. A line that passes it is parsed by the grammar or counted as unread, so that none is lost.
+few. A line that passes it is parsed by Oxigraph or counted as unread, so that none is lost.
 """
 
 import re
@@ -9,22 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import polars as pl
+from pyoxigraph import BlankNode, Literal, RdfFormat, parse
+from pyoxigraph import Triple as Quoted
 
 from kgprobe.sources.dumps.stream import LineBlock
 
-#: An escaped character; surrogates and code points beyond the last one are excluded.
-_UCHAR = (
-    rb"\\u(?![Dd][89A-Fa-f])[0-9A-Fa-f]{4}|"
-    rb"\\U(?!0000[Dd][89A-Fa-f])00(?:0[0-9A-Fa-f]|10)[0-9A-Fa-f]{4}"
-)
-_IRI = rb'<((?:[^\x00-\x20<>"{}|^`\\]|' + _UCHAR + rb")*+)>"
-_NODE = rb"(_:[\w\x80-\xff:](?:[\w\x80-\xff:.-]*[\w\x80-\xff:-])?+)"
-_TEXT = rb'"((?:[^"\\\r\n]|\\[tbnrf"\'\\]|' + _UCHAR + rb')*+)"'
-_TYPE = rb"(?:@([A-Za-z]+(?:-[A-Za-z0-9]+)*+)|[ \t]*\^\^[ \t]*" + _IRI + rb")?"
-_TRIPLE = re.compile(
-    rb"[ \t]*(?:%s|%s)[ \t]*%s[ \t]*(?:%s|%s|%s%s)[ \t]*\.[ \t\r]*(?:#.*)?"
-    % (_IRI, _NODE, _IRI, _IRI, _NODE, _TEXT, _TYPE)
-)
 #: An escape inside an IRI, which may hide any character that a prefilter looks for.
 _ESCAPED = rb'\\[uU][0-9A-Fa-f]{4}[^"<>\s]*+>'
 
@@ -41,7 +30,7 @@ class Triple(NamedTuple):
     node: bool
     text: str | None
     language: str
-    line: bytes
+    line: str
 
 
 class TripleTables(dict[str, list[tuple[Any, ...]]]):
@@ -70,45 +59,27 @@ def prefilter(needles: Iterable[bytes]) -> re.Pattern[bytes]:
 
 
 def triples(block: LineBlock, wanted: re.Pattern[bytes], tables: TripleTables) -> Iterator[Triple]:
-    """Yield the triples of the lines that match `wanted`; unreadable lines go to `tables`."""
+    """Yield the triples of the lines that match `wanted`; unreadable lines go to `tables`. Bytes
+    that are not UTF-8 become U+FFFD."""
     data, place = block.data, 0
     while hit := wanted.search(data, place):
         start = data.rfind(b"\n", 0, hit.start()) + 1
         place = data.index(b"\n", hit.end()) + 1
-        read = _TRIPLE.fullmatch(data, start, place - 1)
-        if read is not None:
-            yield _triple(read)
-            continue
         # a carriage return alone also ends a line
-        for line in data[start : place - 1].split(b"\r"):
-            if read := _TRIPLE.fullmatch(line):
-                yield _triple(read)
-            elif line.strip() and not line.lstrip().startswith(b"#"):
+        for line in data[start : place - 1].decode(errors="replace").split("\r"):
+            try:
+                quads = [*parse(input=line, format=RdfFormat.N_TRIPLES, lenient=True)]
+                yield from [_triple(quad.triple, line) for quad in quads]
+            except (SyntaxError, ValueError):
                 tables.note_unread(block, start, place - 1)
 
 
-def _triple(read: re.Match[bytes]) -> Triple:
-    subject, node, predicate, iri, blank, literal, language, _ = read.groups()
-    return Triple(
-        unescaped(node if subject is None else subject),
-        unescaped(predicate),
-        None if iri is None else unescaped(iri),
-        blank is not None,
-        None if literal is None else unescaped(literal),
-        "" if language is None else language.decode().lower(),
-        read[0],
-    )
-
-
-_ESCAPE = re.compile(r'\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([tbnrf"\'\\]))')
-_PLAIN = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f"}
-
-
-def unescaped(data: bytes) -> str:
-    """Return the unescaped text of a term; bytes that are not UTF-8 become U+FFFD."""
-    plain = data.decode(errors="replace")
-    if "\\" not in plain:
-        return plain
-    return _ESCAPE.sub(
-        lambda m: chr(int(m[1] or m[2], 16)) if m[1] or m[2] else _PLAIN.get(m[3], m[3]), plain
-    )
+def _triple(triple: Quoted, line: str) -> Triple:
+    subject, predicate, value = triple.subject, triple.predicate.value, triple.object
+    if isinstance(value, Quoted) or isinstance(subject, Quoted):
+        raise ValueError("a triple about a triple")
+    name = str(subject) if isinstance(subject, BlankNode) else subject.value
+    if isinstance(value, Literal):
+        return Triple(name, predicate, None, False, value.value, value.language or "", line)
+    is_node = isinstance(value, BlankNode)
+    return Triple(name, predicate, None if is_node else value.value, is_node, None, "", line)

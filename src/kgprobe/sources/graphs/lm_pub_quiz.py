@@ -6,7 +6,7 @@ from typing import Any
 from kgprobe.experiments import json_lines, read_text
 from kgprobe.settings.sources import OwnGraph
 from kgprobe.sources.graphs.problems import GraphFileError, GraphProblems, check_text, json_object
-from kgprobe.sources.graphs.raw import Raw
+from kgprobe.sources.graphs.raw import Raw, composed
 from kgprobe.sources.labels import one_line
 from kgprobe.templates import sentence
 
@@ -78,4 +78,4 @@ def _end(row: dict[str, Any], side: str, path: Path, line: int) -> tuple[str, st
     ident, label = (one_line("" if text is None else str(text)) for text in texts.values())
     if not (ident or label):
         raise GraphFileError(f"{path}, line {line}: neither {side}_id nor {side}_label")
-    return ident or label, label
+    return composed(ident or label), label

@@ -1,9 +1,12 @@
 """The output of all graph readers: statements and labels as in the files, with file and line."""
 
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
+
+from kgprobe.sources.labels import one_line
 
 PLACE = {"file": pl.String, "line": pl.Int64}
 STATEMENTS = {"subject": pl.String, "relation": pl.String, "object": pl.String, **PLACE}
@@ -11,11 +14,17 @@ STATEMENTS = {"subject": pl.String, "relation": pl.String, "object": pl.String, 
 LABELS = {"id": pl.String, "label": pl.String, "order": pl.Int64, **PLACE}
 
 
+def composed(name: str) -> str:
+    """Return an id on one line and with composed letters (NFC): two files may write one id in both
+    forms. IRIs are never changed."""
+    return unicodedata.normalize("NFC", one_line(name))
+
+
 class Raw:
     """The frames `statements` and `labels`, with the columns above.
 
     `literals`: relation -> number of its statements whose object is a literal. `templates`: rows as
-    in templates.tsv. `named`: whether ids are used as labels because the graph has no labels.
+    in templates.tsv. `named`: whether ids are used as labels because no entity has another.
     """
 
     def __init__(

@@ -7,7 +7,6 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
@@ -61,23 +60,13 @@ DESCRIBING = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class GraphTables:
-    """The frames of a graph, under CONTRACTS."""
-
-    facts: pl.DataFrame
-    coverage: pl.DataFrame
-    classes: pl.DataFrame
-    class_hierarchy: pl.DataFrame
-    types: pl.DataFrame
-    properties: pl.DataFrame
-    property_hierarchy: pl.DataFrame
-    templates: pl.DataFrame
-    problems: pl.DataFrame
+#: The frames of a graph by name.
+GraphTables = dict[str, pl.DataFrame]
 
 
 def read(name: str, section: OwnGraph, languages: Sequence[str]) -> GraphTables:
-    """Read the tables of a graph. Raises GraphFileError with all of its problems in one message."""
+    """Read the tables of a graph, under CONTRACTS. Raises GraphFileError with all of its problems
+    in one message."""
     problems = GraphProblems(name, section.leave_out)
     given = {
         "table": lambda: tables.read(section, problems),
@@ -130,36 +119,31 @@ def _tables(name: str, section: OwnGraph, given: Raw, problems: GraphProblems) -
     relations = relations.unique()
     _require_relations(name, section, {*relations, *stated["relation"], *given.literals})
     every = pl.concat([ends, classes, relations]).unique()
-    labels = _labels(label_rows, given.named, every, problems)
+    labels = _labels(label_rows, every, problems)
     if section.ids == "own" and section.form != "rdf":
-        # relations without a label are named by their id
-        spaced = {name: _spaced(name) for name in relations.to_list()}
-        labels = labels | spaced if given.named else spaced | labels
+        # relations without a label, and entities if none has one, are named by their id
+        by_id = {name: _words(name) for name in every.to_list()} if given.named else {}
+        labels = by_id | {name: _spaced(name) for name in relations.to_list()} | labels
     items = facts.filter(_object_kind(section) == "item")["object"]  # literals need no labels
     needed = pl.concat([facts["subject"], items, classes])
     if section.form == "rdf":
         labels = _of_roles(section, relations) | labels
         needed = pl.concat([needed, relations])
     _unlabeled(needed.unique(), labels, pl.concat([facts, stated]), problems)
-    named = pl.DataFrame({"id": labels.keys(), "label": labels.values()}, schema=_NAMES)
     properties = _properties(relations.filter(~relations.is_in(schema)), about, roles, classes)
-    statements = _statements(name, section, facts, named)
-    return GraphTables(
-        statements,
-        _coverage(statements, given.literals, schema),
-        _with_label(pl.DataFrame({"class": classes}), "class", named),
-        _hierarchy(above, problems),
-        _with_label(_pairs(types, "instance", "class"), "instance", named).select(
-            "class", "instance", "label"
-        ),
-        _with_label(properties, "property", named).select(list(PROPERTIES.columns)),
-        _hierarchy(about(*roles.subproperty), problems),
-        pl.DataFrame(list(given.templates), schema=dict(TEMPLATES.columns)),
-        problems.frame(),
-    )
-
-
-_NAMES = {"id": pl.String, "label": pl.String}
+    statements = _statements(name, section, facts, labels)
+    frames = {
+        "facts": statements,
+        "coverage": _coverage(statements, given.literals, schema),
+        "classes": _with_label(pl.DataFrame({"class": classes}), "class", labels),
+        "class_hierarchy": _hierarchy(above, problems),
+        "types": _with_label(_pairs(types, "instance", "class"), "instance", labels),
+        "properties": _with_label(properties, "property", labels),
+        "property_hierarchy": _hierarchy(about(*roles.subproperty), problems),
+        "templates": pl.DataFrame(list(given.templates), schema=dict(TEMPLATES.columns)),
+        "problems": problems.frame(),
+    }
+    return {one: frame.select(list(CONTRACTS[one].columns)) for one, frame in frames.items()}
 
 
 def _of_roles(section: OwnGraph, relations: pl.Series) -> dict[str, str]:
@@ -211,12 +195,8 @@ def _require_relations(name: str, section: OwnGraph, relations: Collection[str])
         )
 
 
-def _labels(
-    label_rows: pl.DataFrame, named: bool, ids: pl.Series, problems: GraphProblems
-) -> dict[str, str]:
+def _labels(label_rows: pl.DataFrame, ids: pl.Series, problems: GraphProblems) -> dict[str, str]:
     """Return id -> its best label; among equally good labels the first by code point."""
-    if named:
-        return {name: _words(name) for name in ids.to_list()}
     rows = label_rows.filter(pl.col("id").is_in(ids.implode()))
     best = rows.filter(pl.col("order") == pl.col("order").min().over("id"))
     # however their letters are composed
@@ -296,7 +276,7 @@ def _object_kind(section: OwnGraph) -> pl.Expr:
 
 
 def _statements(
-    name: str, section: OwnGraph, facts: pl.DataFrame, named: pl.DataFrame
+    name: str, section: OwnGraph, facts: pl.DataFrame, labels: Mapping[str, str]
 ) -> pl.DataFrame:
     """Return facts as STATEMENTS."""
     key = ["subject", "relation", "object"]
@@ -306,9 +286,8 @@ def _statements(
         subject_sitelinks=pl.lit(None, pl.Int64), object_sitelinks=pl.lit(None, pl.Int64),
     ).unique(key)  # fmt: skip
     for side in ("subject", "object"):
-        sided = named.rename({"id": side, "label": f"{side}_label"})
-        rows = rows.join(sided, on=side, how="left")
-    return rows.select(list(STATEMENTS.columns))
+        rows = _with_label(rows, side, labels, f"{side}_label")
+    return rows
 
 
 def _coverage(
@@ -330,8 +309,11 @@ def _coverage(
     return pl.DataFrame(rows, schema=dict(COVERAGE.columns), orient="row")
 
 
-def _with_label(frame: pl.DataFrame, column: str, named: pl.DataFrame) -> pl.DataFrame:
-    return frame.join(named.rename({"id": column}), on=column, how="left")
+def _with_label(
+    frame: pl.DataFrame, column: str, labels: Mapping[str, str], to: str = "label"
+) -> pl.DataFrame:
+    label = pl.col(column).replace_strict(labels, default=None, return_dtype=pl.String)
+    return frame.with_columns(label.alias(to))
 
 
 def _pairs(stated: pl.DataFrame, first: str, second: str) -> pl.DataFrame:
@@ -344,30 +326,19 @@ def _hierarchy(stated: pl.DataFrame, problems: GraphProblems) -> pl.DataFrame:
     if not edges.height:
         return _pairs(edges, "child", "parent")
     names = pl.concat([edges["subject"], edges["object"]]).unique().sort()
-    at = {name: n for n, name in enumerate(names.to_list())}
-    ends = [np.array([at[name] for name in edges[c].to_list()]) for c in ("subject", "object")]
-    matrix = coo_matrix((np.ones(edges.height), tuple(ends)), shape=(len(at), len(at)))
+    numbers = pl.Enum(names)
+    ends = [edges[c].cast(numbers).to_physical().to_numpy() for c in ("subject", "object")]
+    matrix = coo_matrix((np.ones(edges.height), tuple(ends)), shape=(len(names), len(names)))
     _, group = connected_components(matrix, connection="strong")
     looped = pl.Series(group[ends[0]] == group[ends[1]])
     if looped.any():
         inside = edges.filter(looped)
         row = inside.row(0, named=True)
-        shown = " > ".join(short(name) for name in _loop(inside))
-        text = f"{place(row['file'], row['line'])}: {shown}, each below the next"
-        problems.note("loop", text, n=inside.height)
+        ordered = inside.sort("subject", "object").group_by("subject", maintain_order=True)
+        try:
+            TopologicalSorter(dict(ordered.agg("object").rows())).prepare()
+        except CycleError as error:
+            shown = " > ".join(short(name) for name in reversed(error.args[1]))
+            text = f"{place(row['file'], row['line'])}: {shown}, each below the next"
+            problems.note("loop", text, n=inside.height)
     return _pairs(edges.filter(~looped), "child", "parent")
-
-
-def _loop(edges: pl.DataFrame) -> list[str]:
-    """Return one cycle of edges (subject, object), from a node back to itself."""
-    parents: dict[str, set[str]] = {}
-    for child, parent in edges.select("subject", "object").rows():
-        if child == parent:
-            return [child, child]
-        parents.setdefault(child, set()).add(parent)
-    ordered = {child: sorted(parents[child]) for child in sorted(parents)}
-    try:
-        TopologicalSorter(ordered).prepare()
-    except CycleError as error:
-        return list(error.args[1])[::-1]
-    return []

@@ -18,7 +18,7 @@ from kgprobe.sources.graphs.problems import (
     json_object,
     short,
 )
-from kgprobe.sources.graphs.raw import Raw
+from kgprobe.sources.graphs.raw import Raw, composed
 from kgprobe.sources.labels import one_line
 
 #: suffix -> cell separator; cells of .csv may be quoted
@@ -43,9 +43,9 @@ def read(section: OwnGraph, problems: GraphProblems) -> Raw:
             header = section.header or Path(path).suffix.lower() == ".jsonl"  # keys are names
             head, rows = _open_table(path, header, of_facts, problems)
             ids, texts = _columns(path, head, columns, header)
-            has_labels |= bool(texts)
+            has_labels |= any(of != ids[1] for of, _ in texts)
             for line, cells in rows:
-                subject, relation, end = (one_line(cells[at]) for at in ids)
+                subject, relation, end = (composed(cells[at]) for at in ids)
                 ends = (("subject", subject), ("relation", relation), ("object", end))
                 if lacking := [name for name, one in ends if not one]:
                     problems.unread.append(
@@ -63,20 +63,20 @@ def read(section: OwnGraph, problems: GraphProblems) -> Raw:
                     )
                 elif relation in label_roles:
                     order = label_roles.index(relation)
-                    label_rows.append((subject, end, order, path, line))
+                    label_rows.append((subject, one_line(cells[ids[2]]), order, path, line))
+                    has_labels = True
                 else:
                     statements.append((subject, relation, end, path, line))
-                    named = ((one_line(cells[of]), one_line(cells[at])) for of, at in texts)
+                    named = ((composed(cells[of]), one_line(cells[at])) for of, at in texts)
                     label_rows += [(name, label, 0, path, line) for name, label in named if label]
     for path in section.labels:
         with problems.going_on():
             head, rows = _open_table(path, True, of_labels, problems)
             id_at, text = _find_columns(path, head, columns.id, columns.label)
-            labels = ((one_line(row[id_at]), one_line(row[text]), line) for line, row in rows)
+            labels = ((composed(row[id_at]), one_line(row[text]), line) for line, row in rows)
             last = len(label_roles) + 1
             label_rows += [(name, label, last, path, line) for name, label, line in labels if label]
-    has_labels |= bool(section.labels or label_rows)
-    is_named = not has_labels and section.ids == "own"
+    is_named = not (has_labels or section.labels) and section.ids == "own"
     return Raw(statements, label_rows, named=is_named)
 
 
@@ -136,41 +136,31 @@ def _open_table(
     first = next(rows, None)
     if first is None:
         raise GraphFileError(f"{path}: empty; expected rows of subject, relation, object")
-    head = [cell.strip() for cell in first[1]]
-    if header:
-        rows = _without_heads(path, first[1], rows, problems)
-    else:
-        rows = itertools.chain([first], rows)
-    return head, _even(path, len(head), rows, problems)
+    below = rows if header else itertools.chain([first], rows)
+    return [cell.strip() for cell in first[1]], _even(path, first[1], header, below, problems)
 
 
-def _without_heads(
-    path: str, head: list[str], rows: Iterator[Row], problems: GraphProblems
+def _even(
+    path: str, head: list[str], header: bool, rows: Iterator[Row], problems: GraphProblems
 ) -> Iterator[Row]:
-    """Skip repetitions of the first line, as in concatenated files; one with its names in another
-    order is unread, because the rows below it have that order."""
-    names, ordered = set(head), sorted(head)
-    for line, cells in rows:
-        if cells[0] not in names or sorted(cells) != ordered:
-            yield line, cells
-        elif cells != head:
-            problems.unread.append(
-                f"{path}, line {line}: the names of the columns again, in another order; list each "
-                "file on its own in `files`"
-            )
-
-
-def _even(path: str, width: int, rows: Iterator[Row], problems: GraphProblems) -> Iterator[Row]:
+    """Yield the rows with as many cells as the first, without repetitions of a header, as in
+    concatenated files; one with its names in another order is unread, because the rows below it
+    have that order."""
+    names, ordered = set(head) if header else (), sorted(head)
     advice = "no cell of a table with tabs holds a tab or a line end"
     if path.lower().endswith(".csv"):
         advice = 'a cell with a comma must be quoted ("...")'
     for line, cells in rows:
-        if len(cells) == width:
+        wrong = ""
+        if len(cells) != len(head):
+            wrong = f"{len(cells)} cells, expected {len(head)}; {advice}"
+        elif cells[0] not in names or sorted(cells) != ordered:
             yield line, cells
-        else:
-            problems.unread.append(
-                f"{path}, line {line}: {len(cells)} cells, expected {width}; {advice}"
-            )
+        elif cells != head:
+            order = "in another order; list each file on its own in `files`"
+            wrong = f"the names of the columns again, {order}"
+        if wrong:
+            problems.unread.append(f"{path}, line {line}: {wrong}")
 
 
 def _text(path: str, separator: str) -> Iterator[Row]:

@@ -39,14 +39,10 @@ class Answer:
         return self.headers.get(name.lower(), "")
 
     @property
-    def content_type(self) -> str:
-        """The media type without its parameters."""
-        return self.header("Content-Type").split(";")[0].strip().lower()
-
-    @property
     def is_json(self) -> bool:
-        """Whether status and media type are those of result rows."""
-        return self.status == 200 and self.content_type in JSON_TYPES
+        """Whether status and media type, without its parameters, are those of result rows."""
+        media_type = self.header("Content-Type").split(";")[0].strip().lower()
+        return self.status == 200 and media_type in JSON_TYPES
 
     def start(self, n: int = 200) -> str:
         """Return the title of an HTML body, else its first characters, on one line."""

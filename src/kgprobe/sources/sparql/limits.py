@@ -8,8 +8,9 @@ minute. A process that is killed loses its locks; nothing else needs cleanup.
 import contextlib
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,25 +34,15 @@ class Clock:
     sleep: Callable[[float], None] = time.sleep
 
 
-@dataclass
-class Waits:
-    """Seconds waited and number of waits, by reason, for meta.json."""
-
-    seconds: dict[str, float] = field(default_factory=dict)
-    times: dict[str, int] = field(default_factory=dict)
-
-    def add(self, reason: str, seconds: float) -> None:
-        """Record one wait."""
-        self.seconds[reason] = round(self.seconds.get(reason, 0.0) + seconds, 3)
-        self.times[reason] = self.times.get(reason, 0) + 1
-
-
 class RateLimiter:
-    """Rate limiter of an endpoint: `with limiter.request(place):` waits until it may start."""
+    """Rate limiter of an endpoint: `with limiter.request(place):` waits until it may start.
+
+    `waits`: seconds waited and number of waits, by reason, for meta.json.
+    """
 
     def __init__(self, endpoint: Endpoint, folder: Path, clock: Clock | None = None) -> None:
         self.endpoint, self.folder, self.clock = endpoint, folder, clock or Clock()
-        self.waits = Waits()
+        self.waits: dict[str, Any] = {"seconds": Counter(), "times": Counter()}
         self.pauses = 0
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -87,8 +78,13 @@ class RateLimiter:
 
     def wait(self, seconds: float, reason: str) -> None:
         """Sleep and record it."""
-        self.waits.add(reason, seconds)
+        self.note_wait(seconds, reason)
         self.clock.sleep(seconds)
+
+    def note_wait(self, seconds: float, reason: str) -> None:
+        """Record a wait."""
+        self.waits["seconds"][reason] = round(self.waits["seconds"][reason] + seconds, 3)
+        self.waits["times"][reason] += 1
 
     def _slot(self) -> FileLock | None:
         """Return the lock of a free connection, or None."""
@@ -109,8 +105,12 @@ class RateLimiter:
             # until the window is empty, not only until there is room for one more failure
             emptied = max(failures) + WINDOW if len(failures) >= BUDGET else 0.0
             if state["not_before"] < emptied - 0.001:
-                self._pause(place)
+                self.pauses += 1
                 state["not_before"] = emptied
+            if self.pauses > PAUSES:
+                came = f"{BUDGET} failed answers within {WINDOW:.0f} s, after {PAUSES} pauses"
+                advice = f"wait until the service has recovered; {AGAIN}"
+                raise BudgetExhausted(place, came, "a service that answers", advice)
             # after a clock was set back, wait no longer than the longest wait of any service
             state["not_before"] = min(state["not_before"], now + LONGEST_WAIT)
             state["next_start"] = min(state["next_start"], now + self.endpoint.policy.interval)
@@ -121,13 +121,6 @@ class RateLimiter:
             if self.endpoint.policy.interval:
                 state["next_start"] = now + self.endpoint.policy.interval
             return 0.0, ""
-
-    def _pause(self, place: Place) -> None:
-        self.pauses += 1
-        if self.pauses > PAUSES:
-            came = f"{BUDGET} failed answers within {WINDOW:.0f} s, after {PAUSES} pauses"
-            advice = f"wait until the service has recovered; {AGAIN}"
-            raise BudgetExhausted(place, came, "a service that answers", advice)
 
     @contextlib.contextmanager
     def _state(self) -> Iterator[dict[str, Any]]:

@@ -12,13 +12,13 @@ import datetime
 import hashlib
 import math
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-import polars as pl
 from filelock import FileLock
 
 from kgprobe import __version__
@@ -27,7 +27,7 @@ from kgprobe.job import log, progress
 from kgprobe.settings.types import LANGUAGES
 from kgprobe.sources.sparql import errors
 from kgprobe.sources.sparql.answers import Answer, check_count, check_page, check_status
-from kgprobe.sources.sparql.canonical import row_hash, terms, write_result
+from kgprobe.sources.sparql.canonical import row_hash, write_result
 from kgprobe.sources.sparql.endpoint import LIBRARY, Endpoint, ask
 from kgprobe.sources.sparql.errors import Place, RateLimited, SourceError, TimedOut
 from kgprobe.sources.sparql.limits import Clock, RateLimiter
@@ -69,57 +69,55 @@ def pull(
     parsed = read_query(query, parameters, languages)
     if most:
         parsed = replace(parsed, most=most, name=f"{parsed.name}.most{most}")
-    state = Path(snapshot_dir).parent.parent / ".endpoints"
-    state.mkdir(parents=True, exist_ok=True)
-    agent = endpoint.agent(contact)
-    limiter = RateLimiter(endpoint, state, clock)
-    client = EndpointClient(endpoint, agent, limiter, random.Random(seed))
+    folder = Path(snapshot_dir)
+    agent, waits = endpoint.agent(contact), random.Random(seed)
+    limiter = RateLimiter(endpoint, folder.parent.parent / ".endpoints", clock)
+
+    def pulled(one: Query, size: int) -> Snapshot:
+        writer = Writer(folder / one.name, one, endpoint.id)
+        owner = hashlib.sha256(str(writer.folder.resolve()).encode()).hexdigest()[:16]
+        with FileLock(limiter.folder / f"pull-{owner}.lock"):
+            if writer.open():
+                return Snapshot(writer.folder)
+            return _Pull(one, endpoint, agent, limiter, waits, writer, size).run()
+
     policy = endpoint.policy
     if parsed.in_batches and not parsed.values:
-        listed = _pull(parsed.listing(), client, Path(snapshot_dir), policy.listing)
-        values = tuple(sorted(listed.frame()[parsed.divided].to_list()))
-        parsed = replace(parsed, values=values)
+        listed = pulled(parsed.listing(), policy.listing).frame()[parsed.divided]
+        parsed = replace(parsed, values=tuple(sorted(listed.to_list())))
     size = (batch or policy.batch) if parsed.in_batches else (page_size or policy.page_size)
-    return _pull(parsed, client, Path(snapshot_dir), size)
-
-
-def _pull(query: Query, client: "EndpointClient", snapshot_dir: Path, size: int) -> Snapshot:
-    """Pull one query whose values are known."""
-    folder = snapshot_dir / query.name
-    owner = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:16]
-    with FileLock(client.limiter.folder / f"pull-{owner}.lock"):
-        writer = Writer(folder, query, client.endpoint.id)
-        writer.open()
-        if writer.complete:
-            return Snapshot(folder)
-        return _Pull(query, replace(client, retries={}), writer, size).run()
+    return pulled(parsed, size)
 
 
 @dataclass
-class EndpointClient:
-    """A client of one endpoint; it retries errors according to their `reaction`."""
+class _Pull:
+    """One pull of a query whose values are known, which retries errors according to their
+    `reaction`. `size`: maximum number of rows, or of values, of a page. `uncounted`: the service
+    failed to count the rows because of their number."""
 
+    query: Query
     endpoint: Endpoint
     agent: str
     limiter: RateLimiter
     waits: random.Random
-    retries: dict[str, int] = field(default_factory=dict)
+    writer: Writer
+    size: int
+    uncounted: bool = False
+    retries: Counter[str] = field(default_factory=Counter)
 
     def ask(
         self,
         text: Callable[[], str],
         place: Place,
         accept: Callable[[Answer], T],
-        *,
         attempts: int = 0,
-        smaller: Callable[[], bool] = lambda: False,
-        keep_bad: Callable[[bytes], None] = lambda body: None,
+        cuts: Cuts | None = None,
     ) -> T:
         """Request `text()`, and return the result of `accept` for the response.
 
-        After responses that were too large, `smaller` is called; it makes the next text ask for
-        less if possible, and returns whether it did. `attempts` 0 uses the policy's. Raises
-        SourceError if a retry does not help, or after the last attempt.
+        After responses that were too large, `cuts` make the next text of a page ask for less.
+        `attempts` 0 uses the policy's. Raises SourceError if a retry does not help, or after the
+        last attempt.
         """
         answer: Answer | None = None
         same = 0
@@ -137,7 +135,7 @@ class EndpointClient:
             except SourceError as error:
                 self.limiter.failed()
                 error.wait = self._heed(answer, error)
-                if error.reaction.startswith("smaller") and not smaller():
+                if error.reaction.startswith("smaller") and not (cuts and cuts.smaller()):
                     same += isinstance(error, TimedOut)
                     if same == SAME_TIME_OUTS or isinstance(error, errors.QueryTooLong):
                         error.reaction = ""
@@ -145,10 +143,10 @@ class EndpointClient:
 
         def before(number: int, error: SourceError, seconds: float) -> None:
             kind = type(error).__name__
-            self.retries[kind] = self.retries.get(kind, 0) + 1
+            self.retries[kind] += 1
             log.info("%s at %s; next attempt in %.1f s", kind, place, seconds + error.wait)
             if seconds:
-                self.limiter.waits.add(kind, seconds)
+                self.limiter.note_wait(seconds, kind)
 
         try:
             return retried(
@@ -160,8 +158,8 @@ class EndpointClient:
                 passes=lambda error: isinstance(error, SourceError) and bool(error.reaction),
             )
         except SourceError:
-            if answer is not None and answer.status == 200:
-                keep_bad(answer.body)
+            if answer is not None and answer.status == 200 and cuts:
+                self.writer.keep_bad(answer.body)
             raise
 
     def _wait(self, number: int, error: SourceError) -> float:
@@ -187,18 +185,6 @@ class EndpointClient:
             error.reaction = ""
         return seconds
 
-
-@dataclass
-class _Pull:
-    """One pull in progress; `size` is the maximum number of rows, or of values, of a page.
-    `uncounted`: the service failed to count the rows because of their number."""
-
-    query: Query
-    client: EndpointClient
-    writer: Writer
-    size: int
-    uncounted: bool = False
-
     def run(self) -> Snapshot:
         """Count rows to size the pages; request all pages; then write the table and the record."""
         if "started" not in self.writer.notes:
@@ -218,7 +204,7 @@ class _Pull:
                     raise
                 bar.set_postfix(
                     pages=len(self.writer.pages),
-                    waits=f"{sum(self.client.limiter.waits.seconds.values()):.0f}s",
+                    waits=f"{self.limiter.waits['seconds'].total():.0f}s",
                     refresh=False,
                 )
         self.check_plausible()
@@ -231,7 +217,7 @@ class _Pull:
         """
         band = [int(bound) for bound in self.query.header.get("band", "").split()]
         rows = self.rows()
-        if self.client.endpoint.is_local or not band or band[0] <= rows <= band[-1]:
+        if self.endpoint.is_local or not band or band[0] <= rows <= band[-1]:
             return
         expected = f"{band[0]:,} to {band[-1]:,} rows"
         advice = "compare its result.parquet with that of an older snapshot"
@@ -260,9 +246,9 @@ class _Pull:
                 self.writer.note(parts=min(few, total))
             total = self.writer.notes["parts"]
             expected = counted * total // PARTS
-        most = self.client.endpoint.policy.most_rows
+        most = self.endpoint.policy.most_rows
         if most and (expected or 0) > most:
-            allowed = f"at most {most:,} from {self.client.endpoint.id}"
+            allowed = f"at most {most:,} from {self.endpoint.id}"
             advice = (
                 "ask for well-known subjects alone (a least number of sitelinks), or take it from "
                 "a dump (sources.dumps)"
@@ -278,25 +264,20 @@ class _Pull:
         """Request the next page and store it."""
         number, query = len(self.writer.pages) + 1, self.query
 
-        def accept(answer: Answer) -> tuple[Answer, pl.DataFrame]:
+        def accept(answer: Answer) -> tuple[Answer, int]:
             place, names = self.place(number, cuts.page), query.variables
             divided = query.divided if query.divided in names else ""  # absent in counts
-            rows = check_page(answer, place, names, divided, query.build_page_filter(*cuts.page))
-            return answer, terms(rows, names)
+            fits = query.build_page_filter(*cuts.page)
+            return answer, len(check_page(answer, place, names, divided, fits))
 
-        answer, rows = self.client.ask(
-            lambda: query.page(*cuts.page),
-            self.place(number, cuts.page),
-            accept,
-            smaller=cuts.smaller,
-            keep_bad=lambda body: self.writer.keep_bad(number, body),
-        )
+        place = self.place(number, cuts.page)
+        answer, rows = self.ask(lambda: query.page(*cuts.page), place, accept, cuts=cuts)
         if number == 1:
             self.writer.write_query(query.page(*cuts.page))
         kept = {k: v for k, v in answer.headers.items() if k in KEPT_HEADERS or k.startswith("x-")}
         sha256 = hashlib.sha256(answer.body).hexdigest()
-        page = PageRecord(number, *cuts.page, rows.height, sha256, answer.status, answer.url, kept)
-        self.writer.add(answer.body, page, rows)
+        page = PageRecord(number, *cuts.page, rows, sha256, answer.status, answer.url, kept)
+        self.writer.add(answer.body, page)
         cuts.accepted()
         return page
 
@@ -308,7 +289,7 @@ class _Pull:
         accept = partial(check_count, place=place)
         for attempts in (COUNT_ATTEMPTS, 0):
             try:
-                return self.client.ask(self.query.count, place, accept, attempts=attempts), ""
+                return self.ask(self.query.count, place, accept, attempts), ""
             except (errors.EndpointRefused, errors.BudgetExhausted):
                 raise
             except SourceError as error:
@@ -324,7 +305,7 @@ class _Pull:
 
     def place(self, page: int, part: tuple[int, int] | None = None) -> Place:
         """Return the pull's current location, for messages."""
-        endpoint, query = self.client.endpoint, self.query
+        endpoint, query = self.endpoint, self.query
         text = ""
         if part:
             what = f"?{query.divided}" if query.in_batches else "parts"
@@ -333,7 +314,7 @@ class _Pull:
 
     def finish(self, expected: int | None, why_not: str) -> Snapshot:
         """Write the table of all pages, then the record that makes the snapshot complete."""
-        writer, endpoint, waits = self.writer, self.client.endpoint, self.client.limiter.waits
+        writer, endpoint = self.writer, self.endpoint
         frame = writer.frame()
         pages_sha256 = hashlib.sha256("".join(p.sha256 for p in writer.pages).encode()).hexdigest()
         # not the hash of raw pages, because engines return the same rows in different orders
@@ -355,8 +336,8 @@ class _Pull:
                 "count_before": expected,
                 "count_before_reason": why_not,
                 "page_sizes": sorted({page.stop - page.start for page in writer.pages}),
-                "retries": self.client.retries,
-                "waits": {"seconds": waits.seconds, "times": waits.times},
+                "retries": self.retries,
+                "waits": self.limiter.waits,
                 "client": f"kgprobe/{__version__} {LIBRARY}",
             }
         )

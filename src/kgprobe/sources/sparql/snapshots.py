@@ -81,51 +81,37 @@ class Writer:
     def __init__(self, folder: Path, query: Query, endpoint_id: str) -> None:
         self.folder, self.query, self.endpoint_id = folder, query, endpoint_id
         self.pages: list[PageRecord] = []
-        self.frames: dict[int, pl.DataFrame] = {}
         self.notes: dict[str, Any] = {}
 
-    @property
-    def complete(self) -> bool:
-        """Whether meta.json is there."""
-        return (self.folder / META).is_file()
-
-    def open(self) -> None:
-        """Restore the finished pages of an earlier run, each verified by its hash.
+    def open(self) -> bool:
+        """Restore the finished pages of an earlier run, each verified by its hash; return whether
+        the pull is complete.
 
         Raises SnapshotError if the folder belongs to another query, parameters or endpoint.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        if self.complete:
+        journal = self.folder / JOURNAL
+        if (self.folder / META).is_file():
             self._same(Snapshot(self.folder).meta)
-            (self.folder / JOURNAL).unlink(missing_ok=True)
-            return
-        lines = self._journal()
-        if not lines:
-            self._begin()
-            return
-        self._same(lines[0])
-        for line in lines[1:]:
-            if "number" in line:
-                # a journal of an earlier version may have more fields
-                page = PageRecord(**{name: line[name] for name in PAGE if name in line})
-                if not self._restored(page):
-                    break  # pages after an unreadable page are requested again with it
+            journal.unlink(missing_ok=True)
+            return True
+        text = journal.read_text(encoding="utf-8") if journal.is_file() else ""
+        # a killed process may leave an incomplete line
+        lines = [json.loads(line) for line in text.splitlines(keepends=True) if line[-1] == "\n"]
+        for line in lines:
+            if "query_sha256" in line:
+                self._same(line)
+            elif "number" not in line:
+                self.notes |= line
+            # a journal of an earlier version may have more fields
+            elif self._restored(page := PageRecord(**{k: line[k] for k in PAGE if k in line})):
                 self.pages.append(page)
             else:
-                self.notes |= line
-        self._begin()
-
-    def _journal(self) -> list[dict[str, Any]]:
-        """Return the lines of the journal, without an incomplete line of a killed process."""
-        path = self.folder / JOURNAL
-        text = path.read_text(encoding="utf-8") if path.is_file() else ""
-        return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
-
-    def _begin(self) -> None:
-        """Rewrite the journal with what is known so far."""
+                break  # pages after an unreadable page are requested again with it
         records = [self.head(), *map(asdict, self.pages), *([self.notes] if self.notes else [])]
-        with atomic(self.folder / JOURNAL) as temporary:
+        with atomic(journal) as temporary:
             temporary.write_text("".join(map(_line, records)), encoding="utf-8")
+        return False
 
     def _same(self, record: Mapping[str, Any]) -> None:
         place = Place(self.endpoint_id, str(self.query.path), "snapshot folder")
@@ -142,9 +128,8 @@ class Writer:
             return hashlib.sha256(self.body(page)).hexdigest() == page.sha256
         return False
 
-    def add(self, body: bytes, page: PageRecord, rows: pl.DataFrame) -> None:
+    def add(self, body: bytes, page: PageRecord) -> None:
         """Store a page: its file first, then the line of the journal that makes it valid."""
-        self.frames[page.number] = rows
         path, data = self.folder / page.file, gzip.compress(body, compresslevel=6, mtime=0)
         try:
             with atomic(path) as temporary:
@@ -165,24 +150,20 @@ class Writer:
         with open(self.folder / JOURNAL, "a", encoding="utf-8") as stream:
             stream.write(_line(record))
 
-    def keep_bad(self, number: int, body: bytes) -> None:
-        """Store a rejected body next to the pages, for inspection."""
-        (self.folder / f"page-{number:05}.json.bad").write_bytes(body)
+    def keep_bad(self, body: bytes) -> None:
+        """Store the rejected body of the next page, for inspection."""
+        (self.folder / f"page-{len(self.pages) + 1:05}.json.bad").write_bytes(body)
 
     def body(self, page: PageRecord) -> bytes:
         """Return the raw body of a finished page."""
         return gzip.decompress((self.folder / page.file).read_bytes())
 
     def frame(self) -> pl.DataFrame:
-        """Return the rows of all pages; pages of an earlier run are read from disk."""
-        for page in self.pages:
-            if page.number not in self.frames:
-                bindings = orjson.loads(self.body(page))["results"]["bindings"]
-                rows = [binding for binding in bindings if "rows" not in binding]
-                self.frames[page.number] = terms(rows, self.query.variables)
-        return pl.concat(
-            [self.frames[page.number] for page in self.pages] or [terms([], self.query.variables)]
-        )
+        """Return the rows of all pages, read from disk."""
+        rows = (orjson.loads(self.body(page))["results"]["bindings"] for page in self.pages)
+        variables = self.query.variables
+        frames = (terms([row for row in page if "rows" not in row], variables) for page in rows)
+        return pl.concat([terms([], variables), *frames])
 
     def write_query(self, text: str) -> None:
         """Write the query sent for the first page."""

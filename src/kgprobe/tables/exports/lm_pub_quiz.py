@@ -34,10 +34,8 @@ def export(sets: BearFrames, folder: Path, relations: pl.DataFrame | None = None
     next to the folder, for its argument `relation_info`. Raises ExportError.
     """
     metadata, place = {}, folder.parent / INFO
-    # sets in the same parent folder share this file
-    known = read_json(place, ExportError) if relations is not None and place.is_file() else {}
-    if not isinstance(known, dict):
-        raise ExportError(f"{place}: expected an entry for each relation, {{...}}")
+    if relations is not None:
+        _known(place)
     with whole_folder(folder, rf"{METADATA}|[^/]+\.jsonl", METADATA) as temporary:
         for relation in relations_in_order(sets):
             file = f"{relation}.jsonl"
@@ -72,7 +70,15 @@ def export(sets: BearFrames, folder: Path, relations: pl.DataFrame | None = None
         (temporary / METADATA).write_text(text, encoding="ascii")
     if relations is not None:
         with schema.atomic(place) as path:
-            path.write_text(_line(known | _info(relations)), encoding="ascii")
+            path.write_text(_line(_known(place) | _info(relations)), encoding="ascii")
+
+
+def _known(place: Path) -> dict[str, Any]:
+    """Read relation_info.json, which the sets in a folder share: jobs may write to it in turn."""
+    known = read_json(place, ExportError) if place.is_file() else {}
+    if not isinstance(known, dict):
+        raise ExportError(f"{place}: expected an entry for each relation, {{...}}")
+    return known
 
 
 def _info(relations: pl.DataFrame) -> dict[str, dict[str, Any]]:

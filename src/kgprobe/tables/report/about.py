@@ -112,7 +112,8 @@ def benchmarks(
                 descriptions.get(name, "").rstrip("."),
             )
         ]  # fmt: skip
-        title = f"{headline.PAPERS[paper]}: questions and answers"
+        # the part before the colon is shown in the menu of pages
+        title = f"{headline.PAPERS[paper]} questions: gold answers and answers of the models"
         yield Section(f"{paper}-questions", title, "", parts=parts)
 
 

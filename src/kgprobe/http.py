@@ -153,14 +153,14 @@ class Session(requests.Session):
         itself is then yielded (see `describe_redirect`). Raises NoAnswerError, also for errors
         while the body is read.
         """
-        with _Deadline(self, timeouts.whole) as deadline:
+        with _deadline(self, timeouts.whole) as late:
             try:
                 with self._send(method, url, (timeouts.connect, timeouts.read), options) as answer:
                     yield answer
             except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-                raise deadline.error or NoAnswerError(_innermost(error)) from error
-            if deadline.error:  # the body ended because its socket was closed
-                raise deadline.error
+                raise (late or [NoAnswerError(_innermost(error))])[0] from error
+            if late:  # the body ended because its socket was closed
+                raise late[0]
 
     def get_redirect_target(self, resp: requests.Response) -> None:
         """Return None: requests would parse the target even of redirects that are not followed."""
@@ -244,29 +244,27 @@ class _Adapter(HTTPAdapter):
         }
 
 
-class _Deadline:
-    """Closes the socket when the deadline for a response has passed, however slow its bytes."""
+@contextlib.contextmanager
+def _deadline(session: Session, seconds: float) -> Iterator[list[NoAnswerError]]:
+    """Close the socket when the deadline for a response has passed, however slow its bytes, and add
+    the error to the list that is yielded."""
+    errors: list[NoAnswerError] = []
 
-    def __init__(self, session: Session, seconds: float) -> None:
-        self.session, self.seconds = session, seconds
-        self.error: NoAnswerError | None = None
-        self._timer = threading.Timer(seconds, self._end)
-        self._timer.daemon = True
-
-    def __enter__(self) -> "_Deadline":
-        if self.seconds:
-            self._timer.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._timer.cancel()
-
-    def _end(self) -> None:
-        self.error = NoAnswerError(TimeoutError(f"no whole answer within {self.seconds:g} s"))
-        if self.session.socket is not None:
+    def end() -> None:
+        errors.append(NoAnswerError(TimeoutError(f"no whole answer within {seconds:g} s")))
+        if session.socket is not None:
             with contextlib.suppress(OSError):  # closed in the same moment
                 # not SSLSocket.shutdown, after which the reader would receive plain text
-                socket.socket.shutdown(self.session.socket, socket.SHUT_RDWR)
+                socket.socket.shutdown(session.socket, socket.SHUT_RDWR)
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    if seconds:
+        timer.start()
+    try:
+        yield errors
+    finally:
+        timer.cancel()
 
 
 def whole_body(answer: requests.Response, most: int) -> bytes:

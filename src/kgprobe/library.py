@@ -167,6 +167,11 @@ def spec_of(
     return _check_name(_find(model, given, revision, dtype))
 
 
+def _spec(model: Any) -> ModelSpec:
+    """Return the row of a model as in `load`, without loading its weights."""
+    return spec_of(model) if isinstance(model, str | Path) else load(model).spec
+
+
 def _find(model: str | Path, given: Mapping[str, str], revision: str, dtype: str) -> ModelSpec:
     text = str(model)
     scheme, _, rest = text.partition(":")
@@ -266,6 +271,8 @@ def probe(
     questions = benchmark if isinstance(benchmark, Benchmark) else _opened(benchmark)
     questions = questions.with_prompt(prompt)
     check_askable(questions)
+    if method != "sentence":
+        check_method(method, _spec(model).kind)
     loaded = load(model)
     spec = loaded.spec
     if folder is not None and spec.source == "given":
@@ -433,7 +440,7 @@ def ask(
 
 def check_generated(model: Any, template: str) -> None:
     """Raise ValueError, before weights are loaded, if a model cannot generate texts for [Y]."""
-    spec = spec_of(model) if isinstance(model, str | Path) else load(model).spec
+    spec = _spec(model)
     if spec.kind == "masked":
         raise ValueError(f"{spec.model} is a masked model, which fills a given number of masks: "
                          "give options")  # fmt: skip

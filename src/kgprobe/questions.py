@@ -19,14 +19,16 @@ from kgprobe import experiments, sampling, schema
 from kgprobe.benchmarks.bear import released
 from kgprobe.contracts import COUNTS
 from kgprobe.tables.answers import choosable, gold_ids, questions
-from kgprobe.templates import sentence
+from kgprobe.templates import SURROGATE, sentence
 
 #: the benchmarks of the package
 BENCHMARKS = "resources/benchmarks"
 #: the files of a benchmark's folder, and their contracts
 TABLES = {"items": schema.ITEMS, "candidates": schema.CANDIDATES, "prompts": schema.PROMPTS}
-#: the optional file of cardinalities and domains
-RELATIONS = "relations.parquet"
+#: the optional files: cardinalities and domains, and the right answers of the whole of a sample
+RELATIONS, GOLDS_FILE = "relations.parquet", "golds.parquet"
+_GOLD = dict.fromkeys(("item", "relation", "id"), pl.String)
+GOLDS = schema.Contract("GOLDS", _GOLD, tuple(_GOLD))
 #: methods that score whole sentences: `sentence`, and its variants for each kind of model
 METHODS = ("sentence", *(f"sentence-{name}" for of in experiments.VARIANTS_OF_KIND.values()
                          for name in of))  # fmt: skip
@@ -62,7 +64,7 @@ class Benchmark:
     #: provenance of the file of items: rule, wildcards, source (which determines the license), and
     #: the languages of its labels
     provenance: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
-    #: for a sample: (relation, id) of the correct answers of the whole benchmark
+    #: for a sample: GOLDS, the correct answers of the whole benchmark
     golds: pl.DataFrame | None = field(default=None, repr=False, compare=False)
     #: cardinality, perhaps domains, of the relations of the whole benchmark
     relations: pl.DataFrame | None = field(default=None, repr=False, compare=False)
@@ -138,6 +140,10 @@ class Benchmark:
         """
         for name, contract in TABLES.items():
             schema.write(getattr(self, name), contract, folder / f"{name}.parquet", self.provenance)
+        if self.golds is None:
+            (folder / GOLDS_FILE).unlink(missing_ok=True)
+        else:
+            schema.write(self.golds.unique(), GOLDS, folder / GOLDS_FILE, self.provenance)
         if self.relations is None:
             (folder / RELATIONS).unlink(missing_ok=True)
             return
@@ -246,8 +252,9 @@ def benchmark(name_or_folder: str | Path) -> Benchmark:
     if items.height and not asked.height:
         raise BenchmarkError(f"{folder / 'items.parquet'}: all {items.height} items are for "
                              "training; expected items with role fact or test")  # fmt: skip
-    relations = relations_of(folder / RELATIONS)
-    return Benchmark(folder.name, asked, candidates, prompts, record, relations=relations)
+    relations, golds = relations_of(folder / RELATIONS), folder / GOLDS_FILE
+    whole = schema.read(golds, GOLDS) if golds.is_file() else None
+    return Benchmark(folder.name, asked, candidates, prompts, record, whole, relations)
 
 
 def _check_items(folder: Path, items: pl.DataFrame, candidates: pl.DataFrame) -> None:
@@ -337,6 +344,8 @@ def single(template: str, subject: str, options: Sequence[str] = ()) -> Benchmar
         raise BenchmarkError(
             f"{wrong[0]!r} is not a string; expected a subject and options of text"
         )
+    if wrong := [one for one in (subject, *labels) if SURROGATE.search(one)]:
+        raise BenchmarkError(f"{wrong[0]!r} is not UTF-8; expected text")
     if any(not one.strip() for one in (subject, *labels)):
         raise BenchmarkError("the subject or an option is blank; expected text")
     if len(set(labels)) < len(labels) or len(labels) == 1:
@@ -363,9 +372,14 @@ def check_count(k: int) -> None:
         raise BenchmarkError(f"k is {k}; expected 1 to {MOST_ANSWERS}")
 
 
-def check_method(method: str) -> None:
-    """Raise BenchmarkError for a method that does not score whole sentences."""
-    if method not in METHODS:
-        raise BenchmarkError(f"method {method!r}{experiments.nearest(method, METHODS)}; valid: "
-                             f"{', '.join(METHODS)} (others are asked by the workflow)"
-                             )  # fmt: skip
+def check_method(method: str, kind: str = "") -> None:
+    """Raise BenchmarkError for a method that does not score whole sentences, or not those of models
+    of a kind."""
+    variants = experiments.VARIANTS_OF_KIND.get(kind, ())
+    legal = ("sentence", *(f"sentence-{name}" for name in variants)) if kind else METHODS
+    # the variant after it stands for the default of every kind
+    if method not in (*legal, METHODS[1]):
+        model = f" with a {kind} model" if kind else ""
+        near = "" if kind else experiments.nearest(method, legal)
+        raise BenchmarkError(f"method {method!r}{model}{near}; valid: {', '.join(legal)} "
+                             "(others are asked by the workflow)")  # fmt: skip

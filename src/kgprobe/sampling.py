@@ -49,16 +49,10 @@ def take(
     `label` (the benchmark's name) separates samples with equal ids. Hash ties are broken by `ids`.
     Raises ValueError when `ids` repeat within a stratum, since then the choice is arbitrary.
     """
-    return _take(frame, keys(frame, seed, [*by, *ids], label), n, ids, by, label)
-
-
-def _take(
-    frame: pl.DataFrame, key: pl.Series, n: int, ids: Sequence[str], by: Sequence[str], label: str
-) -> pl.DataFrame:
     names = [*by, *ids]
     if frame.select(names).is_duplicated().any():
         raise ValueError(f"sampling needs unique ids; {names} repeat in the {label!r} candidates")
-    order = frame.with_columns(_key=key).sort([*by, "_key", *ids])
+    order = frame.with_columns(_key=keys(frame, seed, names, label)).sort([*by, "_key", *ids])
     chosen = order.group_by(list(by), maintain_order=True).head(n) if by else order.head(n)
     return chosen.drop("_key").sort(names).select(frame.columns)
 
@@ -87,22 +81,10 @@ def split(ids: Iterable[str], shares: Sequence[float], seed: int, *parts: str) -
     }
 
 
-def integer_keys(
-    ids: Sequence[NDArray[np.unsignedinteger]], seed: int, *parts: str
-) -> NDArray[np.uint64]:
-    """Return the 64-bit key of every row of integer columns, to sample from millions of rows.
-
-    Each column goes through splitmix64 (Steele, Lea, Flood 2014), chained in order; the start is
-    blake2b of `seed` and `parts`. Keys depend on values alone, not on row order or library version.
-    """
-    key = np.full(len(ids[0]), hash_key(seed, *parts), dtype=np.uint64)
-    for column in ids:
-        key = mixed(key, column.astype(np.uint64))
-    return key
-
-
 def mixed(key: NDArray[np.uint64], column: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return the keys after mixing in one more column with splitmix64."""
+    """Return the keys after mixing in one more integer column with splitmix64 (Steele, Lea, Flood
+    2014), to sample from millions of rows. The first key is `hash_key` of the seed and a label, so
+    that keys depend on values alone, not on row order or library version."""
     key = key ^ column
     key += np.uint64(0x9E3779B97F4A7C15)
     key ^= key >> np.uint64(30)
@@ -111,20 +93,6 @@ def mixed(key: NDArray[np.uint64], column: NDArray[np.uint64]) -> NDArray[np.uin
     key *= np.uint64(0x94D049BB133111EB)
     key ^= key >> np.uint64(31)
     return key
-
-
-def smallest(
-    frame: pl.DataFrame,
-    n: int,
-    seed: int,
-    ids: Sequence[str],
-    by: Sequence[str] = (),
-    label: str = "",
-) -> pl.DataFrame:
-    """Sample like `take`, for integer ids, with the keys of `integer_keys`."""
-    columns = [frame[name].to_numpy() for name in (*by, *ids)]
-    key = pl.Series(integer_keys(columns, seed, label), dtype=pl.UInt64)
-    return _take(frame, key, n, ids, by, label)
 
 
 def by_hand(items: pl.DataFrame) -> pl.DataFrame:

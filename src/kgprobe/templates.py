@@ -31,6 +31,8 @@ FIRST, LAST = 0x100000, 0x10FFFD
 _VECTOR = f"[{chr(FIRST)}-{chr(LAST)}]"
 _SLOT = re.compile(rf"(\[(?:[XYPT]|SEP|MASK)\]|\{{[^{{}}]*\}}|{_VECTOR})")
 _MARK = re.compile(rf"\s*({_VECTOR})")
+#: half of a character outside the BMP, or a byte of a command line that is not UTF-8
+SURROGATE = re.compile(r"[\ud800-\udfff]")
 _STOP = re.compile(r"[\s.,;:!?]*")
 _RUN = re.compile(r"\[T\](?:x\d+)?(?:\s*\[T\](?:x\d+)?)*")
 _REPEATED = re.compile(r"\[T\]x(\d+)")
@@ -141,6 +143,8 @@ def parse(text: str) -> Parsed:
 
 def sentence(text: str, where: str = "", error: type[ValueError] = TemplateError) -> Parsed:
     """Parse a relation's template. Raises `error` (with `where`) unless it has one [X], one [Y]."""
+    if SURROGATE.search(text):
+        raise error(f"{where}{': ' * bool(where)}{text!r} is not UTF-8; expected text")
     parsed = parse(text)
     counts = [parsed.slots.count(slot) for slot in (SUBJECT, ANSWER)]
     if counts != [1, 1]:

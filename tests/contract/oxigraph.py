@@ -10,6 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from kgprobe.sources.sparql.endpoint import Endpoint, Policy, open_store
@@ -48,3 +49,9 @@ def local_endpoint(
         finally:
             server.terminate()
             server.wait()
+
+
+def sized(endpoint: Endpoint, page_size: int, batch: int = 1000) -> Endpoint:
+    """Return an endpoint whose pages have other sizes, on which rows do not depend."""
+    policy = replace(endpoint.policy, page_size=page_size, batch=batch)
+    return replace(endpoint, policy=policy)

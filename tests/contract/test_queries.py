@@ -18,7 +18,7 @@ from kgprobe.sources.sparql.relations import statements
 from tests.contract.awkward import LABELS, NAMES
 from tests.contract.conftest import RESOURCES
 from tests.contract.fault_server import fetch
-from tests.contract.oxigraph import local_endpoint
+from tests.contract.oxigraph import local_endpoint, sized
 
 QUERIES = sorted((RESOURCES / "queries").glob("*/*.rq"))
 IDS = [f"{path.parent.name}/{path.stem}" for path in QUERIES]
@@ -28,10 +28,10 @@ PARAMETERS = {"instances": {"class": "Awkward"}, "aliases": {"entity": "Q9999999
 FORBIDDEN = re.compile(r"\b(SERVICE|hint:|bd:|gas:|mwapi|bif:|define\b|OFFSET|WITH)", re.I)
 
 
-def run(path: Path, endpoint: Endpoint, folder: Path, page_size: int = 0) -> pl.DataFrame:
+def run(path: Path, endpoint: Endpoint, folder: Path, page_size: int = 5000) -> pl.DataFrame:
     """Return the rows of a query with the parameters for the embedded knowledge graph."""
     parameters = PARAMETERS.get(path.stem)
-    return pull(path, endpoint, folder / "s" / "n", parameters, page_size=page_size).frame()
+    return pull(path, sized(endpoint, page_size), folder / "s" / "n", parameters).frame()
 
 
 @pytest.mark.parametrize("path", QUERIES, ids=IDS)
@@ -86,11 +86,9 @@ def test_a_query_has_rows_on_the_world_and_page_size_does_not_change_them(
     for size in (max(100, expected.height // 3), 5000):
         snapshot = pull(
             path,
-            world_endpoint,
+            sized(world_endpoint, size, size // 40),
             tmp_path / str(size) / "s",
             PARAMETERS.get(path.stem),
-            page_size=size,
-            batch=size // 40,
         )
         assert snapshot.meta["rows_sha256"] == row_hash(expected)
         if not query.in_batches:
@@ -116,7 +114,7 @@ def test_counts_of_subsets_add_up_to_the_total(world_endpoint, tmp_path):
     rows = orjson.loads(fetch(world_endpoint.url, text))["results"]["bindings"]
     for size in (5000, 20):
         folder = tmp_path / str(size) / "s"
-        found = pull(path, world_endpoint, folder, {"property": "P36"}, page_size=size)
+        found = pull(path, sized(world_endpoint, size), folder, {"property": "P36"})
         assert found.frame()["n"].cast(pl.Int64).sum() == int(rows[0]["rows"]["value"]) > 300
     assert len(found.meta["pages"]) > 10
 

@@ -15,11 +15,11 @@ from kgprobe.knowledge import graph
 from kgprobe.knowledge.engine import Engine, EngineError, keys
 from kgprobe.knowledge.engine_duckdb import DuckDB
 from kgprobe.knowledge.engine_spark import Spark
-from kgprobe.sampling import integer_keys
 from kgprobe.sources.dumps import trex
 from perf.generate.graph import write_facts
 from tests.conftest import ROOT
 from tests.contract import spark
+from tests.unit.attribute_graphs import integer_keys
 
 pytestmark = pytest.mark.nightly(needs="Java and the extra spark")
 

@@ -17,6 +17,7 @@ from kgprobe.sources.sparql.canonical import row_hash, terms
 from kgprobe.sources.sparql.endpoint import Endpoint
 from kgprobe.sources.sparql.errors import Place
 from kgprobe.sources.sparql.pull import pull
+from tests.contract.oxigraph import sized
 from tests.contract.test_queries import IDS, PARAMETERS, QUERIES
 
 pytestmark = pytest.mark.nightly(needs="Virtuoso")
@@ -53,9 +54,8 @@ def bindings(answer: Answer) -> list[dict[str, dict[str, str]]]:
 def test_both_engines_give_the_same_rows(path, world_endpoint, world_virtuoso, tmp_path):
     hashes = {}
     for name, endpoint in (("oxigraph", world_endpoint), ("virtuoso", world_virtuoso)):
-        snapshot = pull(
-            path, endpoint, tmp_path / name / "s", PARAMETERS.get(path.stem), page_size=4000
-        )
+        folder = tmp_path / name / "s"
+        snapshot = pull(path, sized(endpoint, 4000), folder, PARAMETERS.get(path.stem))
         assert snapshot.meta["rows"] > 0
         hashes[name] = snapshot.meta["rows_sha256"]
     assert hashes["oxigraph"] == hashes["virtuoso"]
@@ -67,7 +67,7 @@ def test_small_pages_over_awkward_names_are_the_same(world_endpoint, world_virtu
     hashes = set()
     for name, endpoint in (("oxigraph", world_endpoint), ("virtuoso", world_virtuoso)):
         folder = tmp_path / name / "s"
-        snapshot = pull(path, endpoint, folder, PARAMETERS["instances"], page_size=3)
+        snapshot = pull(path, sized(endpoint, 3), folder, PARAMETERS["instances"])
         assert len(snapshot.meta["pages"]) > 10
         hashes.add(snapshot.meta["rows_sha256"])
     assert len(hashes) == 1

@@ -15,7 +15,7 @@ from kgprobe.sources.sparql.pull import pull
 from kgprobe.sources.sparql.relations import pull_instances
 from tests.contract import virtuoso
 from tests.contract.conftest import RESOURCES
-from tests.contract.oxigraph import local_endpoint
+from tests.contract.oxigraph import local_endpoint, sized
 from tests.contract.test_virtuoso import ask, bindings
 
 pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="the real data in full")]
@@ -117,7 +117,7 @@ def test_the_closure_of_superproperties_agrees_on_both_engines(oxigraph, other, 
 
 def test_instances_through_pages_of_any_size(oxigraph, folder):
     found = [
-        pull(TYPED, oxigraph, folder / "d" / f"pages{size}", page_size=size).meta
+        pull(TYPED, sized(oxigraph, size), folder / "d" / f"pages{size}").meta
         for size in (500, 2000, 5000)
     ]
     assert [meta["rows"] for meta in found] == [35_097] * 3

@@ -4,12 +4,13 @@ import importlib
 import json
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, reduce
 from io import BytesIO
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import polars as pl
 import yaml
 
@@ -23,6 +24,7 @@ from kgprobe.benchmarks.attributes.definition import (
 from kgprobe.knowledge import graph as knowledge
 from kgprobe.knowledge.engine_duckdb import DuckDB
 from kgprobe.knowledge.graph import Graph
+from kgprobe.sampling import hash_key, mixed
 from kgprobe.schema import FACTS
 from kgprobe.settings.benchmarks import Attributes
 from kgprobe.settings.types import typed
@@ -86,6 +88,12 @@ def content(graph: Graph, name: str) -> pl.DataFrame:
                 "entities": knowledge.ENTITIES}[name]  # fmt: skip
     rows = graph.frame(getattr(graph, name)).select(list(contract.columns))
     return rows.cast(dict(contract.columns)).sort(contract.key)
+
+
+def integer_keys(columns: list[np.ndarray], seed: int, *parts: str) -> np.ndarray:
+    """Return the sampling keys of rows of unsigned numbers, outside an engine."""
+    key = np.full(len(columns[0]), hash_key(seed, *parts), dtype=np.uint64)
+    return reduce(mixed, (column.astype(np.uint64) for column in columns), key)
 
 
 def worked() -> Graph:

@@ -29,7 +29,6 @@ from kgprobe.knowledge.engine import LEAST_MB, EngineError, job_mb, joins_mb
 from kgprobe.knowledge.engine_duckdb import DuckDB
 from kgprobe.knowledge.graph import date_text, literal_number
 from kgprobe.knowledge.ids import GraphError, RelationNumbers
-from kgprobe.sampling import integer_keys
 from kgprobe.schema import FACTS
 from tests.unit.attribute_brute import TWO_HOP
 from tests.unit.attribute_graphs import (
@@ -39,6 +38,7 @@ from tests.unit.attribute_graphs import (
     encode,
     facts,
     graph,
+    integer_keys,
     settings,
     triples,
     worked,

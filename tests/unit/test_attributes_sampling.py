@@ -21,10 +21,18 @@ from kgprobe.knowledge import engine, engine_duckdb
 from kgprobe.knowledge import graph as knowledge
 from kgprobe.knowledge.engine import LEAST_MB
 from kgprobe.knowledge.engine_duckdb import DuckDB
-from kgprobe.sampling import hash_key, integer_keys, smallest
+from kgprobe.sampling import hash_key
 from kgprobe.settings.benchmarks import Attributes
 from kgprobe.settings.types import typed
-from tests.unit.attribute_graphs import content, encode, facts, graph, settings, triples
+from tests.unit.attribute_graphs import (
+    content,
+    encode,
+    facts,
+    graph,
+    integer_keys,
+    settings,
+    triples,
+)
 
 BARE = {"eval_examples": None}
 
@@ -149,7 +157,10 @@ def test_engine_smallest_equals_the_function():
         encoded = knowledge.Graph(database, table, table, table)
         for n, by, ids in ((3, ["p"], ["s", "o"]), (7, [], ["s", "p", "o"])):
             result = database.frame(encoded.smallest(table, n, 5, ids, by, "x")).sort([*by, *ids])
-            assert result.equals(smallest(rows, n, 5, ids, by, "x"))
+            keys = integer_keys([rows[name].to_numpy() for name in (*by, *ids)], 5, "x")
+            order = rows.with_columns(k=pl.Series(keys)).sort(*by, "k").drop("k")
+            expected = order.group_by(by).head(n) if by else order.head(n)
+            assert result.equals(expected.select(rows.columns).sort([*by, *ids]))
             assert result.height == n * (rows["p"].n_unique() if by else 1)
 
 
@@ -178,16 +189,6 @@ def test_integer_keys_depend_on_values_and_order_of_columns():
     assert keys.tolist()[1] == integer_keys([a[1:2], b[1:2]], 0, "x").tolist()[0]
     assert keys.tolist() != integer_keys([b, a], 0, "x").tolist()
     assert keys.tolist() != integer_keys([a, b], 1, "x").tolist()
-
-
-def test_smallest_equals_sorting_everything():
-    frame = pl.DataFrame({"p": [n % 7 for n in range(1000)], "s": range(1000)}).cast(pl.UInt32)
-    keys = integer_keys([frame["p"].to_numpy(), frame["s"].to_numpy()], 5, "b")
-    slow = frame.with_columns(k=pl.Series(keys)).sort("p", "k").group_by("p").head(9)
-    fast = smallest(frame, 9, 5, ["s"], ["p"], "b")
-    assert set(fast.rows()) == set(slow.select("p", "s").rows())
-    with pytest.raises(ValueError, match="unique ids"):
-        smallest(pl.concat([frame, frame]), 9, 5, ["s"], ["p"], "b")
 
 
 def test_sensitivity_tries_every_alternative():

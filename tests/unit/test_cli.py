@@ -362,8 +362,9 @@ def test_numbers_are_traced_to_questions_and_files(model, typed, tmp_path, capsy
     hits = [[c in q["right"] for c in q["chosen"]] for q in result["questions"]]
     assert sum(map(sum, hits)) / (60 * 3) * 100 == pytest.approx(value)
     assert {file["state"] for file in result["files"]} == {"as it was"}
-    # numbers by cardinality are computed from it
-    assert "benchmarks/world_lite/relations.parquet" in {file["file"] for file in result["files"]}
+    # numbers by cardinality, and those of the majority, are computed from them
+    files = {file["file"] for file in result["files"]}
+    assert files >= {f"benchmarks/world_lite/{name}.parquet" for name in ("relations", "golds")}
     assert any(file["file"].startswith("scores/") for file in result["files"])
     # the number of one template shows the option chosen under that template
     for template in ("0", "1", "2"):
@@ -601,6 +602,8 @@ def test_interrupt_before_scoring_is_reported(model, typed, monkeypatch, tmp_pat
         (["ask", "x", "The capital of X is [Y].", "-x", "France"], 1, "one [X] and one [Y]"),
         (["ask", "x", "[X] is [Y].", "-x", " "], 1, "the subject or an option is blank"),
         (["ask", "x", "[X] is [Y].", "-x", "A", "-o", "", "-o", "B"], 1, "an option is blank"),
+        (["ask", "x", "[X] is [Y].", "-x", "A\udcff"], 1, "'A\\udcff' is not UTF-8; expected text"),
+        (["ask", "x", "[X]\udcff is [Y].", "-x", "A"], 1, "is [Y].' is not UTF-8; expected text"),
         (["ask", "x", "[X] is [Y].", "-x", "A", "-k", "200"], 1, "k is 200; expected 1 to 100"),
         (["list", "modls"], 2, "did you mean 'models'?"),
         (["prob"], 2, "probe"),

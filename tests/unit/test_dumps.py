@@ -276,12 +276,13 @@ def test_truthy_values_by_kind_and_names():
         SUBJECT + b" " + CAPITAL + b" <http://www.wikidata.org/.well-known/genid/1> .",
         SUBJECT + b" " + CAPITAL + rb' "R\u00E9publique \"f\""@fr .',
         SUBJECT + b" " + CAPITAL + b" <http://example.org/> .",
+        SUBJECT + b" " + CAPITAL + b" " + WD + b"entity/E42> .",
         SUBJECT + label + rb'"Fr\u00E4nce"@EN .',
         SUBJECT + label + b'"Frankreich"@de .',
         WD + b"wiki/Special:EntityData/Q142>" + links,
     )
     kinds = dict(result["counted"].select("kind", "n").rows())
-    assert kinds == {"item": 1, "unknown": 2, "literal": 1, "other": 1}
+    assert kinds == {"item": 2, "unknown": 2, "literal": 1, "other": 1}
     assert result["names"].rows() == [(568, None, None, 7), (568, 0, "Fränce", None)]
 
 
@@ -303,9 +304,11 @@ def test_escapes_of_invalid_characters_are_unread(escape):
     assert result["unread"]["line"].to_list() == [3]
 
 
-@pytest.mark.parametrize("end", ["<g:g> .", "", "<<( <s:s> <p:p> <o:o> )>> ."])
+@pytest.mark.parametrize(
+    "end", ["<e:c> <g:g> .", "<e:c>", "<e:c|d> .", "<e:c d> .", "<<( <s:s> <p:p> <o:o> )>> ."]
+)
 def test_lines_that_are_no_single_triple_are_unread(end):
-    line = f"<e:a> <e:b> {'' if end.startswith('<<') else '<e:c>'} {end}\n".encode()
+    line = f"<e:a> <e:b> {end}\n".encode()
     result = entities.of_iris(LineBlock(0, line), ["e:b"], ["en"])
     assert (result["statements"].height, result["unread"].height) == (0, 1)
 

@@ -3,6 +3,7 @@
 import copy
 import doctest
 import inspect
+import re
 import shutil
 import socket
 import subprocess
@@ -265,6 +266,15 @@ def test_ask_without_options_is_refused_before_the_model_is_loaded(
         kgprobe.ask(kgprobe.load(folder), template, X="France")
 
 
+def test_a_method_of_another_kind_is_refused_before_the_model_is_loaded(folder, monkeypatch):
+    monkeypatch.setattr(library, "load_model", None)
+    message = "method 'sentence-pll' with a causal model; valid: sentence, sentence-sum (others"
+    with pytest.raises(BenchmarkError, match=re.escape(message)):
+        kgprobe.probe(str(folder), "world_lite", method="sentence-pll")
+    words = ["probe", str(folder), "--on", "world_lite", "--method", "sentence-pll"]
+    assert message in CliRunner().invoke(app, words).stderr
+
+
 def public() -> dict[str, str]:
     """Map every public name (functions, classes and methods) to its docstring."""
     result = {}
@@ -521,15 +531,20 @@ def test_a_question_without_a_wrong_option_is_refused_before_the_model_is_loaded
         kgprobe.probe(tmp_path / "no-model", asked)
 
 
-def test_frequency_of_an_answer_is_not_counted_in_a_sample(loaded):
+def test_frequency_of_an_answer_is_not_counted_in_a_sample(loaded, tmp_path):
     whole = kgprobe.benchmark("world_lite")
 
-    def bins(limit):
-        rows = kgprobe.probe(loaded, whole.sampled(limit), 1).frame.filter(model="random")
+    def bins(asked):
+        rows = kgprobe.probe(loaded, asked, 1).frame.filter(model="random")
         return {name for name in rows["slice"] if name.startswith("frequency")}
 
-    assert not bins(50)
-    assert bins(whole.items.height)
+    for limit in (50, whole.items.height):
+        sample = whole.sampled(limit)
+        sample.write(tmp_path)
+        for asked in (sample, kgprobe.benchmark(tmp_path)):
+            assert bool(bins(asked)) == (limit > 50)
+    whole.write(tmp_path)
+    assert kgprobe.benchmark(tmp_path).golds is None
 
 
 def test_a_relative_path_without_a_name_is_named_after_its_folder(tmp_path, monkeypatch):

@@ -146,10 +146,12 @@ def _build(name: str, facts: pl.DataFrame):
 
 
 def test_two_hop_relations_of_a_user_graph_keep_the_relation_s_name():
-    chain = [("a", "b"), ("b", "c")]
-    rows = [("zoo", s, s.upper(), "http://x/below", o, o.upper()) for s, o in chain]
+    """Of several that mean subclass of, the one with the most edges is used."""
+    chain = [("a", "below", "b"), ("b", "below", "c"), ("d", "kind", "e")]
+    rows = [("zoo", s, s.upper(), f"http://x/{r}", o, o.upper()) for s, r, o in chain]
     facts = pl.DataFrame(rows, schema=dict(FACTS.columns), orient="row")
-    made = attribute("hierarchy", facts, own=True, known={"P279": ["http://x/below"]})
+    same = {"P279": ["http://x/kind", "http://x/below", "http://x/none"]}
+    made = attribute("hierarchy", facts, own=True, known=same)
     assert made is not None
     row = made.examples.sort("position").select("subject", "predicate", "object", "golds").rows()
     twice = "http://x/below/http://x/below"

@@ -112,6 +112,17 @@ def test_labels_title_before_most_frequent_surface_and_never_a_pronoun():
     assert found["Q1"] == ("Paris 1", "title")
 
 
+def test_a_date_is_labeled_by_its_most_frequent_form_of_the_date_linker():
+    text = "Born 22 January 1970, on January 22, 1970 or 22 January 1970; it was cold."
+    uri = "1970-01-22T00:00:00Z^^http://www.w3.org/2001/XMLSchema#dateTime"
+    dates = [entity(uri, text, form, "Date_Linker")
+             for form in ("22 January 1970", "January 22, 1970", "22 January 1970")]  # fmt: skip
+    other = [entity(uri, text, "it", "Simple_Coreference")] * 3
+    shard = ingest(document(1, entities=[*dates, *other]))
+    table = trex.labels(shard["mentions"], shard["documents"])
+    assert (uri, "22 January 1970", "surface") in table.rows()
+
+
 def test_surface_forms_that_differ_in_spaces_count_together():
     rows = [("New York", 2, 2), ("New\u00a0York ", 2, 1), ("NYC", 3, 3), (" ", 9, 9)]
     mentions = [(f"{Q}Q1", surface, trex.SPOTLIGHT, *counts) for surface, *counts in rows]

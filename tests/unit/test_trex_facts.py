@@ -36,7 +36,8 @@ def literal(triples: pl.DataFrame, labels: dict[str, str]) -> tuple[list[tuple],
             o = f"Q{row['object']}"
             found.add((*start, o, labels.get(ENTITY + o)))
         elif row["literal"] is not None:
-            dated.add((*start, f"{row['literal']}^^{row['datatype'] or ''}", None))
+            value = f"{row['literal']}^^{row['datatype'] or ''}"
+            dated.add((*start, value, labels.get(value)))
     key = ("kg", "relation", "subject", "object")
     order = [list(schema.FACTS.columns).index(name) for name in key]
     return tuple(sorted(rows, key=lambda r: [r[at] for at in order]) for rows in (found, dated))
@@ -56,15 +57,16 @@ def test_facts_and_dates_are_those_of_a_plain_loop(tmp_path, seed):
             for _ in range(300)}  # fmt: skip
     rows |= {(draw.choice(ends), 569, None, f"{draw.randint(1, 9)}-01-01T00:00:00Z", kind)
              for kind in ("http://x#dateTime", None) for _ in range(40)}  # fmt: skip
-    # names of dates and of non-items are left out
+    # names of relations are left out
     labels = {f"{ENTITY}Q{n}": f"\u00e9 {n % 7}" for n in draw.sample(ends, 25)}
-    labels |= {"2000-01-01^^date": "New Year", f"{ENTITY}P17": "country"}
+    labels |= {"2-01-01T00:00:00Z^^http://x#dateTime": "the year 2", f"{ENTITY}P17": "country"}
     given = triples(sorted(rows, key=str))
     found = made(given, labels, tmp_path)
     expected = literal(given, labels)
     assert [frame.rows() for frame in found] == list(expected)
     assert all(len(part) > 50 for part in expected)
     assert {row[2] for row in expected[0]} >= {None, "\u00e9 1"}
+    assert {row[-1] for row in expected[1]} == {None, "the year 2"}
 
 
 def test_a_dump_may_have_no_dates(tmp_path):

@@ -1,6 +1,6 @@
 import functools
 import importlib
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import polars as pl
 
@@ -99,7 +99,7 @@ with (
         for benchmark, construction in tries.items()
     ]
     results += [allowed.try_construction(one, lambda one=one: attribute(one)) for one in ATTRIBUTES]
-    table = pl.DataFrame([asdict(row) for row in results], schema=dict(allowed.ALLOWED.columns))
+    table = pl.DataFrame(results, schema=dict(allowed.ALLOWED.columns), orient="row")
     schema.write(table, allowed.ALLOWED, run.output.table, run.provenance())
     with schema.atomic(run.output.text) as temporary:
         temporary.write_text(allowed.text(results), encoding="utf-8")

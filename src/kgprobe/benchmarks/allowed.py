@@ -1,24 +1,18 @@
 """Which benchmarks can be built from a user-supplied graph, and why others cannot."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
 from kgprobe.schema import Contract, read
 
-_COLUMNS = {"benchmark": pl.String, "built": pl.Boolean, "reason": pl.String}
-ALLOWED = Contract("ALLOWED", _COLUMNS, ("benchmark",))
-
-
-@dataclass(frozen=True)
-class Allowed:
-    """A benchmark: whether it can be built, and its size or what is missing."""
-
-    benchmark: str
-    built: bool
-    reason: str
+#: One benchmark: whether it can be built, and its size or what is missing.
+ALLOWED = Contract(
+    "ALLOWED",
+    {"benchmark": pl.String, "built": pl.Boolean, "reason": pl.String},
+    ("benchmark",),
+)
 
 
 def describe(results: str | Path) -> list[str]:
@@ -32,18 +26,17 @@ def describe(results: str | Path) -> list[str]:
     return lines
 
 
-def text(rows: Sequence[Allowed]) -> str:
-    """Format the rows as a tab-separated table."""
-    words = {True: "built", False: "not built"}
-    lines = [f"{row.benchmark}\t{words[row.built]}\t{row.reason}" for row in rows]
+def text(rows: Sequence[tuple[str, bool, str]]) -> str:
+    """Format rows of ALLOWED as a tab-separated table."""
+    lines = [f"{name}\t{'built' if built else 'not built'}\t{why}" for name, built, why in rows]
     return "\n".join(["benchmark\tbuilt\treason", *lines, ""])
 
 
-def try_construction(benchmark: str, construction: Callable[[], str]) -> Allowed:
-    """Run a construction; return the size that it reports, or the reason for its ValueError (its
-    attribute `reason`, or its message)."""
+def try_construction(benchmark: str, construction: Callable[[], str]) -> tuple[str, bool, str]:
+    """Run a construction; return a row of ALLOWED with the size that it reports, or the reason for
+    its ValueError (its attribute `reason`, or its message)."""
     try:
-        return Allowed(benchmark, True, construction())
+        return benchmark, True, construction()
     except ValueError as lacking:
         reason = getattr(lacking, "reason", "") or str(lacking)
-        return Allowed(benchmark, False, "; ".join(line.strip() for line in reason.splitlines()))
+        return benchmark, False, "; ".join(line.strip() for line in reason.splitlines())

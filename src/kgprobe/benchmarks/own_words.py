@@ -43,14 +43,12 @@ def relations_by_property(section: OwnGraph) -> dict[str, list[str]]:
     return table
 
 
-def properties(section: OwnGraph, relations: Sequence[str]) -> dict[str, str]:
+def properties(section: OwnGraph, relations: Collection[str]) -> dict[str, str]:
     """Return relation -> equivalent Wikidata property, if one is known."""
     if section.ids == "wikidata":
         return {relation: relation for relation in relations}
-    named = {
-        relation: name for name, same in relations_by_property(section).items() for relation in same
-    }
-    return {relation: named[relation] for relation in relations if relation in named}
+    table = relations_by_property(section)
+    return {relation: name for name, same in table.items() for relation in same}
 
 
 def relations(
@@ -70,18 +68,15 @@ def relations(
         row = rows.get(same.get(name, ""))
         if row is None:
             subjects = data.group_by("object").agg(pl.col("subject").n_unique())["subject"]
-            back = data.select(pl.col("object").alias("subject"), pl.col("subject").alias("object"))
+            back = data.select(subject="object", object="subject")
             both = data.join(back, on=["subject", "object"], how="semi").height / data.height
             single = (subjects == 1).sum() >= ONE_TO_ONE * len(subjects)
-            row = {
-                "cardinality": "1:1" if single else "1:N",
-                "symmetric": "yes" if both > SYMMETRIC else "no",
-            }
+            symmetric = "yes" if both > SYMMETRIC else "no"
+            row = {"cardinality": "1:1" if single else "1:N", "symmetric": symmetric}
         # `ancestor` names a relation by its Wikidata id
         ancestor = row.get("ancestor", "") if section.ids == "wikidata" else ""
-        new_rows.append(
-            {**row, "relation": name, "ancestor": ancestor, "note": labels.get(name) or name}
-        )
+        note = labels.get(name) or name
+        new_rows.append({**row, "relation": name, "ancestor": ancestor, "note": note})
     return new_rows
 
 
@@ -97,16 +92,14 @@ def templates(
     Wikidata property is known, then a template from the label; paraphrases fill up to three.
     """
     given, written = manual_templates(graph_rows), manual_templates(ours)
-    same = properties(section, list(labels))
+    same = properties(section, labels)
     rows = []
     for name in sorted(labels):
         entries = given.get(name) or written.get(same.get(name, ""))
         texts = [text for _, text in entries or ()][:3]
         label = labels[name] or ""
         note = label if texts else f"{BY_LABEL}{label}"
-        if not texts and (generic := template_of(label)):
-            texts = [generic]
-        if not texts:
+        if not (texts := texts or [*filter(None, [template_of(label)])]):
             continue
         is_word = not texts[0].startswith("[") and not texts[0][1:2].isupper()  # DNA stays
         lower = texts[0][0].lower() + texts[0][1:] if is_word else texts[0]

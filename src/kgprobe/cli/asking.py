@@ -111,6 +111,8 @@ def probe(
         library = import_library()
         from kgprobe.cli import kept
 
+        if method != "sentence":
+            check_method(method, library.spec_of(model).kind)
         try:
             loaded = library.load(model, bos=bos)
             named = GIVEN if isinstance(texts, Mapping) else texts

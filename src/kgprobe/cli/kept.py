@@ -17,8 +17,8 @@ import polars as pl
 from kgprobe import experiments, schema
 from kgprobe.job import sha256, versions
 from kgprobe.library import RELATIONS, Results
+from kgprobe.questions import GOLDS_FILE, TABLES, Benchmark
 from kgprobe.questions import RELATIONS as CARDINALITIES
-from kgprobe.questions import TABLES, Benchmark
 from kgprobe.tables.answers import questions, recorded
 from kgprobe.tables.bear import section
 from kgprobe.tables.bear.figures import figures
@@ -64,8 +64,8 @@ def write(result: Results, folder: Path, command: str) -> Path:
     hashes = _hashes(folder, [place / f"{name}.parquet" for name in TABLES])
     made_with = {"versions": versions(), "model": dict(result.record)}
     schema.write(result.scores, schema.SCORES, scores, {"inputs": hashes, **made_with})
-    kinds = place / CARDINALITIES
-    hashes |= _hashes(folder, [scores, *([kinds] if kinds.is_file() else [])])
+    whole = (place / name for name in (CARDINALITIES, GOLDS_FILE))
+    hashes |= _hashes(folder, [scores, *(path for path in whole if path.is_file())])
     numbers = folder / "tables" / "bear.parquet"
     made_of = {"inputs": hashes, "seed": 0, **made_with}
     schema.write(result.frame, schema.RESULTS, numbers, made_of)

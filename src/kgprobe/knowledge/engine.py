@@ -169,7 +169,8 @@ _KEYS = ibis.udf.scalar.pyarrow(_keys, signature=((dt.Array(dt.int64),), dt.int6
 
 
 def keys(rows: Table, seed: int, ids: Sequence[str], label: str) -> IntegerColumn:
-    """Return `sampling.integer_keys` of every row as signed 64 bits that sort like unsigned."""
+    """Return the keys of rows of numbers (`sampling.mixed`) as signed 64 bits that sort like
+    unsigned ones."""
     start = ibis.literal(signed(hash_key(seed, label)), "int64")
     return _KEYS(ibis.array([start, *(rows[name].cast("int64") for name in ids)]))
 

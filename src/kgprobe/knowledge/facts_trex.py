@@ -21,11 +21,13 @@ def of_trex(triples: Table, labels: Table) -> Table:
 
 
 def dates(triples: Table, labels: Table) -> Table:
-    """Return DATES of the literal-valued TREX_TRIPLES; dates are formatted as text where used."""
+    """Return DATES of the literal-valued TREX_TRIPLES; their label is the text of the date, or null
+    if none is known."""
     literal = triples.filter(triples["object"].isnull() & triples["literal"].notnull())
     value = literal["literal"] + "^^" + literal["datatype"].fill_null("")
-    named = _subjects(literal, labels).mutate(object=value, object_label=ibis.null("string"))
-    return named.select(list(DATES.columns)).distinct()
+    known = labels.select(_object="uri", object_label="label")
+    named = _subjects(literal.mutate(value=value), labels).left_join(known, [("value", "_object")])
+    return named.mutate(object=named["value"]).select(list(DATES.columns)).distinct()
 
 
 def _subjects(triples: Table, labels: Table) -> Table:

@@ -22,7 +22,15 @@ from ibis.expr.types import BooleanValue, IntegerColumn, StringColumn, Table
 from kgprobe.contracts import Contract
 from kgprobe.knowledge import engine as engines
 from kgprobe.knowledge.engine import Engine, count_rows, first, signed, stripped
-from kgprobe.knowledge.ids import ENTITY, IDS, LARGEST, RELATION, GraphError, RelationNumbers
+from kgprobe.knowledge.ids import (
+    ENTITY,
+    IDS,
+    LARGEST,
+    RELATION,
+    SUBCLASS_OF,
+    GraphError,
+    RelationNumbers,
+)
 from kgprobe.schema import write as write_frame
 
 log = logging.getLogger("kgprobe")
@@ -87,11 +95,15 @@ class Graph:
 
     @cached_property
     def relations(self) -> RelationNumbers:
-        """Numbers and ids of the relations."""
+        """Numbers and ids of the relations; of those that mean subclass of, the one with the most
+        edges comes first."""
         if self.ids is None:
             return RelationNumbers(None, self.known)
         ids = self.ids.filter(self.ids["kind"] == RELATION).select("number", "id")
-        return RelationNumbers(dict(self.frame(ids).sort("number").rows()), self.known)
+        names = dict(self.frame(ids).sort("number").rows())
+        sizes = {names[p]: n for p, n in self.sizes.rows()}
+        same = sorted(self.known.get(SUBCLASS_OF, ()), key=lambda name: -sizes.get(name, 0))
+        return RelationNumbers(names, {**self.known, SUBCLASS_OF: same})
 
     @property
     def named_entities(self) -> Table:

@@ -285,8 +285,9 @@ DumpName = Annotated[
 
 @dataclass(frozen=True)
 class Columns:
-    """Column names of a table of triples. Without a label column, labels come from the tables in
-    `labels`, and without these the ids are used as labels."""
+    """Column names of a table of triples. Without a label column of subjects or objects, labels
+    come from the tables in `labels`, and without these the ids are used as labels. Ids are the same
+    however their letters are composed (Unicode NFC)."""
 
     subject: str = "subject"
     """id of the subject"""

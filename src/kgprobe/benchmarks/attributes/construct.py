@@ -109,39 +109,38 @@ class BuiltAttribute:
         definition, settings = self.setup.definition, self.setup.settings
         stored = [t for t in definition.triples if t.origin == "stored"]
         triples = pl.concat(rows.select(s=t.s, p=t.p, o=t.o) for t in stored).unique()
-        patterns = rows.select(definition.relations).n_unique()
         predicates = set(self.setup.graph.relations.names_of(triples["p"].unique()))
         by_label = predicates & set(settings.by_label)
         without = predicates - set(settings.templates or ())
-        groups = rows.select(definition.entities).n_unique()
-        examples = groups if definition.is_group else rows.height
-        written = len(predicates - by_label - without)
-        templates = (len(predicates), written, len(by_label), len(without))
         ends = pl.concat([triples["s"], triples["o"]])
-        entities = ends.filter(ends >= 0).n_unique()
-        counts = (examples, triples.height, patterns, *templates, entities)
-        row = (self.setup.name, build, *counts, triples.height / patterns)
-        return pl.DataFrame([row], schema=dict(SIZES.columns), orient="row")
+        groups = definition.entities if definition.is_group else definition.key
+        patterns = rows.select(definition.relations).n_unique()
+        row = {
+            "benchmark": self.setup.name, "build": build,
+            "examples": rows.select(groups).n_unique(), "triples": triples.height,
+            "patterns": patterns, "predicates": len(predicates),
+            "written": len(predicates - by_label - without), "by_label": len(by_label),
+            "without_template": len(without), "entities": ends.filter(ends >= 0).n_unique(),
+            "triples_per_pattern": triples.height / patterns,
+        }  # fmt: skip
+        return pl.DataFrame([row], schema=dict(SIZES.columns))
 
     @cached_property
     def steps(self) -> pl.DataFrame:
         """The number of rows kept by every step of the construction, up to the candidate sets."""
         if self.setup.settings.templates is not None:
-            self._count_generic_templates()
+            rows = lengthen(self.setup, self._sampled)
+            generic = rows.filter(pl.col("predicate").is_in(list(self.setup.settings.by_label)))
+            generic = generic.select("_s", "predicate", "_o").unique()
+            counts = generic["predicate"].value_counts()
+            counts = counts.sort("count", "predicate", descending=[True, False])
+            reason = ", ".join(f"{name} ({n})" for name, n in counts.rows())
+            step = "of their triples, worded by the relation's label"
+            self.setup.count(step, generic.height, reason=reason)
         added = int(self._options["added"].sum())
         why = f"{added} are golds that the lists lacked"
         self.setup.count("candidates", self._options.height, reason=why)
         return self.setup.funnel.frame(STEPS)
-
-    def _count_generic_templates(self) -> None:
-        rows = lengthen(self.setup, self._sampled)
-        generic = rows.filter(pl.col("predicate").is_in(list(self.setup.settings.by_label)))
-        generic = generic.select("_s", "predicate", "_o").unique()
-        counts = generic["predicate"].value_counts()
-        counts = counts.sort("count", "predicate", descending=[True, False])
-        reason = ", ".join(f"{name} ({n})" for name, n in counts.rows())
-        step = "of their triples, worded by the relation's label"
-        self.setup.count(step, generic.height, reason=reason)
 
 
 def construct(

@@ -39,11 +39,11 @@ def read_sst2(folder: Path) -> list[Example]:
     for split in SPLITS:
         path = existing(folder / f"sentiment-{split}", "SST-2", "sst2")
         for number, line in text_lines(path):
-            sentence, tab, label = line.rpartition("\t")
-            if not tab or label.strip() not in SENTIMENT or not sentence.strip():
+            sentence, label = (text.strip() for text in line.rpartition("\t")[::2])
+            if label not in SENTIMENT or not sentence:
                 raise TaskError(f"{path}, line {number}: {line!r}; expected a sentence, a tab, 0|1")
-            fields = {"sentence": sentence.strip()}
-            examples.append(_example(split, number, "sst2", fields, SENTIMENT[label.strip()]))
+            fields = {"sentence": sentence}
+            examples.append(_example(split, number, "sst2", fields, SENTIMENT[label]))
     return examples
 
 

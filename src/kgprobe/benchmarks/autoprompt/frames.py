@@ -115,14 +115,9 @@ def part(examples: pl.DataFrame, settings: Mapping[str, Any], seed: int = 0) -> 
         examples = examples.filter(pl.col("group").is_in(list(groups)))
     for split, most in (settings.get("most") or {}).items():
         if most is not None:
-            examples = _fewer(examples, split, int(most), seed)
+            rows, others = examples.filter(split=split), examples.filter(pl.col("split") != split)
+            facts = rows.select("group", "fact").unique()
+            facts = take(facts, int(most), seed, ["fact"], ["group"], split)
+            kept = rows.join(facts, on=["group", "fact"], how="semi")
+            examples = pl.concat([others, kept]).sort("group", "split", "example")
     return examples
-
-
-def _fewer(examples: pl.DataFrame, split: str, most: int, seed: int) -> pl.DataFrame:
-    """Keep at most `most` facts per group of one split."""
-    rows = examples.filter(pl.col("split") == split)
-    facts = take(rows.select("group", "fact").unique(), most, seed, ["fact"], ["group"], split)
-    kept = rows.join(facts, on=["group", "fact"], how="semi")
-    others = examples.filter(pl.col("split") != split)
-    return pl.concat([others, kept]).sort("group", "split", "example")

@@ -4,6 +4,7 @@ The released procedure: T-REx facts first; if there are fewer than 1000, Wikidat
 every filter; no test facts; a random split. There is no filter subject != object.
 """
 
+import itertools
 from collections.abc import Collection, Sequence
 
 import polars as pl
@@ -40,12 +41,9 @@ def collect(
     those from Wikidata also need a subject with a page and a label other than its id. `funnel`
     counts what each filter drops.
     """
-    barred: dict[str, set[tuple[str, str]]] = {}
-    for fact in test:
-        barred.setdefault(fact.group, set()).add(fact.pair)
     facts: list[Fact] = []
     for relation in relations:
-        never = barred.get(relation, set())
+        never = {fact.pair for fact in test if fact.group == relation}
         rows = _usable(_rows(trex, relation), never, vocabulary, relation, "T-REx", funnel)
         chosen = _sample(rows, most, seed, relation)
         funnel.add(relation, f"T-REx: at most {most}", len(rows), len(chosen))
@@ -105,13 +103,9 @@ def _split(
     relation: str, rows: Sequence[tuple[str, ...]], proportions: dict[str, float], seed: int
 ) -> list[Fact]:
     order = sorted(rows, key=lambda r: (hash_key(seed, "split", relation, r[0], r[2]), r))
-    facts: list[Fact] = []
-    done, total = 0, 0.0
-    for split, proportion in proportions.items():
-        total += proportion
-        end = round(total * len(order))
-        for subject, subject_label, entity, label in order[done:end]:
-            key = f"{relation}/{subject}/{entity}"
-            facts.append(Fact(relation, split, subject_label, label, key))
-        done = end
-    return facts
+    ends = [round(total * len(order)) for total in itertools.accumulate(proportions.values())]
+    return [
+        Fact(relation, split, subject_label, label, f"{relation}/{subject}/{entity}")
+        for split, start, end in zip(proportions, [0, *ends], ends, strict=False)
+        for subject, subject_label, entity, label in order[start:end]
+    ]

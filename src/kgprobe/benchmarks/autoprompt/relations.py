@@ -7,7 +7,7 @@ the facts are split, by subject: train and test share neither facts nor subjects
 
 import codecs
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -129,7 +129,8 @@ def _relation(
     test = [record.fact for record, split in placed if split == "test"]
     # perturbed contexts can differ in the position that is replaced
     contexts = sum(len({c if perturbed else c.text for c in chosen[fact]}) for fact in test)
-    funnel.add(relation, "test: equal contexts dropped", _total(short, test), contexts)
+    sentences = sum(len(short[fact]) for fact in test)
+    funnel.add(relation, "test: equal contexts dropped", sentences, contexts)
     if not perturbed:
         return [
             e for r, split in placed for e in _examples(r, split, chosen[r.fact], *known[r.fact])
@@ -146,9 +147,12 @@ def _distinct(
     short = {
         f: [e for e in texts if len(e.sentence.split()) <= words] for f, texts in distinct.items()
     }
-    total = [sum(len(r.evidences) for r in records), _total(distinct), _total(short)]
-    funnel.add(relation, "evidences: exact duplicates dropped", total[0], total[1])
-    funnel.add(relation, f"evidences: over {words} words dropped", total[1], total[2])
+    every, once, few = (
+        sum(map(len, texts))
+        for texts in ((r.evidences for r in records), distinct.values(), short.values())
+    )
+    funnel.add(relation, "evidences: exact duplicates dropped", every, once)
+    funnel.add(relation, f"evidences: over {words} words dropped", once, few)
     usable = [r for r in records if short[r.fact]]
     step = f"facts: a sentence of at most {words} words"
     funnel.add(relation, step, len(records), len(usable), *_ends(usable))
@@ -212,10 +216,6 @@ def _contexts(evidences: Sequence[Evidence], words: int) -> list[ObjectMention]:
         start = text.find(MASK)
         mentions[text.replace(MASK, evidence.object, 1), evidence.object, start] = None
     return [ObjectMention(*key) for key in mentions]
-
-
-def _total(evidences: Mapping[str, Sequence[Evidence]], facts: Iterable[str] | None = None) -> int:
-    return sum(len(evidences[fact]) for fact in (evidences if facts is None else facts))
 
 
 def _ends(records: Sequence[Record]) -> tuple[list[str], list[str]]:

@@ -6,7 +6,7 @@ Errors in an ontology and its questions are collected per task and raised togeth
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 
 import polars as pl
 
@@ -80,10 +80,9 @@ def candidate_labels(concept_rows: ConceptRows) -> dict[str, list[str]]:
 def beyond(rows: Sequence[TaskRow], switches: Switches) -> set[tuple[str, int]]:
     """Return (task, row) of the test rows of TP and SCO after the first `item_limit` (released:
     500): the released code uses them only with soft prompts, so `meta` marks them `soft_only`."""
-    if switches.item_limit == "none":
-        return set()
-    tested = {t: [r.row for r in rows if (r.task, r.role) == (t, "test")] for t in ("TP", "SCO")}
-    return {(t, row) for t, group in tested.items() for row in group[int(switches.item_limit) :]}
+    limit = len(rows) if switches.item_limit == "none" else int(switches.item_limit)
+    tested = ([r for r in rows if (r.task, r.role) == (t, "test")] for t in ("TP", "SCO"))
+    return {(row.task, row.row) for group in tested for row in group[limit:]}
 
 
 def prompts(switches: Switches) -> pl.DataFrame:
@@ -238,12 +237,12 @@ def _link_repeats(items: pl.DataFrame) -> pl.DataFrame:
 SHOWN = 5
 
 
+@dataclass(frozen=True)
 class TaskProblems:
     """Problems by task (or "ontology"), collected so that no task hides those of another."""
 
-    def __init__(self, what: str) -> None:
-        self.what = what
-        self.messages: dict[str, list[str]] = {}
+    what: str
+    messages: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, task: str, message: str) -> None:
         """Add a problem; the message names file, row and remedy."""

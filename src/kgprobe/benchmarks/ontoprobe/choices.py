@@ -91,17 +91,16 @@ def memorizing(
     tested = by_hand(items).filter(role="test").sort("relation", "row")
     for (task,), part in tested.group_by("relation", maintain_order=True):
         name = str(task)
-        limits = [part.height, MOST.get(name, part.height) if most is None else most]
-        for row in part.head(min(limits)).rows(named=True):
+        limit = MOST.get(name, part.height) if most is None else most
+        for row in part.head(limit).rows(named=True):
             golds, query = _golds(row, sets)
             labels = list(sets[row["candidates"]].values())
             shuffled, gold = options(
                 row["item"], golds[0], golds[1:], labels, query,
                 seed=seed, size=size, negatives=negatives,
             )  # fmt: skip
-            stem = (
-                fill(templates[name], row["subject"], MASK_SLOT).text if name in templates else ""
-            )
+            text = templates.get(name)
+            stem = fill(text, row["subject"], MASK_SLOT).text if text else ""
             rows.append(
                 {
                     "item": row["item"], "task": name, "premise": "", "source": row["item"],
@@ -172,9 +171,8 @@ def premises(
     if rule in ("rdfs2", "rdfs3", "rdfs7"):
         second = _lettered(meta["p2"])
         second = second if is_released else _close_sentence(second)
-        return f"{subject} implies {gold}." if rule == "rdfs7" else _close_sentence(
-            meta["p1"]
-        ), second
+        first = f"{subject} implies {gold}." if rule == "rdfs7" else _close_sentence(meta["p1"])
+        return first, second
     if rule == "rdfs5":
         return f"{subject} implies {gold}.", f"X implies {subject}."
     if rule == "rdfs9" or is_released:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from pyoxigraph import Literal
 
-from kgprobe.sources.dumps.triples import Triple
+from kgprobe.sources.dumps.triples import DumpTriple
 
 WD, PROP = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/"
 WIKIBASE = "http://wikiba.se/ontology#"
@@ -99,7 +99,7 @@ def _readable(
             broken.append(f"{entity['id']} {relation} {msgspec.json.encode(one).decode()}")
 
 
-def select_line(triple: Triple) -> Iterator[str]:
+def select_line(triple: DumpTriple) -> Iterator[str]:
     """Yield the line of a triple about a property if a query needs it and its text is not blank."""
     predicate = triple.predicate.replace("https://www.wikidata.org/", "http://www.wikidata.org/")
     blank = triple.text is not None and not triple.text.strip()

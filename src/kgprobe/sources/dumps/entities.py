@@ -202,8 +202,8 @@ def of_truthy(block: LineBlock, relations: Sequence[str], languages: Sequence[st
                 continue
             unknown = triple.node or "/.well-known/genid/" in (triple.iri or "")
             kind = "unknown" if unknown else "literal" if triple.iri is None else "other"
-            # forms and senses of lexemes are entities, too
-            is_entity = _ENTITY.match(triple.iri or "")
+            # forms and senses of lexemes, and schemas, are entities, too
+            is_entity = re.match(r"https?://www\.wikidata\.org/entity/", triple.iri or "")
             counts[relation, "item" if is_entity else kind, "normal"] += 1
             if item is not None and LETTERS[item % 4] == "Q":
                 tables["statements"].append((subject, relation, item, "normal"))

@@ -25,7 +25,7 @@ ENTITY = "http://www.wikidata.org/entity/"
 DIRECT = "http://www.wikidata.org/prop/direct/"
 #: The three aligners and their bits in the column `aligners`: AllEnt, NoSub, SPO.
 ALIGNERS = {"Simple-Aligner": 1, "NoSubject-Triple-aligner": 2, "SPOAligner": 4}
-SPOTLIGHT = "Wikidata_Spotlight_Entity_Linker"
+SPOTLIGHT, DATES = "Wikidata_Spotlight_Entity_Linker", "Date_Linker"
 
 _TRIPLE = {
     "subject": pl.UInt32, "predicate": pl.UInt32, "object": pl.UInt32, "literal": pl.String,
@@ -53,7 +53,7 @@ PROBLEMS = Contract(
     {"file": pl.String, "kind": pl.String, "count": pl.Int64, "first": pl.String},
     ("file", "kind"),
 )
-#: The label of every entity and its source, `title` or `surface`.
+#: The label of every entity and date and its source, `title` or `surface`.
 LABELS = Contract(
     "TREX_LABELS", {"uri": pl.String, "label": pl.String, "source": pl.String}, ("uri",)
 )
@@ -356,8 +356,9 @@ def _triples(alignments: pl.DataFrame) -> pl.DataFrame:
 
 
 def _mentions(rows: Rows) -> pl.DataFrame:
-    known = pl.col("uri").str.starts_with(ENTITY) & pl.col("surface").is_not_null()
-    mentions = _columns(rows, {"document": pl.Int32, **_MENTION}).filter(known)
+    named = pl.col("uri").str.starts_with(ENTITY) | pl.col("uri").str.contains(_LITERAL)
+    mentions = _columns(rows, {"document": pl.Int32, **_MENTION})
+    mentions = mentions.filter(named & pl.col("surface").is_not_null())
     mentions = mentions.with_columns(pl.col("annotator").fill_null(""))
     n = pl.len().cast(pl.UInt32).alias("mentions")
     return mentions.group_by(list(_MENTION)).agg(n, _in_documents())
@@ -387,10 +388,11 @@ def merge(paths: list[Path], contract: Contract) -> pl.DataFrame:
 
 
 def labels(mentions: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
-    """Return a label for every entity: columns uri, label, source (`title` or `surface`).
+    """Return a label for every entity and date: columns uri, label, source (`title` or `surface`).
 
     The label is the title of the document about the entity; else its most frequent surface form by
-    the entity linker (ties: in more documents, then by code point), never a coreferent pronoun.
+    the linker of entities or of dates (ties: in more documents, then by code point), never a
+    coreferent pronoun.
     """
     titles = (
         documents.select(uri="docid", label="title")
@@ -398,7 +400,11 @@ def labels(mentions: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
         .drop_nulls("label")
         .unique("uri", keep="first", maintain_order=True)
     )
-    spotted = mentions.filter(annotator=SPOTLIGHT).with_columns(one_line_of("surface"))
+    is_date = ~pl.col("uri").str.starts_with(ENTITY)
+    linked = pl.col("annotator") == pl.when(is_date).then(pl.lit(DATES)).otherwise(
+        pl.lit(SPOTLIGHT)
+    )
+    spotted = mentions.filter(linked).with_columns(one_line_of("surface"))
     # surface forms that differ only in whitespace are one
     spotted = spotted.drop_nulls("surface").group_by("uri", "surface").agg(pl.col(_COUNTS).sum())
     order = {"uri": False, "mentions": True, "documents": True, "surface": False}

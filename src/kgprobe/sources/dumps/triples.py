@@ -9,16 +9,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import polars as pl
-from pyoxigraph import BlankNode, Literal, RdfFormat, parse
+from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, parse
 from pyoxigraph import Triple as Quoted
 
 from kgprobe.sources.dumps.stream import LineBlock
 
+#: Characters that no IRI holds; Oxigraph checks them only together with rules that dumps break.
+_NOT_IN_IRI = re.compile(r'[\x00-\x20<>"{}|^`\\]')
 #: An escape inside an IRI, which may hide any character that a prefilter looks for.
 _ESCAPED = rb'\\[uU][0-9A-Fa-f]{4}[^"<>\s]*+>'
 
 
-class Triple(NamedTuple):
+class DumpTriple(NamedTuple):
     """One unescaped triple: the object is an IRI, a blank node or the text of a literal.
 
     `node` says whether the object is a blank node; a blank subject is `_:name`.
@@ -58,7 +60,9 @@ def prefilter(needles: Iterable[bytes]) -> re.Pattern[bytes]:
     return re.compile(b"|".join((*needles, _ESCAPED)))
 
 
-def triples(block: LineBlock, wanted: re.Pattern[bytes], tables: TripleTables) -> Iterator[Triple]:
+def triples(
+    block: LineBlock, wanted: re.Pattern[bytes], tables: TripleTables
+) -> Iterator[DumpTriple]:
     """Yield the triples of the lines that match `wanted`; unreadable lines go to `tables`. Bytes
     that are not UTF-8 become U+FFFD."""
     data, place = block.data, 0
@@ -74,12 +78,15 @@ def triples(block: LineBlock, wanted: re.Pattern[bytes], tables: TripleTables) -
                 tables.note_unread(block, start, place - 1)
 
 
-def _triple(triple: Quoted, line: str) -> Triple:
+def _triple(triple: Quoted, line: str) -> DumpTriple:
     subject, predicate, value = triple.subject, triple.predicate.value, triple.object
     if isinstance(value, Quoted) or isinstance(subject, Quoted):
         raise ValueError("a triple about a triple")
     name = str(subject) if isinstance(subject, BlankNode) else subject.value
+    iri = value.value if isinstance(value, NamedNode) else ""
+    if any(map(_NOT_IN_IRI.search, (name, predicate, iri))):
+        raise ValueError("an IRI with characters that no IRI holds")
     if isinstance(value, Literal):
-        return Triple(name, predicate, None, False, value.value, value.language or "", line)
+        return DumpTriple(name, predicate, None, False, value.value, value.language or "", line)
     is_node = isinstance(value, BlankNode)
-    return Triple(name, predicate, None if is_node else value.value, is_node, None, "", line)
+    return DumpTriple(name, predicate, None if is_node else iri, is_node, None, "", line)

@@ -44,11 +44,11 @@ class Answer:
         media_type = self.header("Content-Type").split(";")[0].strip().lower()
         return self.status == 200 and media_type in JSON_TYPES
 
-    def start(self, n: int = 200) -> str:
+    def start(self) -> str:
         """Return the title of an HTML body, else its first characters, on one line."""
         text = self.body[:5000].decode("utf-8", "replace")
         title = re.search(r"<title[^>]*>(.*?)</title>", text, re.I | re.S)
-        return " ".join((title[1] if title else text).split())[:n]
+        return " ".join((title[1] if title else text).split())[:200]
 
     def message(self) -> bytes:
         """Return the possible error message: no rows, and not the query, which Virtuoso repeats."""

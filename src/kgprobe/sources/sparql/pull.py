@@ -50,8 +50,6 @@ def pull(
     *,
     languages: Sequence[str] = LANGUAGES,
     contact: str = "",
-    page_size: int = 0,
-    batch: int = 0,
     most: int = 0,
     clock: Clock | None = None,
     seed: int | None = None,
@@ -60,11 +58,10 @@ def pull(
 
     `snapshot_dir` is data/{source}/{snapshot}; limits are shared by all pulls with the same data
     folder. A complete snapshot is returned unchanged, an interrupted one is resumed. Values that
-    are requested in batches are listed first, in a snapshot of their own. `page_size` and `batch` 0
-    use the policy's; rows do not depend on them. If the divided variable has more than `most`
-    values, about that many are pulled, those with the lowest hashes. Raises SourceError, keeping
-    finished pages, and ContactError before the first request to a public service without a
-    contact.
+    are requested in batches are listed first, in a snapshot of their own. If the divided variable
+    has more than `most` values, about that many are pulled, those with the lowest hashes. Raises
+    SourceError, keeping finished pages, and ContactError before the first request to a public
+    service without a contact.
     """
     parsed = read_query(query, parameters, languages)
     if most:
@@ -85,8 +82,7 @@ def pull(
     if parsed.in_batches and not parsed.values:
         listed = pulled(parsed.listing(), policy.listing).frame()[parsed.divided]
         parsed = replace(parsed, values=tuple(sorted(listed.to_list())))
-    size = (batch or policy.batch) if parsed.in_batches else (page_size or policy.page_size)
-    return pulled(parsed, size)
+    return pulled(parsed, policy.batch if parsed.in_batches else policy.page_size)
 
 
 @dataclass

@@ -241,7 +241,7 @@ def test_ties():
 
 
 def test_premise_threshold_and_dropped_middle():
-    ranked = pl.DataFrame({"item": ["a", "b", "c"], "rank": [1.0, 2.0, 10.0]})
+    ranked = pl.DataFrame({"item": ["a", "b", "c"], "MRR": 1.0, "rank": [1.0, 2.0, 10.0]})
     assert reasoned.split_by_rank(ranked, "threshold")["known"].to_list() == [1, 1, 0]
     cases = make_cases(3)
     first = pl.DataFrame({"item": ["T-0", "T-1", "T-2"], "MRR": [1.0, 0.5, 0.1], "rank": 1.0})

@@ -252,6 +252,12 @@ def test_nine_settings_are_row_filters_and_empty_ones_are_left_out():
     settings = {x.setting["premise"] for x in numbers if x.group == "rdfs9"}
     assert settings == set(n)
     assert all(x.n > 0 for x in numbers)
+    # MRR falls by 0.1 per row: rows 3 and 4 are on either side of the cut
+    cuts = [(x.group, x.setting["premise"], x.slice, x.value, x.n)
+            for x in reasoning.estimate_cuts(probe(), {"manual": premises})]  # fmt: skip
+    sides = ("first not memorized", 0.6, 4), ("last memorized", 0.7, 4)
+    expected = itertools.product(("P1", "P2"), sorted(reasoning.RULES), sides)
+    assert cuts == [(rule, p, side, pytest.approx(v), n) for p, rule, (side, v, n) in expected]
     # the second pair is better by 0.01 in every row
     spread = list(reasoning.estimate_spread(probe(), answers, {"manual": premises}))
     assert {x.setting["premise"] for x in spread if x.group == "rdfs9"} == set(n)

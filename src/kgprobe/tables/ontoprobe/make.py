@@ -251,6 +251,7 @@ def estimate_reasoning(
             is_dropped = switches.premise == "halves_dropped"
             classified[probe] = reasoning.settings(mrr, premises, is_dropped)
             yield from reasoning.estimate_spread(probe, mrr, premises, is_dropped)
+            yield from reasoning.estimate_cuts(probe, premises)
     if classified:
         yield from reasoning.estimate_rules(classified, seed)
     elif files:

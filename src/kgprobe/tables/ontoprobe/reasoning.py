@@ -24,6 +24,9 @@ PREMISES = [f"P1 {a}, P2 {b}" for a in SETTINGS for b in SETTINGS]
 WEIGHTINGS = ("rows", "schemes, rules and models")
 #: the spread of MRR over pairs of pseudowords; n counts pairs
 SPREAD = "standard deviation over pairs"
+#: the reciprocal rank at which a rule's rows are split, on either side; n counts rows of the side
+CUT = "MRR at the cut"
+SIDES = {1: "last memorized", 0: "first not memorized"}
 #: strata of the bootstrap, and columns that are averaged separately
 STRATUM = pl.concat_str("benchmark", "rule", separator="/")
 COLUMN = pl.concat_str("model", "scheme", separator="/")
@@ -32,15 +35,15 @@ KEYS = ["benchmark", "rule", "model", "scheme"]
 
 
 def split_by_rank(ranked: pl.DataFrame, rule: str = "halves") -> pl.DataFrame:
-    """Return item and `known` of rows (item, rule, MRR, rank, row): the first floor(n/2) of a rule
-    by reciprocal rank are memorized (1), the last floor(n/2) are not (0); ties are broken by mean
-    gold rank, then by row. `threshold`: memorized if the best gold (`rank` is then its rank) is
-    among the first five."""
+    """Return item, MRR and `known` of rows (item, rule, MRR, rank, row): the first floor(n/2) of a
+    rule by reciprocal rank are memorized (1), the last floor(n/2) are not (0); ties are broken by
+    mean gold rank, then by row. `threshold`: memorized if the best gold (`rank` is then its rank)
+    is among the first five."""
     if rule == "threshold":
-        return ranked.select("item", known=(pl.col("rank") <= 5).cast(pl.Int32))
+        return ranked.select("item", "MRR", known=(pl.col("rank") <= 5).cast(pl.Int32))
     position, size = pl.int_range(pl.len()).over("rule"), pl.len().over("rule")
     known = pl.when(position < size // 2).then(1).when(position >= size - size // 2).then(0)
-    return ranked.sort("rule", -pl.col("MRR"), "rank", "row").select("item", known=known)
+    return ranked.sort("rule", -pl.col("MRR"), "rank", "row").select("item", "MRR", known=known)
 
 
 def classify(
@@ -50,11 +53,11 @@ def classify(
     rule: str = "halves",
     skip_missing: bool = False,
 ) -> pl.DataFrame:
-    """Return item, rule and the classes of its premises (by `rule` over test rows, else null) of
-    `cases`, the reasoning ITEMS. `first`: item, MRR, rank of the memorizing items at m/mean with
-    the template kind in use; `second`: those of the tests of P2, means over the pairs of
-    pseudowords. With `skip_missing` (as released), rows whose subject is not a candidate are not
-    classified by P2."""
+    """Return item, rule and the classes of its premises (by `rule` over test rows, else null), each
+    with the MRR behind it, of `cases`, the reasoning ITEMS. `first`: item, MRR, rank of the
+    memorizing items at m/mean with the template kind in use; `second`: those of the tests of P2,
+    means over the pairs of pseudowords. With `skip_missing` (as released), rows whose subject is
+    not a candidate are not classified by P2."""
     source, lacks = (pl.col("meta").str.json_path_match(f"$.{k}") for k in ("p1_item", "missing"))
     result = cases.select("item", rule="relation")
     rows = cases.filter(role="test").select("item", "row", "meta", rule="relation")
@@ -64,7 +67,8 @@ def classify(
         ("second", kept.with_columns(of="item"), second),
     ):
         ranks = ranks.select("MRR", "rank", of="item").unique("of", keep="last")
-        classes = split_by_rank(part.join(ranks, on="of"), rule).rename({"known": name})
+        classes = split_by_rank(part.join(ranks, on="of"), rule)
+        classes = classes.rename({"known": name, "MRR": f"{name} MRR"})
         result = result.join(classes, on="item", how="left", maintain_order="left")
     return result
 
@@ -158,6 +162,24 @@ def estimate_spread(
             **probe.dimensions, group=rule, metric=SPREAD, value=value, n=n,
             setting={"premise": premise},
         )  # fmt: skip
+
+
+def estimate_cuts(probe: Probe, premises: Mapping[str, pl.DataFrame]) -> Iterator[Number]:
+    """Yield CUT by rule, premise and kind of template: the MRR of the last row that counts as
+    memorized and of the first that does not. Where both are equal, ties decide the split.
+    `premises`: as in `settings`."""
+    for kind, classes in premises.items():
+        for premise, name in (("P1", "first"), ("P2", "second")):
+            ends = (
+                classes.drop_nulls(name)
+                .group_by("rule", name)
+                .agg(low=pl.col(f"{name} MRR").min(), high=pl.col(f"{name} MRR").max(), n=pl.len())
+            )
+            for rule, known, low, high, n in ends.sort("rule", name).rows():
+                yield Number(
+                    **probe.dimensions, group=rule, metric=CUT, slice=SIDES[known], n=n,
+                    value=low if known else high, setting={"premise": premise, "scheme": kind},
+                )  # fmt: skip
 
 
 def _weights(rows: pl.DataFrame, unit: list[str]) -> pl.DataFrame:

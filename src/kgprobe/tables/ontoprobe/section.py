@@ -66,7 +66,8 @@ def section(
     )  # fmt: skip
     folded = fill_views(
         views.FIGURE5_MANUAL, views.CONFIGURATIONS, views.GROUPS, views.SEEDS, views.PAIRS,
-        views.TEMPLATES, *views.REDUCED, views.CONFIDENCE, *views.SLICES, *views.FORMS[1:],
+        views.CUTS, views.TEMPLATES, *views.REDUCED, views.CONFIDENCE, *views.SLICES,
+        *views.FORMS[1:],
     )  # fmt: skip
     folded.append(
         grid.records(("Modes: every point where paper and code leave a choice"), points(switches))

@@ -31,6 +31,7 @@ import yaml
 from kgprobe import experiments
 from kgprobe.experiments import hint, nearest
 from kgprobe.settings import NamedRun, Settings
+from kgprobe.settings.probes import Api
 from kgprobe.settings.sources import Dbpedia, Dump, OwnGraph, Wikidata
 from kgprobe.settings.types import Length, PartOf, Pattern, Range, hints, keys, typed
 
@@ -89,6 +90,7 @@ def read(config: Mapping[str, Any], files: Sequence[str | Path] = ()) -> Setting
     ]
     checked += [(OwnGraph, ["sources", "graphs", name]) for name in sources.get("graphs", {})]
     checked += [(kind, ["sources", name]) for name, kind in _GRAPHS.items() if name in sources]
+    checked += [(Api, ["api"])] * ("api" in config)
     for kind, key in checked:
         try:
             typed(kind, reduce(operator.getitem, key, config))

@@ -70,6 +70,7 @@ def test_control_models_are_packaged(kind):
         ("folder:/nowhere/model", "causal", "m: no such folder: /nowhere/model"),
         ("control:mask", "masked", "no such folder: .*resources/control/mask"),
         ("gguf:no-such-package", "causal", "package no-such-package is not installed"),
+        ("gguf:", "causal", "source 'gguf:' names no package; expected gguf:PACKAGE"),
         ("gguf:tqdm", "causal", "0 GGUF files in tqdm, expected one"),
         ("ftp:x", "causal", "source 'ftp:x'; valid: hub, folder, gguf, control"),
         ("folder:x", "api", "kind 'api'; valid: masked, causal, seq2seq"),

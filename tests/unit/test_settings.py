@@ -92,6 +92,7 @@ def test_every_field_has_a_description():
         ("comparisons", ["acess"], "comparisons.0: 'acess' .did you mean 'access'"),
         ("attributes.bias.relations", ["Q5"], "relations.0: 'Q5'; valid: the id of a relation"),
         ("api.most", "1e-5", r"api.most: '1e-5' .did you mean 1.0e-05\?.; valid: a number"),
+        ("api.most", 5, "api: most: 5 limits nothing while both prices are 0"),
         ("api.prices", [1], r"api.prices: \[1\]; valid: list, 2 values: "),
         ("attributes", None, "attributes: empty; write keys below it or take it out; valid: "),
         ("autoprompt.models", {"m": {"fact": {}}}, "unknown key 'fact' .did you mean 'facts'"),

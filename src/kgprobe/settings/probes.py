@@ -197,6 +197,11 @@ class Api:
     cache: Constant[str] = "data/api"
     """folder of the answers"""
 
+    def __post_init__(self) -> None:
+        """Raises ValueError for a limit of the cost without prices."""
+        if self.most and not any(self.prices):
+            raise ValueError(f"most: {self.most} limits nothing while both prices are 0")
+
 
 @dataclass(frozen=True)
 class AttributePrompts:

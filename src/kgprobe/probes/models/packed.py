@@ -164,6 +164,8 @@ def list_files(package: str) -> list[Path]:
     From Python 3.12 on, `importlib.metadata.files` leaves out missing files. Raises
     PackedError for a package that is not installed.
     """
+    if not package:
+        raise PackedError("source 'gguf:' names no package; expected gguf:PACKAGE")
     try:
         distribution = importlib.metadata.distribution(package)
     except importlib.metadata.PackageNotFoundError:

@@ -12,7 +12,7 @@ from kgprobe.probes.jobs.ontoprobe import entailment, soft
 from kgprobe.probes.models.load import load_model
 from kgprobe.settings.probes import CausalRules, Soft
 from kgprobe.tables.answers import Probe
-from kgprobe.tables.ontoprobe import make
+from kgprobe.tables.ontoprobe import make, reasoning
 from tests.unit import soft_frames as frames
 from tests.unit.test_reasoning import PLAN, SWITCHES, saved
 
@@ -79,7 +79,8 @@ def test_a_causal_model_needs_no_memorizing_answers(tmp_path):
     paths = str(tmp_path / "ranks.parquet"), str(tmp_path / "tests.parquet")
     probe = replace(PROBE, kind="causal")
     made = list(make.estimate_reasoning({probe: paths}, {}, {"onto_world": tmp_path}, SWITCHES, 0))
-    told_of = {n.setting["premise"] for n in made}
+    told_of = {n.setting["premise"] for n in made if n.metric == "MRR"}
     assert told_of == {"P1 EX, P2 EX", "P1 EX, P2 IM", "P1 EX, P2 NO"}
+    assert {n.setting["premise"] for n in made if n.metric == reasoning.CUT} == {"P2"}
     with pytest.raises(ValueError, match="no premise of reasoning can be classified"):
         list(make.estimate_reasoning({PROBE: paths}, {}, {"onto_world": tmp_path}, SWITCHES, 0))

@@ -135,9 +135,9 @@ PREFERENCES = View(
     heads=HEADS,
     words=WORDS | {("metric", PREDICTED): f"{PREDICTED}, %"},
     caption="Most frequent prediction: proportion of the items for which the model predicts the "
-    "option that it predicts most often in their relation; if it knew the answers of a balanced "
-    "relation, 1 / number of options. Rank of options by their number of scored tokens: 0 is "
-    "always first, 100 always last, and 50 no preference.",
+    "option that it predicts most often in their relation. A model that knows the answers of a "
+    "balanced relation has 1 / number of options. Rank of options by their number of scored "
+    "tokens: 0 is always first, 100 always last, and 50 no preference.",
 )
 DIFFERENCES = View(
     "differences",

@@ -175,18 +175,10 @@ def test_every_printed_value_is_stored_to_the_last_digit(real_data):
         "autoprompt_sentiment": ("autoprompt_table1", ["accuracy"], ["dev", "test"]),
         "autoprompt_facts": ("autoprompt_table4", ["MRR", "P@10"], ["mrr", "p_at_10"]),
         "autoprompt_relations": ("autoprompt_table6", ["LAMA", "LPAQA"], ["lama", "lpaqa"]),
-        "bear_leaderboard": (
-            "bear_leaderboard",
-            ["mean_percent", "sem_percent"],
-            ["score", "sem"],
-        ),
+        "bear_leaderboard": ("bear_leaderboard", ["mean_percent", "sem_percent"], ["score", "sem"]),
         "attributes_scores": ("kg_table2", ["value"], ["at_1", "at_3", "at_5"]),
         "ontoprobe_memorizing": ("ontoprobe_table4", ["value"], ["value"]),
-        "ontoprobe_configurations": (
-            "ontoprobe_tableC2",
-            ["value"],
-            ["R@1", "R@5", "MRRa", "MRR"],
-        ),
+        "ontoprobe_configurations": ("ontoprobe_tableC2", ["value"], ["R@1", "R@5", "MRRa", "MRR"]),
         "ontoprobe_reasoning": ("ontoprobe_table6", ["accuracy"], ["accuracy"]),
     }
     for ours, (theirs, old, new) in pairs.items():

@@ -35,10 +35,7 @@ def dumped(page: Path, profile: Path, *options: str) -> tuple[str, list[str]]:
 
 
 def measured(
-    folder: Path,
-    pages: Iterable[tuple[str, int, bool]],
-    profile: Path,
-    *options: str,
+    folder: Path, pages: Iterable[tuple[str, int, bool]], profile: Path, *options: str
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return measurements for (name, width, whether to run axe) of a folder's pages, and console
     lines."""

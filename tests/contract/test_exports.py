@@ -30,10 +30,7 @@ from kgprobe.templates import fill
 from tests.unit.test_bear import built
 
 ROOT = Path(__file__).parents[2]
-RELATIONS = [
-    {"relation": "P1", "cardinality": "1:N"},
-    {"relation": "P2", "cardinality": "1:1"},
-]
+RELATIONS = [{"relation": "P1", "cardinality": "1:N"}, {"relation": "P2", "cardinality": "1:1"}]
 
 
 @pytest.fixture(scope="module")

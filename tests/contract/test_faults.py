@@ -294,12 +294,7 @@ def until_complete(server: FaultServer, clock: FakeClock, data: Path) -> tuple[S
         except errors.SourceError as error:
             causes.append(type(error).__name__)
             message = str(error)
-        said = (
-            server.url,
-            "things.rq",
-            "page " if "page " in message else "count query",
-            "came: ",
-        )
+        said = (server.url, "things.rq", "page " if "page " in message else "count query", "came: ")
         assert all(part in message for part in said), message
         assert not (folder(data) / "meta.json").exists()
         pages_kept(data)

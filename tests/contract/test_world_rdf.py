@@ -126,8 +126,7 @@ def test_labels_include_hard_to_escape_ones(wikidata: ox.Store) -> None:
     texts = [
         row[0]
         for row in _rows(
-            wikidata,
-            "SELECT ?t { ?s rdfs:label | skos:altLabel | schema:description ?t }",
+            wikidata, "SELECT ?t { ?s rdfs:label | skos:altLabel | schema:description ?t }"
         )
     ]
     for hard in ('"', "\\", "\n"):

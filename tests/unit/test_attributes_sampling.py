@@ -143,10 +143,8 @@ def test_engine_keys_equal_the_function():
 def test_keys_are_stable():
     """Samples of earlier runs must stay reproducible, on any engine."""
     columns = [np.array([31, 31], np.uint16), np.array([42, 2**32 - 1], np.uint32)]
-    assert integer_keys(columns, 0, "paths/seeds").tolist() == [
-        5286544100277086421,
-        13530709928038467570,
-    ]
+    keys = [5286544100277086421, 13530709928038467570]
+    assert integer_keys(columns, 0, "paths/seeds").tolist() == keys
     assert hash_key(0, "paths/seeds") == 12016042842440105064
 
 
@@ -179,16 +177,6 @@ def test_fallback_paths_come_from_every_seed():
     starts = [example[0][0] for example in result]
     assert max(starts.count(s) for s in starts) == 2
     assert len(set(starts)) >= 10
-
-
-def test_integer_keys_depend_on_values_and_order_of_columns():
-    a, b = np.array([1, 2, 3], dtype=np.uint32), np.array([7, 8, 9], dtype=np.uint16)
-    keys = integer_keys([a, b], 0, "x")
-    assert len(set(keys.tolist())) == 3
-    assert keys.tolist() == integer_keys([a[:3], b], 0, "x").tolist()
-    assert keys.tolist()[1] == integer_keys([a[1:2], b[1:2]], 0, "x").tolist()[0]
-    assert keys.tolist() != integer_keys([b, a], 0, "x").tolist()
-    assert keys.tolist() != integer_keys([a, b], 1, "x").tolist()
 
 
 def test_sensitivity_tries_every_alternative():

@@ -35,23 +35,21 @@ LABEL_FORMS = {
 }
 
 
+def load(path: Path, form: str = "table", **section: object) -> GraphTables:
+    return read("g", OwnGraph(form, (str(path),), **section), ("en",))
+
+
 def parquet(path: Path, frame: pl.DataFrame, **section: object) -> GraphTables:
     frame.write_parquet(path)
-    return read("g", OwnGraph("table", (str(path),), **section), ("en",))
+    return load(path, **section)
 
 
 def test_unused_columns_are_ignored(tmp_path):
-    frame = pl.DataFrame(
-        {
-            "aliases": [["a", "b"], []],
-            "subject": ["x", "y"],
-            "score": [0.5, None],
-            "relation": ["r", "r"],
-            "meta": [{"a": 1}, {"a": 2}],
-            "object": ["z", "z"],
-            "raw": [b"\xff", b""],
-        }
-    )
+    frame = pl.DataFrame({
+        "aliases": [["a", "b"], []], "subject": ["x", "y"], "score": [0.5, None],
+        "relation": ["r", "r"], "meta": [{"a": 1}, {"a": 2}], "object": ["z", "z"],
+        "raw": [b"\xff", b""],
+    })  # fmt: skip
     content = parquet(tmp_path / "g.parquet", frame)
     assert sorted(content["facts"]["subject"]) == ["x", "y"]
 
@@ -88,34 +86,32 @@ def test_non_text_id_columns_raise(header, name, values, words, tmp_path):
     assert str(path) in str(caught.value)
 
 
-def test_duplicate_columns_raise(tmp_path):
+HEAD = "subject,relation,object"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        *((f"{HEAD}\na,r,b\n{row}\n", "line 3: an id with a NUL character")
+          for row in ("x\0,r,y", "x,r\0,y", "x,r,\0y")),
+        (f"{HEAD}\nx,capital,y\n", "known: .* no relation capitol; it has capital"),
+        (f"{HEAD}\na,#1 hit,b\nc,r,d\n", "line 2: the relation #1 hit begins with #"),
+    ],
+)  # fmt: skip
+def test_bad_ids_and_relations_raise(text, words, tmp_path):
     path = tmp_path / "g.csv"
-    path.write_text("subject,relation,object,subject\nx,r,y,z\n")
-    with pytest.raises(GraphFileError, match=r"g\.csv: two columns 'subject' in its first line"):
-        read("g", OwnGraph("table", (str(path),)), ("en",))
-
-
-def test_nul_in_an_id_raises(tmp_path):
-    path = tmp_path / "g.csv"
-    for row in ("x\0,r,y", "x,r\0,y", "x,r,\0y"):
-        path.write_text(f"subject,relation,object\na,r,b\n{row}\n")
-        with pytest.raises(GraphFileError, match=r"g\.csv, line 3: an id with a NUL character"):
-            read("g", OwnGraph("table", (str(path),)), ("en",))
-
-
-def test_known_relation_missing_from_the_graph_raises(tmp_path):
-    path = tmp_path / "g.csv"
-    path.write_text("subject,relation,object\nx,capital,y\n")
-    known = {"capital": "P36", "capitol": "P36"}
-    with pytest.raises(GraphFileError, match=r"known: .* no relation capitol; it has capital"):
-        read("g", OwnGraph("table", (str(path),), known=known), ("en",))
+    path.write_text(text)
+    known = {"capital": "P36", "capitol": "P36"} if "capital" in text else {}
+    with pytest.raises(GraphFileError, match=words) as caught:
+        load(path, known=known)
+    assert "g.csv" in str(caught.value) or known
 
 
 def test_row_errors_match_the_table_format(tmp_path):
     path = tmp_path / "g.tsv"
     path.write_text("subject\trelation\tobject\nx\tr\ty\tz\n")
     with pytest.raises(GraphFileError, match=r"line 2: 4 cells, expected 3; no cell of .* tab"):
-        read("g", OwnGraph("table", (str(path),)), ("en",))
+        load(path)
 
 
 def test_whole_numbers_are_ids(tmp_path):
@@ -139,9 +135,9 @@ def test_bad_iris_are_reported_with_their_line(bad, tmp_path):
     lines = [*TRIPLES[:3], f"<{bad}> <http://x/p> <http://x/a> .", TRIPLES[3]]
     path.write_text("\n".join(lines) + "\n")
     with pytest.raises(GraphFileError, match=rf"bad_iri: {path}, line 4: ") as caught:
-        read("g", OwnGraph("rdf", (str(path),)), ("en",))
+        load(path, "rdf")
     assert "leave_out: [bad_iri]" in str(caught.value)
-    content = read("g", OwnGraph("rdf", (str(path),), leave_out=("bad_iri",)), ("en",))
+    content = load(path, "rdf", leave_out=("bad_iri",))
     assert content["facts"].select("subject", "object").rows() == [("http://x/a", "http://x/b")]
     assert content["problems"].select("problem", "n").rows() == [("bad_iri", 1)]
 
@@ -152,27 +148,24 @@ def test_non_iri_terms_are_not_bad_iris(bad, tmp_path):
     path = tmp_path / "g.nt"
     path.write_text("\n".join([*TRIPLES, f"{bad} <http://x/p> <http://x/a> ."]) + "\n")
     with pytest.raises(GraphFileError, match=rf"{path}, line 5: .*must be an IRI") as caught:
-        read("g", OwnGraph("rdf", (str(path),), leave_out=("bad_iri",)), ("en",))
+        load(path, "rdf", leave_out=("bad_iri",))
     assert "leave_out" not in str(caught.value)
 
 
 def test_ids_are_normalized_to_one_line(tmp_path):
     path = tmp_path / "g.csv"
     rows = ["New\u00a0York,born  in,b", '"New York","born\nin",c', "d,born\u2028in,New  York"]
-    path.write_text("subject,relation,object\n" + "\n".join(rows) + "\n")
-    facts = read("g", OwnGraph("table", (str(path),)), ("en",))["facts"]
+    path.write_text("\n".join([HEAD, *rows]) + "\n")
+    facts = load(path)["facts"]
     assert set(facts["relation"]) == {"born in"}
     assert set(facts["subject"]) | set(facts["object"]) == {"New York", "b", "c", "d"}
-    path.write_text("subject,relation,object\na,#1 hit,b\nc,r,d\n")
-    with pytest.raises(GraphFileError, match=r"g\.csv, line 2: the relation #1 hit begins with #"):
-        read("g", OwnGraph("table", (str(path),)), ("en",))
 
 
 @pytest.mark.parametrize("ending", ["nt", "ttl"])
 def test_byte_order_mark_is_stripped_from_rdf(ending, tmp_path):
     path = tmp_path / f"g.{ending}"
     path.write_text("\n".join(TRIPLES) + "\n", encoding="utf-8-sig")
-    assert read("g", OwnGraph("rdf", (str(path),)), ("en",))["facts"].height == 1
+    assert load(path, "rdf")["facts"].height == 1
 
 
 XML = (
@@ -186,19 +179,18 @@ def test_rdf_xml_truncated_between_elements_raises(tmp_path):
     path = tmp_path / "g.rdf"
     path.write_text(XML)
     with pytest.raises(GraphFileError, match=rf"{path}, line 4: no element found"):
-        read("g", OwnGraph("rdf", (str(path),)), ("en",))
+        load(path, "rdf")
     with pytest.raises(EndpointError, match=f"could not load {path}: no element found"):
         open_store([path], tmp_path / "stores")
     path.write_text(XML + "</rdf:RDF>")
-    section = OwnGraph("rdf", (str(path),), leave_out=("missing_label",))
-    assert read("g", section, ("en",))["facts"].height == 1
+    assert load(path, "rdf", leave_out=("missing_label",))["facts"].height == 1
 
 
 def test_uncompressed_file_named_gz_raises(tmp_path):
     path = tmp_path / "g.owl.gz"
     path.write_text(XML)
     with pytest.raises(GraphFileError, match=f"{path}: cannot be read: Not a gzipped file"):
-        read("g", OwnGraph("rdf", (str(path),)), ("en",))
+        load(path, "rdf")
 
 
 @pytest.mark.parametrize("ending", ["owl", "nt", "rdf"])
@@ -208,7 +200,7 @@ def test_archives_damaged_in_the_middle_raise(ending, tmp_path):
     packed[12:40] = bytes(28)
     path.write_bytes(packed)
     with pytest.raises(GraphFileError, match=rf"{path}.*: .*(decompressing|invalid|CRC|ended)"):
-        read("g", OwnGraph("rdf", (str(path),)), ("en",))
+        load(path, "rdf")
     with pytest.raises(EndpointError, match=f"could not load {path}: "):
         open_store([path], tmp_path / "stores")
 
@@ -222,7 +214,7 @@ def test_lm_pub_quiz_ids_and_labels_must_be_text(name, value, tmp_path):
     (tmp_path / "metadata_relations.json").write_text('{"P1": {}}')
     (tmp_path / "P1.jsonl").write_text(json.dumps(QUIZ | {name: value}) + "\n")
     with pytest.raises(GraphFileError, match=r"P1\.jsonl, line 1: .* are texts or whole") as caught:
-        read("g", OwnGraph("lm_pub_quiz", (str(tmp_path),)), ("en",))
+        load(tmp_path, "lm_pub_quiz")
     assert f"{name} is {value!r}" in str(caught.value)
 
 
@@ -231,13 +223,13 @@ def test_lm_pub_quiz_templates_must_be_a_list_of_texts(texts, tmp_path):
     (tmp_path / "metadata_relations.json").write_text(json.dumps({"P1": {"templates": texts}}))
     (tmp_path / "P1.jsonl").write_text(json.dumps(QUIZ) + "\n")
     with pytest.raises(GraphFileError, match="the templates of P1 are not a list of strings"):
-        read("g", OwnGraph("lm_pub_quiz", (str(tmp_path),)), ("en",))
+        load(tmp_path, "lm_pub_quiz")
 
 
 def test_lm_pub_quiz_ids_are_normalized_like_table_ids(tmp_path):
     (tmp_path / "metadata_relations.json").write_text('{"P1": {}}')
     (tmp_path / "P1.jsonl").write_text(json.dumps(QUIZ | {"sub_id": " x ", "obj_id": 0}) + "\n")
-    content = read("g", OwnGraph("lm_pub_quiz", (str(tmp_path),)), ("en",))
+    content = load(tmp_path, "lm_pub_quiz")
     assert content["facts"].select("subject", "object").rows() == [("x", "0")]
 
 
@@ -248,7 +240,7 @@ def test_all_errors_of_an_lm_pub_quiz_folder_are_in_one_message(tmp_path):
     (tmp_path / "P2.jsonl").write_bytes('{"sub_id": "Ä"}'.encode("latin-1"))
     (tmp_path / "P3.jsonl").write_text(json.dumps(QUIZ | {"sub_label": "\ud800"}) + "\n")
     with pytest.raises(GraphFileError) as caught:
-        read("g", OwnGraph("lm_pub_quiz", (str(tmp_path),)), ("en",))
+        load(tmp_path, "lm_pub_quiz")
     for words in ("template 0 of P1", "template 2 of P1", "not UTF-8", "P3.jsonl, line 1: no JSON"):
         assert words in str(caught.value)
     assert "template 1" not in str(caught.value)
@@ -260,7 +252,7 @@ def test_all_errors_of_a_table_are_in_one_message(tmp_path):
     rows = ["a,A,r,b,B", "c,,r,b,B", "d,D,r", "e,,r,b,B", ",F,r,b,B", "a,Z,r,b,B", "g,G,r,b"]
     path.write_text(head + "\n".join(rows) + "\n")
     with pytest.raises(GraphFileError) as caught:
-        read("g", OwnGraph("table", (str(path),)), ("en",))
+        load(path)
     message = str(caught.value)
     for words in (
         f"{path}, line 4: 3 cells, expected 5",
@@ -301,36 +293,29 @@ def test_every_unreadable_lm_pub_quiz_row_is_reported(tmp_path):
     (tmp_path / "P1.jsonl").write_text("\n".join(rows) + "\n")
     (tmp_path / "P2.jsonl").write_text("")
     with pytest.raises(GraphFileError) as caught:
-        read("g", OwnGraph("lm_pub_quiz", (str(tmp_path),)), ("en",))
+        load(tmp_path, "lm_pub_quiz")
     for words in ("line 2: no JSON", "line 3: neither obj_id", "line 4: expected", "entry for P2"):
         assert words in str(caught.value)
 
 
 def own_table(text: str, folder: Path, ending: str) -> str:
-    frame = pl.DataFrame(
-        {"subject": "x", "subject_label": text, "relation": "r", "object": "y", "object_label": "Y"}
-    )
+    row = {"subject": "x", "subject_label": text, "relation": "r", "object": "y"}
     path = folder / f"g.{ending}"
-    if ending == "csv":
-        frame.write_csv(path)
-    else:
-        frame.write_parquet(path)
-    return str(read("g", OwnGraph("table", (str(path),)), ("en",))["facts"]["subject_label"][0])
+    getattr(pl.DataFrame({**row, "object_label": "Y"}), f"write_{ending}")(path)
+    return str(load(path)["facts"]["subject_label"][0])
 
 
 def rdf(text: str, folder: Path) -> str:
     path = folder / "g.nt"
     lines = [f"<http://x/a> <{LABEL}> {json.dumps(text)} .", *TRIPLES[1:]]
     path.write_text("\n".join(lines) + "\n")
-    return str(read("g", OwnGraph("rdf", (str(path),)), ("en",))["facts"]["subject_label"][0])
+    return str(load(path, "rdf")["facts"]["subject_label"][0])
 
 
 def quiz(text: str, folder: Path) -> str:
     (folder / "metadata_relations.json").write_text('{"P1": {"templates": ["[X] is [Y]."]}}')
-    row = {"sub_id": "x", "sub_label": text, "obj_id": "y", "obj_label": "Y"}
-    (folder / "P1.jsonl").write_text(json.dumps(row) + "\n")
-    content = read("g", OwnGraph("lm_pub_quiz", (str(folder),)), ("en",))
-    return str(content["facts"]["subject_label"][0])
+    (folder / "P1.jsonl").write_text(json.dumps(QUIZ | {"sub_label": text}) + "\n")
+    return str(load(folder, "lm_pub_quiz")["facts"]["subject_label"][0])
 
 
 def pulled(text: str) -> str:
@@ -347,11 +332,8 @@ def dumped(text: str, folder: Path, form: str) -> str:
     if form == "json":
         content = {"entity-type": "item", "id": "Q2"}
         snak = {"snaktype": "value", "datavalue": {"type": "wikibase-entityid", "value": content}}
-        entity = {
-            "id": "Q1",
-            "labels": {"en": {"value": text}},
-            "claims": {"P1": [{"mainsnak": snak, "rank": "normal"}]},
-        }
+        claims = {"P1": [{"mainsnak": snak, "rank": "normal"}]}
+        entity = {"id": "Q1", "labels": {"en": {"value": text}}, "claims": claims}
         path.write_text(json.dumps(entity) + "\n")
     else:
         path.write_text(
@@ -394,8 +376,6 @@ def test_whitespace_is_identical_in_both_implementations():
 
 
 def test_ontology_labels_are_normalized_to_one_line():
-    table = {
-        "classes": pl.DataFrame({"class": ["c"], "label": ["river\u00a0"]}),
-        "x": pl.DataFrame(),
-    }
+    classes = pl.DataFrame({"class": ["c"], "label": ["river\u00a0"]})
+    table = {"classes": classes, "x": pl.DataFrame()}
     assert ontology._one_line(table)["classes"]["label"].to_list() == ["river"]

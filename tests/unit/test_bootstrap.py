@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm, t
 
-from kgprobe.metrics.bootstrap import DRAWS, bootstrap
+from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.intervals import Interval, fisher, resamples, student, wilson
 from kgprobe.sampling import hash_key
 
@@ -27,11 +27,6 @@ def drawn_by_hand(values, names, seed, draws):
             name: [values[i] for i in np.repeat(inside, own[draw])]
             for name, (inside, own) in weights.items()
         }
-
-
-def test_default_is_two_thousand_draws():
-    assert DRAWS == 2000
-    assert len(bootstrap(np.arange(5) / 5).draws()) == 2000
 
 
 def test_means_of_units_and_of_equally_weighted_strata():

@@ -144,10 +144,7 @@ def test_scored_options_equal_the_loop(name):
             stored = list(zip(*result.scores[one.item, scoring], strict=True))
             assert [n for _, n in stored] == [n for _, n in sums]
             assert [s for s, _ in stored] == pytest.approx([s for s, _ in sums], abs=1e-9)
-            for kind, values in (
-                ("", [s / n for s, n in sums]),
-                ("_sum", [s for s, _ in sums]),
-            ):
+            for kind, values in (("", [s / n for s, n in sums]), ("_sum", [s for s, _ in sums])):
                 if scoring == "letter" and kind:
                     continue
                 own = kept[one.item, scoring + kind]

@@ -1,11 +1,10 @@
 """The papers' claims: encoded claims agree with the printed tables; how verdicts are decided."""
 
 import csv
-import json
 import math
 import random
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import replace
 from itertools import pairwise
 from math import log10
@@ -44,13 +43,6 @@ BY_NAME = {claim.claim: claim for claim in CLAIMS}
 NOT_MEANS = {"B01", "B02", "B03", "B04", "B05", "B07"}
 #: Counts of relations on which a or b wins.
 COUNTS = {"A37": (35, 6)}
-#: Claims that no run can test, and why: based only on printed tables or released files, judged by
-#: people, or not measured here.
-UNTESTED = {
-    "print or files": {"O77", "B11", "B14", "K30", "K31"},
-    "judged": {"A14", "A30", "A47", "A48", "A58"},
-    "not measured": {"K28", "K29", "A60", "A62"},
-}
 
 
 @pytest.fixture(scope="module")
@@ -84,21 +76,11 @@ def rows(name):
         return list(csv.DictReader(file, delimiter="\t"))
 
 
-def test_the_table_has_191_claims_of_four_papers_and_its_principal_ones():
-    papers = Counter(claim.paper for claim in CLAIMS)
-    assert papers == {"ontoprobe": 78, "autoprompt": 62, "attributes": 31, "bear": 20}
-    assert len(BY_NAME) == 191
-    assert len(COMPARISONS) == 54
+def test_principal_claims_have_a_comparison_and_no_reason_to_be_untested():
     assert [c.claim for c in CLAIMS if c.comparison] == list(COMPARISONS)
-
-
-def test_untestable_claims_state_a_reason():
-    without = {claim.claim: claim.untested for claim in CLAIMS if claim.untested}
-    assert set(without) == set.union(*UNTESTED.values())
-    assert not set(without) & set(COMPARISONS)
-    for name, why in without.items():
-        assert re.fullmatch(r"[A-Z].+\.", why), (name, why)
-        assert ("judged by people" in why) == (name in UNTESTED["judged"])
+    untested = {claim.claim for claim in CLAIMS if claim.untested}
+    assert untested
+    assert not untested & set(COMPARISONS)
 
 
 def test_printed_numbers_of_claims_equal_their_comparisons(in_print):
@@ -257,8 +239,8 @@ def test_claims_about_print_alone_hold_or_fail_as_recorded():
     for row in rows("bear_relations"):
         sizes[row["set"]].append(int(row["instances"]))
     assert (sum(sizes["BEAR"]), len(sizes["BEAR"]), sum(sizes["BEAR-big"])) == (7731, 60, 40916)
-    typed = {name: BY_NAME[name].holds for name in ("O77", "K31", "B11", "O78")}
-    assert typed == {"O77": "partly", "K31": "partly", "B11": "yes", "O78": "no"}
+    recorded = [BY_NAME[name].holds for name in ("O77", "K31", "B11", "O78")]
+    assert recorded == ["partly", "partly", "yes", "no"]
 
 
 def test_largest_model_has_the_most_parameters(in_print):
@@ -463,45 +445,11 @@ def judged(direction, own, margin=5.0, p=None, there=None):
     return verdicts.verdict(verdicts.ComparedClaim(claim, own, "", there), chance)[0]
 
 
-@pytest.mark.parametrize(
-    ("direction", "bounds", "expected"),
-    [
-        (">", (10, 5, 15), "same direction"),
-        (">", (-10, -15, -5), "opposite"),
-        (">", (3, -2, 8), "undecided"),
-        ("<", (-10, -15, -5), "same direction"),
-        ("<", (10, 5, 15), "opposite"),
-        ("=", (1, -2, 4), "same direction"),
-        ("=", (9, 6, 12), "opposite"),
-        ("=", (-9, -12, -6), "opposite"),
-        ("=", (4, 1, 7), "undecided"),
-        ("=", (7, 4, 10), "undecided"),
-        # the bound on the side of the margin counts
-        ("=", (10, -5, 11), "undecided"),
-        ("=", (-10, -11, 5), "undecided"),
-        ("=", (10, 6, 40), "opposite"),
-    ],
-)
-def test_a_verdict_follows_from_the_interval(direction, bounds, expected):
-    assert judged(direction, outcome(*map(float, bounds))) == expected
-
-
 def test_insufficient_evidence_is_undecided():
     assert judged(">", outcome(10.0, None, None)) == "undecided"
     assert judged(">", outcome(10.0, 5.0, 15.0, n=19)) == "undecided"
     assert judged(">", outcome(10.0, 5.0, 15.0), p=0.05) == "undecided"
     assert judged(">", outcome(10.0, 5.0, 15.0), p=0.049) == "same direction"
-
-
-def test_differences_beyond_a_margin_use_the_near_bound():
-    claim = next(c for c in CLAIMS if c.direction == "=" and c.comparison)
-    claim = replace(claim, margin=3.0)
-    # 7 beyond the margin, and 15 between the value and the bound near the margin
-    expected = 0.5 * math.erfc(7 / (15 / 1.959964) / math.sqrt(2))
-    for value, low, high in ((10.0, -5.0, 15.0), (-10.0, -15.0, 5.0)):
-        assert verdicts.chance(claim, outcome(value, low, high)) == pytest.approx(
-            expected, abs=1e-6
-        )
 
 
 def reproduced(value, printed, n=500, direction=">", bounds=(-40.0, 42.0), figure=None):
@@ -671,20 +619,17 @@ def test_verdicts_equal_a_literal_rule(seed):
     assert own == pytest.approx(corrected, abs=1e-9)
 
 
-def few(tmp=None):
+def few():
     """Return small RESULTS: two models and a baseline on one benchmark, and a control model."""
-    base = Number(
-        benchmark="onto_x", group="TP", metric="R@1", n=100, method="cloze", prompt="templates"
-    )
+    base = Number(benchmark="onto_x", group="TP", metric="R@1", n=100)
     numbers = [
-        base.but(model=m, value=v, interval=Interval(v - 5, v + 5, "wilson"),
-                 setting={"choice": "oracle"})
+        base.but(model=m, value=v, interval=Interval(v - 5, v + 5, "wilson"), method="cloze",
+                 prompt="templates", setting={"choice": "oracle"})
         for m, v in (("one", 40.0), ("two", 60.0), ("trained_on", 99.0))
     ]  # fmt: skip
-    quiet = Number(benchmark="onto_x", group="TP", metric="R@1", n=100, model="frequency")
-    narrow = Interval(20.0, 20.0, "wilson")
-    quiet = quiet.but(value=20.0, interval=narrow, setting={"choice": "none"})
-    return results.frame("ontoprobe", [*numbers, quiet])
+    numbers.append(base.but(model="frequency", value=20.0, setting={"choice": "none"},
+                            interval=Interval(20.0, 20.0, "wilson")))  # fmt: skip
+    return results.frame("ontoprobe", numbers)
 
 
 MODELS = {
@@ -800,11 +745,8 @@ def test_section_starts_with_principal_claims_and_marks_print_failures(tables):
     assert len(shown) + len(folded) == 191
     by_claim = {row[0].sort: row for row in (*shown, *folded)}
     assert by_claim["A25"][1].text == "fails in print"
-    assert by_claim["O01"][2].text == "40"
-    assert by_claim["O01"][2].small == "35 to 45"
-    assert by_claim["O01"][2].href == "../../tables/claim_rows/O01.tsv"
+    own = by_claim["O01"]
+    assert [own[i].text for i in (2, 3, 5)] == ["40", "100", "same direction"]
+    assert (own[2].small, own[2].href) == ("35 to 45", "../../tables/claim_rows/O01.tsv")
     assert shown[0][0].sort == "O01" or page.parts[1].grids[0].rows[0][0].sort == "O01"
-    assert by_claim["O01"][5].text == "same direction"
-    assert json.loads(json.dumps(by_claim["O01"][3].text)) == "100"
-    untested = by_claim["B01"]
-    assert untested[4].text.startswith("needs bear")
+    assert by_claim["B01"][4].text.startswith("needs bear")

@@ -16,14 +16,7 @@ from transformers import (
 
 from tools.controls.optimizer import orthogonalize
 from tools.controls.tokens import train_tokenizer
-from tools.controls.train import (
-    RECIPES,
-    Recipe,
-    build_model,
-    rate_at,
-    running_mean,
-    train_control,
-)
+from tools.controls.train import RECIPES, Recipe, build_model, rate_at, running_mean, train_control
 from tools.controls.training_facts import TrainingFact
 
 TRAINING_FACTS = [

@@ -165,11 +165,7 @@ def test_parquet_and_rdf_are_detected_by_suffix(start):
         ("facts.csv", "\n \n", "facts.csv: empty; expected rows of subject, relation, object"),
         ("facts.csv", "subject,relation,object\n", "no statement in facts.csv"),
         ("facts.xlsx", "subject\n", "valid endings: .csv, .tsv, .txt, .parquet, .jsonl"),
-        (
-            "facts.jsonl",
-            '{"subject": "a"}\n',
-            "no line has 'relation', 'object'; expected objects",
-        ),
+        ("facts.jsonl", '{"subject": "a"}\n', "no line has 'relation', 'object'; expected objects"),
         ("facts.parquet", "no parquet", "facts.parquet: not a readable parquet file"),
     ],
 )

@@ -33,11 +33,7 @@ MADE = {
 }
 SETTINGS: dict[str, dict[str, Any]] = {
     "sentence": {"method": "sentence"},
-    "fill": {
-        "fill": {"k": 3, "most_tokens": 0, "strategy": "parallel"},
-        "few": 0,
-        "seed": 0,
-    },
+    "fill": {"fill": {"k": 3, "most_tokens": 0, "strategy": "parallel"}, "few": 0, "seed": 0},
     "cloze": {"candidate_space": "auto", "unknown_candidates": "keep"},
     "content_free": {"method": "content_free"},
 }

@@ -20,14 +20,7 @@ from kgprobe.tables.bear import make as make_bear
 from kgprobe.tables.bear import section as bear_section
 from kgprobe.tables.ontoprobe import make, values, views
 from kgprobe.tables.report import gather as gather_report
-from kgprobe.tables.report import (
-    grid,
-    headline,
-    marks,
-    overview,
-    pages,
-    section,
-)
+from kgprobe.tables.report import grid, headline, marks, overview, pages, section
 from kgprobe.tables.report.section import Section
 from kgprobe.tables.results import Number, frame
 from kgprobe.tables.views import View

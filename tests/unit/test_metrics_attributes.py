@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm, t
 
-from kgprobe.metrics import attributes
 from kgprobe.metrics.attributes import EQUATIONS, fractions, measure
 from kgprobe.sampling import hash_key
 
@@ -39,12 +38,23 @@ def percent(row):
     return round(100 * row["low"], 2), round(100 * row["high"], 2)
 
 
-@pytest.mark.parametrize("benchmark", RATIOS)
-def test_fraction_with_both_among_those_with_at_least_one(benchmark):
-    row = one(measure(alphas(benchmark, [(1, 1), (1, 0), (0, 1), (0, 0)])))
-    assert (row["numerator"], row["denominator"], row["undefined"]) == (1, 3, 1)
-    assert round(100 * row["value_pooled"], 2) == 33.33
-    assert percent(row) == (6.15, 79.23)
+PAIRS = [(1, 1), (1, 0), (0, 1), (0, 0)]
+THREES = [(1, 1, 1), (1, 1, 0), (1, 0, 1), (0, 0, 0)]
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "scores", "counts", "bounds"),
+    [
+        *((name, PAIRS, (1, 3, 1), (6.15, 79.23)) for name in RATIOS),
+        *((name, THREES, (1, 2, 2), (9.45, 90.55)) for name in CHAINS),
+        ("asymmetry", [(1, 0), (1, 1), (0, 1), (0, 0)], (1, 4, 0), (4.56, 69.94)),
+        ("bias", [(1,), (0,), (0,), (0,)], (1, 4, 0), (4.56, 69.94)),
+    ],
+)
+def test_worked_examples(benchmark, scores, counts, bounds):
+    row = one(measure(alphas(benchmark, scores)))
+    assert (row["numerator"], row["denominator"], row["undefined"]) == counts
+    assert percent(row) == bounds
 
 
 def test_ambiguous_with_the_head_as_denominator():
@@ -54,20 +64,6 @@ def test_ambiguous_with_the_head_as_denominator():
     assert percent(row) == (9.45, 90.55)
     with pytest.raises(ValueError, match="valid: or, head"):
         measure(given_, ambiguous_denominator="tail")
-
-
-def test_asymmetry_needs_the_reversed_probe_to_fail():
-    row = one(measure(alphas("asymmetry", [(1, 0), (1, 1), (0, 1), (0, 0)])))
-    assert (row["numerator"], row["denominator"], row["undefined"]) == (1, 4, 0)
-    assert percent(row) == (4.56, 69.94)
-    assert row["partial"] == 0.5
-
-
-@pytest.mark.parametrize("benchmark", CHAINS)
-def test_the_third_given_the_first_two(benchmark):
-    row = one(measure(alphas(benchmark, [(1, 1, 1), (1, 1, 0), (1, 0, 1), (0, 0, 0)])))
-    assert (row["numerator"], row["denominator"], row["undefined"]) == (1, 2, 2)
-    assert percent(row) == (9.45, 90.55)
 
 
 def test_entity_centric_is_a_mean_of_means():
@@ -94,37 +90,12 @@ def test_a_relation_named_all_is_not_the_whole():
     assert sorted(found) == [("P1", 0.5), ("all", 0.75), ("relation all", 1)]
 
 
-def test_bias_and_hallucination():
-    row = one(measure(alphas("bias", [(1,), (0,), (0,), (0,)])))
-    assert (row["numerator"], row["denominator"]) == (1, 4)
-    assert percent(row) == (4.56, 69.94)
-    assert row["partial"] is None
-
-
-def test_fractional_scores_distinguish_the_two_aggregates():
-    row = one(measure(alphas("symmetry", [(0.5, 1), (1, 1), (0, 0.5)])))
-    assert (row["numerator"], row["denominator"]) == (1.5, 2.5)
-    assert (row["value_pooled"], row["value_mean"]) == (0.6, 0.5)
-    row = one(measure(alphas("hierarchy", [(1, 0.5, 0.5), (1, 1, 0)])))
-    assert (row["numerator"], row["denominator"]) == (0.25, 1.5)
-    assert round(row["value_pooled"], 4) == 0.1667
-    assert row["value_mean"] == 0.25
-
-
 @pytest.mark.parametrize("benchmark", [*RATIOS, *CHAINS])
 def test_without_a_defined_example_there_is_no_value(benchmark):
     row = one(measure(alphas(benchmark, [(0,) * SIZES[benchmark]] * 3)))
     assert row["value_pooled"] is row["value_mean"] is row["low"] is row["high"] is None
     assert (row["numerator"], row["denominator"], row["undefined"]) == (0, 0, 3)
     assert row["interval"] == "none"
-
-
-def test_the_ratio_may_fall_with_k():
-    at = {1: [(1, 1), (0, 0), (0, 0)], 3: [(1, 1), (1, 0), (0, 1)]}
-    given_ = pl.concat([alphas("symmetry", scores, k=k) for k, scores in at.items()])
-    found = dict(measure(given_, by=["k"]).select("k", "value_pooled").rows())
-    assert found[1] == 1
-    assert round(found[3], 4) == 0.3333
 
 
 def test_missing_is_not_wrong():
@@ -247,8 +218,5 @@ def test_bounds_and_row_order(given_):
 def test_the_kind_of_metric_sets_the_interval():
     exact, mean = (alphas("paths", [(1, 1), (1, 0)], kind=k) for k in ("exact", "token_mean"))
     found = measure(pl.concat([exact, mean]), by=["kind"])
-    assert dict(found.select("kind", "interval").rows()) == {
-        "exact": "wilson",
-        "token_mean": "bootstrap",
-    }
-    assert attributes.KEYS == (1, 3, 5)
+    kinds = dict(found.select("kind", "interval").rows())
+    assert kinds == {"exact": "wilson", "token_mean": "bootstrap"}

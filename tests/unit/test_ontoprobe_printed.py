@@ -37,83 +37,6 @@ def test_figures_5_to_7_follow_from_the_printed_rows(tables, figure, value, plai
             assert row[metric] == pytest.approx(number, abs=0.0101)
 
 
-def test_several_masks_are_better_only_because_of_soft_prompts(tables):
-    rows = tables["configurations"]
-    manual = rows.filter(pl.col("template").str.starts_with("manual"), pooling="mean")
-    wanted = {"multiple": (13.94, 32.18, 11.98, 23.33), "single": (14.46, 33.02, 12.85, 24.12)}
-    found = memorizing.averages(manual, "masks", memorizing.WEIGHTINGS[0])
-    for value, numbers in wanted.items():
-        row = found.filter(masks=value).row(0, named=True)
-        assert [row[metric] for metric in METRICS] == pytest.approx(numbers, abs=0.0101)
-
-
-def kinds(rows):
-    """Return the rows of C.2 with `kind`: soft or manual templates."""
-    kind = pl.when(pl.col("template").str.starts_with("soft")).then(pl.lit("soft"))
-    return rows.with_columns(kind=kind.otherwise(pl.lit("manual")))
-
-
-def maxima(rows):
-    """Return task, model, kind, metric and maximum over configurations: the oracle choice."""
-    best = kinds(rows).group_by("task", "model", "kind").agg(pl.col(METRICS).max())
-    return best.unpivot(
-        index=["task", "model", "kind"], on=list(METRICS), variable_name="metric"
-    ).sort("task", "model", "kind", "metric")
-
-
-def unshifted(rows):
-    """Return C.2 with TP's column of roberta-large moved up by one row, as intended.
-
-    Its first row repeats the adjacent last row of roberta-base; its real last row is lost.
-    """
-    shifted = (pl.col("task") == "TP") & (pl.col("model") == "roberta-large")
-    # the paper's order: masks m, s; pooling first, max, mean; soft BCE, NLL, m1, m2, m3
-    own = rows.filter(shifted).sort(
-        "masks", "pooling", ~pl.col("template").str.starts_with("soft"), "loss", "template"
-    )
-    moved = own.with_columns(pl.col(METRICS).shift(-1)).head(own.height - 1)
-    return pl.concat([rows.filter(~shifted), moved])
-
-
-def needs_several(rows):
-    """Return each (task, model, kind) whose four maxima no single configuration attains."""
-    at_most = [pl.col(m) == pl.col(m).max() for m in METRICS]
-    groups = kinds(rows).group_by("task", "model", "kind")
-    return [key for key, group in groups if not group.filter(pl.all_horizontal(at_most)).height]
-
-
-def agreeing(tables, rows):
-    ours = maxima(rows).rename({"kind": "template", "value": "maximum"})
-    cells = tables["memorizing"].filter(pl.col("model") != "frequency-baseline")
-    cells = cells.filter(pl.col("value").is_not_null())
-    both = cells.join(ours, on=["task", "model", "template", "metric"])
-    close = (pl.col("value") - pl.col("maximum")).abs() <= 0.0501
-    single = ~(pl.col("task").is_in(["DM", "RG"]) & (pl.col("metric") == "MRRa"))
-    return both.filter(single).height, both.filter(single & close).height
-
-
-def test_table_4_is_the_maximum_of_every_metric_in_204_of_216_cells(tables):
-    assert agreeing(tables, tables["configurations"]) == (216, 204)
-
-
-def test_210_cells_agree_once_a_shifted_column_is_moved_back(tables):
-    assert agreeing(tables, unshifted(tables["configurations"])) == (216, 210)
-
-
-def test_40_of_60_columns_mix_configurations(tables):
-    rows = tables["configurations"].with_columns(pl.col("MRRa").fill_null(pl.col("MRR")))
-    assert len(needs_several(rows)) == 40
-
-
-def test_some_printed_rows_imply_ties(tables):
-    rows = tables["configurations"]
-    assert rows.height == 684
-    assert rows.filter(pl.col("MRR") < pl.col("R@1")).height == 37
-    bound = pl.col("R@1") + (pl.col("R@5") - pl.col("R@1")) / 5
-    assert rows.filter(pl.col("MRR") < bound).height == 49
-    assert rows.filter(pl.col("R@5") < pl.col("R@1")).height == 1
-
-
 def test_printed_rates_are_fractions_of_the_number_of_items(tables):
     def misfits(task, n):
         cells = tables["configurations"].filter(task=task).select("R@1", "R@5").unpivot()["value"]
@@ -121,9 +44,7 @@ def test_printed_rates_are_fractions_of_the_number_of_items(tables):
 
     assert misfits("TP", 8789) == 0
     assert all(misfits("TP", n) > 40 for n in (8839, 8769, 500))
-    assert [misfits(t, n) for t, n in (("SCO", 701), ("SPO", 39), ("DM", 30), ("RG", 28))] == [
-        0
-    ] * 4
+    assert not any(misfits(t, n) for t, n in (("SCO", 701), ("SPO", 39), ("DM", 30), ("RG", 28)))
 
 
 def test_table_6_averages_are_means_of_the_six_rules(tables):

@@ -135,10 +135,8 @@ def test_wikidata_ids_stay_and_literals_are_left_out(tmp_path):
     text = "subject,relation,object\nQ1,P1,Q2\nQ1,P2,1970-01-01\n"
     labels = (str(tmp_path / "labels.tsv"),)
     made = table(tmp_path, text, ids="wikidata", labels=labels)
-    assert made["facts"].sort("relation").select("kg", "object_kind").rows() == [
-        ("wikidata", "item"),
-        ("wikidata", "literal"),
-    ]
+    kinds = made["facts"].sort("relation").select("kg", "object_kind").rows()
+    assert kinds == [("wikidata", "item"), ("wikidata", "literal")]
     counts = made["coverage"].select("relation", "rows", "item", "literal").rows()
     assert counts == [("P1", 1, 1, 0), ("P2", 1, 0, 1)]
     (tmp_path / "labels.tsv").write_text("id\tlabel\nQ1\tone\n")
@@ -163,31 +161,18 @@ def test_addresses_in_place_of_wikidata_s_ids_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("problem", "text", "told"),
     [
-        ("missing_label", HEAD + "a,A,r,b,B\nc,,r,b,B\n", "line 3: c has no label"),
-        (
-            "two_labels",
-            HEAD + "a,A,r,b,B\na,Z,r,b,B\n",
-            "line 3: a is 'Z' here and 'A' in {path}, line 2",
-        ),
-        (
-            "relation_as_entity",
-            HEAD + "a,A,r,b,B\nr,R,q,b,B\n",
-            "line 3: the subject r is a relation of other statements, too",
-        ),
-        (
-            "long_id",
-            HEAD + "a,A,r,b,B\n" + "i" * 10_000 + ",I,r,b,B\n",
-            "line 3: the subject " + "i" * 60 + "... (10,000 characters)",
-        ),
-        (
-            "loop",
-            HEAD + "a,A,up,b,B\nb,B,up,c,C\nc,C,up,a,A\nd,D,up,a,A\n",
-            "line 2: a > b > c > a, each below the next (3 times, this is the first)",
-        ),
+        ("missing_label", "a,A,r,b,B\nc,,r,b,B\n", "line 3: c has no label"),
+        ("two_labels", "a,A,r,b,B\na,Z,r,b,B\n", "line 3: a is 'Z' here and 'A' in {path}, line 2"),
+        ("relation_as_entity", "a,A,r,b,B\nr,R,q,b,B\n",
+         "line 3: the subject r is a relation of other statements, too"),
+        ("long_id", "a,A,r,b,B\n" + "i" * 10_000 + ",I,r,b,B\n",
+         "line 3: the subject " + "i" * 60 + "... (10,000 characters)"),
+        ("loop", "a,A,up,b,B\nb,B,up,c,C\nc,C,up,a,A\nd,D,up,a,A\n",
+         "line 2: a > b > c > a, each below the next (3 times, this is the first)"),
     ],
-)
+)  # fmt: skip
 def test_each_table_problem_is_one_error_or_a_counted_omission(tmp_path, problem, text, told):
-    roles = Roles(subclass=("up",))
+    text, roles = HEAD + text, Roles(subclass=("up",))
     with pytest.raises(GraphFileError) as error:
         table(tmp_path, text, roles=roles)
     message = str(error.value)
@@ -197,24 +182,15 @@ def test_each_table_problem_is_one_error_or_a_counted_omission(tmp_path, problem
     assert "has 1 kind of problems" in message
     made = table(tmp_path, text, roles=roles, leave_out=(problem,))
     assert made["problems"]["problem"].to_list() == [problem]
-    if problem == "loop":
-        assert made["class_hierarchy"].rows() == [("d", "a")]
-        assert made["facts"].height == 4
-    elif problem == "two_labels":
-        assert made["facts"]["subject_label"].to_list() == ["A"]
-    elif problem == "missing_label":
-        assert made["facts"].filter(subject="c")["subject_label"].to_list() == [None]
-    else:
-        assert made["facts"].height == 1
+    labels = made["facts"].sort("subject")["subject_label"].to_list()
+    assert labels == {"loop": [*"ABCD"], "missing_label": ["A", None]}.get(problem, ["A"])
+    assert made["class_hierarchy"].rows() == ([("d", "a")] if problem == "loop" else [])
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (
-            "a,b\n1,2\n",
-            "no column 'subject', 'relation', 'object' in its first line, which has a, b; expected",
-        ),
+        ("a,b\n1,2\n", "no column 'subject', 'relation', 'object' in its first line, which has a"),
         (HEAD + '\na,A,r,b,"B\n', "line 3: unexpected end of data"),
         # where the cell begins, not where the file ends
         (HEAD + 'a,A,r,b,"B\n\na,A,r,b,B\n', "line 2: unexpected end of data"),
@@ -293,11 +269,7 @@ def test_an_ontology_in_turtle_and_rdf_xml(tmp_path):
 @pytest.mark.parametrize(
     ("problem", "more", "told"),
     [
-        (
-            "blank_node",
-            ":Cat rdfs:subClassOf [ a owl:Restriction ] .",
-            "subClassOf of http://x/Cat",
-        ),
+        ("blank_node", ":Cat rdfs:subClassOf [ a owl:Restriction ] .", "subClassOf of http://x/C"),
         ("import", "<http://x/> owl:imports <http://other/> .", "it imports http://other/, which"),
         ("loop", ":Animal rdfs:subClassOf :Cat .", "http://x/Animal > http://x/Cat"),
     ],
@@ -308,9 +280,8 @@ def test_each_ontology_problem_is_one_error_or_left_out(tmp_path, problem, more,
     assert f"{problem}: {tmp_path}/g.ttl: " in str(error.value)
     assert told in str(error.value)
     assert RIGHT[problem] in str(error.value)
-    assert turtle(tmp_path, ZOO + more, leave_out=(problem,))["problems"]["problem"].to_list() == [
-        problem
-    ]
+    problems = turtle(tmp_path, ZOO + more, leave_out=(problem,))["problems"]
+    assert problems["problem"].to_list() == [problem]
 
 
 @pytest.mark.parametrize(
@@ -322,7 +293,6 @@ def test_each_ontology_problem_is_one_error_or_left_out(tmp_path, problem, more,
     ],
 )
 def test_a_quoted_triple_is_counted_as_unread(tmp_path, name, text, told):
-    """It used to be skipped silently as an object."""
     with pytest.raises(GraphFileError) as error:
         turtle(tmp_path, text, name)
     first = str(error.value).partition("\n")[0]
@@ -430,21 +400,14 @@ def test_a_repeated_first_line_is_no_fact(tmp_path):
     """Files with a header and a byte order mark were concatenated."""
     text = "\ufeffsubject,relation,object\na,r,b\n\ufeffsubject,relation,object\n\ufeffc,r,b\n"
     made = table(tmp_path, text)
-    assert made["facts"].select("subject", "relation").sort("subject").rows() == [
-        ("a", "r"),
-        ("c", "r"),
-    ]
+    assert sorted(made["facts"].select("subject", "relation").rows()) == [("a", "r"), ("c", "r")]
     with pytest.raises(GraphFileError, match=r"line 3: the names of the columns again, in another"):
         table(tmp_path, "subject,relation,object\na,r,b\nobject,relation,subject\nb,r,c\n")
 
 
-def test_one_label_in_two_compositions_is_one_label(tmp_path):
-    text = HEAD + "a,Z\u00fcrich,in,b,B\na,Zu\u0308rich,in,c,C\n"
-    made = table(tmp_path, text)
+def test_one_id_or_label_in_two_compositions_is_one(tmp_path):
+    made = table(tmp_path, HEAD + "a,Z\u00fcrich,in,b,B\na,Zu\u0308rich,in,c,C\n")
     assert made["facts"]["subject_label"].to_list() == ["Z\u00fcrich"] * 2
-
-
-def test_one_id_in_two_compositions_is_one_entity(tmp_path):
     text = "subject,relation,object\nZ\u00fcrich,in,b\nZu\u0308rich,in,c\nb,at,Zu\u0308rich\n"
     facts = table(tmp_path, text)["facts"]
     assert {*facts["subject"], *facts["object"]} == {"Z\u00fcrich", "b", "c"}
@@ -461,7 +424,5 @@ def test_files_whose_names_tables_cannot_hold_are_reported(relation, tmp_path):
     (tmp_path / "metadata_relations.json").write_text(json.dumps(metadata))
     row = {"sub_id": "a", "sub_label": "A", "obj_id": "b", "obj_label": "B"}
     (tmp_path / f"{relation}.jsonl").write_text(json.dumps(row))
-    with pytest.raises(
-        GraphFileError, match=rf"{relation}\.jsonl: the relation '{relation}' begins"
-    ):
+    with pytest.raises(GraphFileError, match=f"jsonl: the relation '{relation}' begins"):
         read("g", OwnGraph("lm_pub_quiz", (str(tmp_path),)), LANGUAGES)

@@ -1,6 +1,5 @@
 """`make bench` fails if a row misses its target."""
 
-import ast
 import json
 import os
 import shutil
@@ -79,44 +78,6 @@ def test_missed_targets_are_reported_and_fail_the_command(tmp_path, monkeypatch,
 
 def test_every_measurement_has_a_smallest_size():
     assert run.names() == sorted(SMALLEST)
-
-
-def private(code: str) -> list[str]:
-    """Return private names of other modules or classes, which their next release may change."""
-    found: list[str] = []
-    for node in ast.walk(ast.parse(code)):
-        match node:
-            case ast.Attribute(value=ast.Name("self" | "cls")):
-                continue
-            case ast.Attribute(attr=name):
-                found.append(name)
-            case ast.ImportFrom(module=str(module)) if module.split(".")[0] != "perf":
-                found += [*module.split("."), *(alias.name for alias in node.names)]
-            case ast.Call(func=ast.Name("setattr" | "getattr"), args=[_, ast.Constant(name), *_]):
-                found.append(name)
-            # whatever is patched here
-            case ast.Call(func=ast.Name("setattr")):
-                found.append("_?")
-    return [name for name in found if name.startswith("_") and not name.endswith("__")]
-
-
-@pytest.mark.parametrize(
-    ("code", "expected"),
-    [
-        ("model._states(x)", ["_states"]),
-        ("from kgprobe.probes import _hidden", ["_hidden"]),
-        ("import a\nsetattr(a.B, name, timed)", ["_?"]),
-        ("getattr(a, '_b')", ["_b"]),
-        ("self._own = 1\nfrom perf import _limit\na.__version__", []),
-    ],
-)
-def test_private_names_are_detected(code, expected):
-    assert private(code) == expected
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "perf").rglob("*.py")), ids=lambda path: path.stem)
-def test_no_measurement_depends_on_private_names(path):
-    assert private(path.read_text()) == []
 
 
 @pytest.mark.nightly(needs="many minutes")

@@ -110,12 +110,3 @@ def test_report_pages_with_a_corrected_number_have_the_caption():
     assert {"index.html", "pages/bear.html"} <= set(shown)
     assert "pages/models.html" in shown
     assert not [name for name in shown if not has_caption(texts[name])]
-
-
-def test_documentation_pages_with_a_corrected_number_have_the_caption():
-    places = [*ROOT.glob("docs/*.md"), ROOT / "README.md"]
-    shown = [
-        p for p in places if 'aggregation="prior"' in p.read_text() or "| prior-c" in p.read_text()
-    ]
-    assert shown
-    assert not [p.name for p in shown if not has_caption(" ".join(p.read_text().split()))]

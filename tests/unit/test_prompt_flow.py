@@ -327,12 +327,7 @@ def test_the_extractor_answers_dev_and_test(tmp_path):
 
 
 def sweep_settings(**changed):
-    low = {
-        "sizes": [4, 8],
-        "draws": 2,
-        "selection": "within",
-        "triggers": 2,
-    }
+    low = {"sizes": [4, 8], "draws": 2, "selection": "within", "triggers": 2}
     return prompt_folders.settings(**{**low, **changed})
 
 

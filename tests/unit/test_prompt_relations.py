@@ -10,13 +10,7 @@ import pytest
 from kgprobe import schema
 from kgprobe.benchmarks.autoprompt import relations
 from kgprobe.benchmarks.autoprompt.frames import TaskError
-from kgprobe.benchmarks.autoprompt.perturbed import (
-    ObjectMention,
-    draw,
-    perturb,
-    pool_of,
-    without,
-)
+from kgprobe.benchmarks.autoprompt.perturbed import ObjectMention, draw, perturb, pool_of, without
 from kgprobe.benchmarks.autoprompt.relations import Evidence, Record
 from kgprobe.settings.benchmarks import PromptSentences, Rows
 

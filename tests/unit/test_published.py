@@ -15,15 +15,9 @@ FOLDER = Path(__file__).parents[2] / "resources" / "published"
 #: GPT2Tokenizer (GPT-2, SmolLM) and GPTNeoXTokenizer (Mamba) add none; OPT's is GPT2Tokenizer with
 #: add_bos_token configured; LlamaTokenizer, GemmaTokenizer and Llama 3's template add one.
 ADDS_BOS = {
-    "gpt2": False,
-    "SmolLM": False,
-    "mamba": False,
-    "opt": True,
-    "Llama-2": True,
-    "Meta-Llama-3": True,
-    "Mistral": True,
-    "gemma": True,
-}
+    "gpt2": False, "SmolLM": False, "mamba": False, "opt": True, "Llama-2": True,
+    "Meta-Llama-3": True, "Mistral": True, "gemma": True,
+}  # fmt: skip
 
 
 def test_the_leaderboard_has_the_paper_s_models_and_their_correlations():
@@ -31,13 +25,8 @@ def test_the_leaderboard_has_the_paper_s_models_and_their_correlations():
     paper = board.leaderboard.filter(pl.col("listed") == "paper")
     assert paper.group_by("kind").len().sort("kind").rows() == [("causal", 16), ("masked", 6)]
     found = {(n.metric, n.slice): n.value for n in make.estimates([], board)}
-    printed = {
-        ("pearson", ""): 0.877,
-        ("spearman", ""): 0.888,
-        ("pearson", "causal"): 0.852,
-        ("pearson", "masked"): -0.093,
-    }
-    assert {key: found[key] for key in printed} == pytest.approx(printed, abs=5e-4)
+    keys = ("pearson", ""), ("spearman", ""), ("pearson", "causal"), ("pearson", "masked")
+    assert [found[key] for key in keys] == pytest.approx([0.877, 0.888, 0.852, -0.093], abs=5e-4)
     assert board.baseline("bear_released", 7731) == 4.68
 
 
@@ -149,12 +138,6 @@ def test_rows_and_keys(name, rows, key):
     assert not frame.select(key.split()).is_duplicated().any()
 
 
-def test_the_readme_describes_every_table():
-    text = (FOLDER / "README.md").read_text()
-    for path in FOLDER.glob("*.tsv"):
-        assert f"`{path.name}`" in text
-
-
 def test_a_missing_column_and_a_missing_file_are_reported(tmp_path):
     (tmp_path / "a.tsv").write_text("model\tscore\nx\ty\n")
     with pytest.raises(ValueError, match=r"a\.tsv: columns"):
@@ -175,18 +158,10 @@ def test_every_printed_value_is_stored_to_the_last_digit(real_data):
         "autoprompt_sentiment": ("autoprompt_table1", ["accuracy"], ["dev", "test"]),
         "autoprompt_facts": ("autoprompt_table4", ["MRR", "P@10"], ["mrr", "p_at_10"]),
         "autoprompt_relations": ("autoprompt_table6", ["LAMA", "LPAQA"], ["lama", "lpaqa"]),
-        "bear_leaderboard": (
-            "bear_leaderboard",
-            ["mean_percent", "sem_percent"],
-            ["score", "sem"],
-        ),
+        "bear_leaderboard": ("bear_leaderboard", ["mean_percent", "sem_percent"], ["score", "sem"]),
         "attributes_scores": ("kg_table2", ["value"], ["at_1", "at_3", "at_5"]),
         "ontoprobe_memorizing": ("ontoprobe_table4", ["value"], ["value"]),
-        "ontoprobe_configurations": (
-            "ontoprobe_tableC2",
-            ["value"],
-            ["R@1", "R@5", "MRRa", "MRR"],
-        ),
+        "ontoprobe_configurations": ("ontoprobe_tableC2", ["value"], ["R@1", "R@5", "MRRa", "MRR"]),
         "ontoprobe_reasoning": ("ontoprobe_table6", ["accuracy"], ["accuracy"]),
     }
     for ours, (theirs, old, new) in pairs.items():

@@ -118,8 +118,7 @@ def written(p, k=1):
     )  # fmt: skip
     spec = SimpleNamespace(model="m")
     model = SimpleNamespace(
-        loaded=SimpleNamespace(tokenizer=tokenizer, spec=spec),
-        step=lambda name, compute: compute(),
+        loaded=SimpleNamespace(tokenizer=tokenizer, spec=spec), step=lambda name, compute: compute()
     )
     names = Names(tokenizer)
     writer = _Writer(model, k, FillSettings(beams=2), 9, names, [])

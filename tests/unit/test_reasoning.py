@@ -499,12 +499,7 @@ def test_a_failed_task_is_reported_after_the_others_are_trained(tmp_path, monkey
     monkeypatch.setattr(soft, "train_one", failing)
     with pytest.raises(ValueError, match="not trained for all tasks\nRG: diverged"):
         soft.train(
-            saved(tmp_path),
-            frames.items(),
-            frames.candidates(),
-            SWITCHES,
-            PLAN,
-            tmp_path / "p",
+            saved(tmp_path), frames.items(), frames.candidates(), SWITCHES, PLAN, tmp_path / "p"
         )
     assert len(list((tmp_path / "p").glob("*.safetensors"))) == 4
 

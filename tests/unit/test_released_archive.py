@@ -151,10 +151,8 @@ def test_unsafe_paths_are_refused_before_anything_is_written(tmp_path, name, wro
 
 @pytest.mark.parametrize(
     ("kind", "wrong"),
-    [
-        (stat.S_IFLNK, "a link"),
-        *((kind, "neither file nor folder") for kind in (stat.S_IFCHR, stat.S_IFBLK, stat.S_IFIFO)),
-    ],
+    [(stat.S_IFLNK, "a link")]
+    + [(kind, "neither file nor folder") for kind in (stat.S_IFCHR, stat.S_IFBLK, stat.S_IFIFO)],
 )
 def test_links_and_devices_are_refused_if_they_would_be_unpacked(tmp_path, kind, wrong):
     odd = zipfile.ZipInfo("top/BEAR/odd")

@@ -41,12 +41,10 @@ def test_fewer_than_three_templates_are_read(n, tmp_path):
         (TEXTS[0], "templates is .*a list of texts"),
         ({"templates": TEXTS, "answer_space_ids": ["Q90", "Q7"]}, "2 answers and 1 labels"),
         ({"templates": TEXTS, "answer_space_ids": 3}, "answer_space_ids is '3'"),
-        (
-            {"templates": TEXTS, "answer_space_ids": ["Q90", "Q220", "Q90"]},
-            "the answer Q90 stands 2 times in answer_space_ids",
-        ),
+        ({"templates": TEXTS, "answer_space_ids": ["Q90", "Q220", "Q90"]},
+         "the answer Q90 stands 2 times in answer_space_ids"),
     ],
-)
+)  # fmt: skip
 def test_unreadable_files_are_reported_with_the_line(entry, words, tmp_path):
     with pytest.raises(ReleasedError, match=words) as caught:
         load(folder(tmp_path, entry), templates=(0, 1, 2))

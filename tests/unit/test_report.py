@@ -105,9 +105,7 @@ def bear(own, models=MODELS):
     drawn = figures.size_plot(figures.sizes_of("world_lite", own), [12.5], own, models)
     made = draw.specification(drawn)
     shown = grid.of_rows("Size", own.filter(metric="accuracy", group="", slice=""))
-    drawings = [
-        Drawing("world_lite", "size", "Size", "Gray: published.", made, data=shown),
-    ]
+    drawings = [Drawing("world_lite", "size", "Size", "Gray: published.", made, data=shown)]
     parts = bear_section.arranged(
         own, models, NAMES, {"world_lite": "From the <embedded> world"}, drawings
     )
@@ -138,11 +136,7 @@ def paged(own, models=MODELS, **changed):
         ],
         versions={"kgprobe": "0.1.0"},
         commands={"": "snakemake -- index.html", "bear": "snakemake -- bear.json"},
-        **{
-            "links": {"tables/bear.parquet": "x"},
-            **made,
-            **changed,
-        },
+        **{"links": {"tables/bear.parquet": "x"}, **made, **changed},
     )
 
 

@@ -63,16 +63,6 @@ def test_the_summary_lists_tests_not_run_and_how_to_run_them(tmp_path, workers):
 def test_tiny_tokenizers_are_the_same_in_every_process():
     """Their trainers break ties randomly unless letters are numbered beforehand."""
     text = "The capital of France is Paris; Burkina"
-    assert tokenizer("masked", "wordpiece").encode(text) == [
-        1,
-        115,
-        105,
-        86,
-        159,
-        85,
-        161,
-        9,
-        177,
-        2,
-    ]
+    ids = [1, 115, 105, 86, 159, 85, 161, 9, 177, 2]
+    assert tokenizer("masked", "wordpiece").encode(text) == ids
     assert tokenizer("causal", "bpe").encode(text) == [299, 293, 275, 386, 274, 377, 33, 375]

@@ -61,10 +61,7 @@ def bins() -> dict[str, list[str]]:
         n, size, length = often[label], len(LABELS[item[:2]]), len(label)
         of = [
             ("options", "2-4" if size < 5 else "5-9"),
-            (
-                "frequency",
-                "1" if n < 2 else "2-4" if n < 5 else "5-9" if n < 10 else "10-19",
-            ),
+            ("frequency", "1" if n < 2 else "2-4" if n < 5 else "5-9" if n < 10 else "10-19"),
             ("length", "1-4" if length < 5 else "5-9" if length < 10 else "10-14"),
         ]
         for name, value in of:

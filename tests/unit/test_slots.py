@@ -10,12 +10,7 @@ from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.scoring.cloze.vectors import candidate_tokens
 from kgprobe.probes.scoring.fill.predict import predict
 from kgprobe.probes.scoring.fill.rows import FillItem, FillSettings
-from kgprobe.probes.text.mask_slots import (
-    ClozePrompt,
-    candidate_ids,
-    prompt,
-    tokenize_prompts,
-)
+from kgprobe.probes.text.mask_slots import ClozePrompt, candidate_ids, prompt, tokenize_prompts
 from tests.unit.tiny_models import sentencepiece, tiny, tokenizer, with_tokenizer
 
 LABELS = ["Paris", "Rome", "Niger", "São Tomé", "Burkina Faso"]

@@ -631,10 +631,7 @@ def test_majority_and_constant_equal_the_answering_baselines(seed):
 
     own = religion(words={s: drawn(s, n) for s, n in (("train", 7), ("dev", 3), ("test", 9))})
     options = sorted(set(own.examples["label"]))
-    for name, answer in (
-        (numbers.MAJORITY, majority.majority),
-        (numbers.BEST, majority.constant),
-    ):
+    for name, answer in ((numbers.MAJORITY, majority.majority), (numbers.BEST, majority.constant)):
         rows = replace(own, outcomes=answer(own.examples, options))
         for split in ("dev", "test"):
             expected = numbers.per_example(rows, split)

@@ -66,9 +66,7 @@ def scored(loaded, items, made, prompts=None):
     return found
 
 
-def test_a_no_subject_score_is_the_mean_over_content_free_sentences(
-    asked,
-):
+def test_a_no_subject_score_is_the_mean_over_content_free_sentences(asked):
     made, loaded, part = asked
     frames, _ = content_free.answers(part(method="content_free"), Path())
     # 3 subjects x 3 templates x 2 options, whatever the number of items; P2 has one subject

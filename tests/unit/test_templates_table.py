@@ -16,10 +16,6 @@ for row in ROWS:
 SCHEMATIC = {"P1647", "P1659", "P1696", "P2302", "P1628", "P1629", "P2308", "P2309"}
 
 
-def test_there_are_five_columns():
-    assert set(ROWS[0]) == {"relation", "index", "kind", "text", "note"}
-
-
 @pytest.mark.parametrize("relation", sorted(BY_RELATION))
 def test_three_manual_templates_then_at_least_two_paraphrases(relation):
     rows = BY_RELATION[relation]

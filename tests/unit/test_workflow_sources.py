@@ -156,10 +156,7 @@ def test_shared_downloads_have_a_lock_file():
     ]
 
 
-OWN = {
-    "mine": OwnGraph("table", ("a.csv",)),
-    "copy": OwnGraph("table", ("a.csv",), ids="wikidata"),
-}
+OWN = {"mine": OwnGraph("table", ("a.csv",)), "copy": OwnGraph("table", ("a.csv",), ids="wikidata")}
 
 
 def on(name: str) -> Settings:

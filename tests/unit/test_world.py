@@ -255,11 +255,7 @@ def test_an_outdated_rendered_file_is_reported_and_rewritten(
     (folder / "wikidata.nt.gz").write_bytes(other)
     assert main(["check", str(folder)]) == 1
     lines = capsys.readouterr().err.splitlines()
-    assert ["dbpedia.nt.gz" in lines[0], "trex.zip" in lines[1], len(lines)] == [
-        True,
-        True,
-        2,
-    ]
+    assert ["dbpedia.nt.gz" in lines[0], "trex.zip" in lines[1], len(lines)] == [True, True, 2]
     assert main(["write", str(folder)]) == 0
     assert (folder / "trex.zip").read_bytes() == made[folder / "trex.zip"]
     # the same content, compressed by another release

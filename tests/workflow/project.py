@@ -58,11 +58,7 @@ class Project:
         return [*snakemake, "--configfile", *configs, *arguments]
 
     def run(
-        self,
-        *arguments: str,
-        cores: int = 2,
-        timeout: int = 900,
-        configs: Sequence[str] = CONFIGS,
+        self, *arguments: str, cores: int = 2, timeout: int = 900, configs: Sequence[str] = CONFIGS
     ) -> subprocess.CompletedProcess[str]:
         """Run snakemake and return its output (stdout and stderr together)."""
         return subprocess.run(

@@ -133,10 +133,7 @@ def test_a_run_on_dumps_is_planned_without_endpoints(planner, project, way):
             "sources: {dbpedia: {access: dump}}",
             "sources.dbpedia: ontology, types missing, needed where access is dump",
         ),
-        (
-            "attributes: {graph: nowhere}",
-            "attributes.graph is 'nowhere'; valid: world, trex",
-        ),
+        ("attributes: {graph: nowhere}", "attributes.graph is 'nowhere'; valid: world, trex"),
     ],
 )
 def test_a_missing_source_is_refused(planner, project, text, message):

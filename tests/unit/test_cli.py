@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -700,6 +701,10 @@ SCREENS = {
     ("bert-base-casd", "world_lite"): "bert-base-casd: no folder and no row of config/models.tsv "
     "(did you mean 'bert-base-cased'?), the hub cannot be reached, and its cache CACHE does not "
     "have it; go online, or give a folder",
+    # a correct name on the hub is not suggested to itself
+    ("google-bert/bert-base-cased", "world_lite"): "google-bert/bert-base-cased: no folder and no "
+    "row of config/models.tsv, the hub cannot be reached, and its cache CACHE does not have it; go "
+    "online, or give a folder",
     ("x", "world_lit"): "world_lit: neither a folder nor a benchmark of the package (did you mean "
     "'world_lite'?); valid: world_big, world_lite, or a folder",
     ("x", "table.csv"): "table.csv: neither a folder nor a benchmark of the package; valid: "
@@ -899,6 +904,24 @@ def test_closed_output_pipe_is_not_an_error(printed):
     assert "Errno" not in errors
     assert "Broken" not in errors
     assert process.returncode == 141
+
+
+def test_closed_standard_streams_are_replaced_by_the_null_device(model, tmp_path):
+    """A closed stderr sends no notes to stdout, plots are drawn without stdin, and closed output
+    is no error."""
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": SOURCE, "HF_HUB_OFFLINE": "1"}
+
+    def run(line: str) -> tuple[str, str]:
+        done = subprocess.run(
+            f"{shlex.quote(sys.executable)} -m kgprobe.cli {line}", shell=True, cwd=tmp_path,
+            env=environment, capture_output=True, text=True, timeout=120, check=True,
+        )  # fmt: skip
+        return done.stdout, done.stderr
+
+    printed, errors = run(f"probe {shlex.quote(str(model))} --on world_lite --limit 5 --json "
+                          "<&- 2>&-")  # fmt: skip
+    assert (json.loads(printed)["n"], errors) == (5, "")
+    assert run("list benchmarks >&-") == ("", "")
 
 
 @pytest.mark.parametrize("words", [["P36/Q414"], ["P36/Q414", "--json"]])

@@ -465,7 +465,9 @@ def claimed(tmp_path):
     models = {m: {"source": "hub:x", "kind": "masked", "parameters": ""} for m in ("one", "two")}
     claims = verdicts.read(published / "claims.tsv")
     result = verdicts.find(claims, results.read([numbers]), models, printed.read(published, models))
-    made = {"inputs": {"results/small/tables/ontoprobe.parquet": sha256(numbers)}}
+    claims_file = "resources/published/claims.tsv"
+    made = {"inputs": {"results/small/tables/ontoprobe.parquet": sha256(numbers),
+                       claims_file: sha256(ROOT / claims_file)}}  # fmt: skip
     path = folder / "tables/claims.parquet"
     schema.write(verdicts.frame(result), schema.CLAIMS, path, made)
     verdicts.write_rows(result, folder / "tables/claim_rows")
@@ -486,6 +488,7 @@ metric=R@1, choice=oracle: 40.0 [35, 45], n 100
 metric=R@1, choice=oracle: 60.0 [55, 65], n 100
   b: paper=ontoprobe, benchmark=onto_x, group=TP, model=frequency, metric=R@1, \
 choice=none: 20.0 [20, 20], n 100
+  as it was: {claims} resources/published/claims.tsv
   as it was: {hash} results/small/tables/ontoprobe.parquet
 rows: 3
 """
@@ -495,6 +498,7 @@ for the other classes.
   compared: nothing
   expected: > 0; in print: no numbers printed
   verdict: not tested here (Whether a word is readable was judged by people.)
+  as it was: {claims} resources/published/claims.tsv
 rows: 0
 """
 
@@ -504,7 +508,9 @@ def test_claims_are_traced_to_verdicts_and_rows(claimed, typed):
     assert done.exit_code == 0, done.stderr
     (result,) = [json.loads(typed("trace", "O01", "--run", "small", "--json").stdout)]
     own = sha256(claimed / "tables/ontoprobe.parquet")[:12]
-    assert done.stdout == O01.format(p=f"{result['p']:.3g}", hash=own)
+    # in any working folder, files of the project are found there
+    claims = sha256(ROOT / "resources/published/claims.tsv")[:12]
+    assert done.stdout == O01.format(p=f"{result['p']:.3g}", hash=own, claims=claims)
     assert (result["verdict"], result["value"], result["printed"]) == ("same direction", 40, 9.4)
     assert [(row["side"], row["model"], row["value"]) for row in result["rows"]] == [
         ("a", "one", 40), ("a", "two", 60), ("b", "frequency", 20)]  # fmt: skip
@@ -514,7 +520,7 @@ def test_claims_are_traced_to_verdicts_and_rows(claimed, typed):
         assert typed(*words, "--items", 0).exit_code == 0
     part = json.loads(typed("trace", "O01", "--run", "small", "-w", "model=two", "--json").stdout)
     assert [row["model"] for row in part["rows"]] == ["two"]
-    assert typed("trace", "A30", "--run", "small").stdout.splitlines() == A30.splitlines()
+    assert typed("trace", "A30", "--run", "small").stdout == A30.format(claims=claims)
     silent = typed("trace", "B01", "--run", "small").stdout
     assert "verdict: not tested here (no number with metric=accuracy" in silent
     assert "  needs: bear, 60 relations" in silent

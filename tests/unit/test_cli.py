@@ -47,6 +47,23 @@ def typed(tmp_path, monkeypatch):
     return lambda *words: CliRunner().invoke(app, [str(word) for word in words])
 
 
+def test_advice_of_transformers_is_not_printed():
+    """Causal models are asked without an attention mask, which is right for padding at the end."""
+    words = ["The capital of [X] is [Y].", "-x", "France", "-o", "Paris", "-o", "Rome"]
+    command = [
+        sys.executable,
+        "-m",
+        "kgprobe.cli",
+        "ask",
+        ROOT / "resources/control/causal",
+        *words,
+    ]
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": SOURCE, "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[0].split() == ["option", "score", "probability"]
+    assert done.stderr == ""
+
+
 #: the screen of a first probe
 FIRST = r"""world_lite: 30 items; accuracy in % with its 95 % interval
 

@@ -27,7 +27,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from kgprobe.files import atomic
+from kgprobe.files import ROOT, atomic
 from kgprobe.stops import terminated
 
 log = logging.getLogger("kgprobe")
@@ -281,11 +281,12 @@ def sha256(path: str | Path) -> str:
 
 
 def short(path: str | Path) -> str:
-    """Return the path relative to the working folder; for files outside it, the last two parts."""
-    path = Path(path)
-    absolute, here = path.absolute(), Path.cwd()
-    if absolute.is_relative_to(here):
-        return absolute.relative_to(here).as_posix()
+    """Return the path relative to the working folder or to the project's; for files outside both,
+    the last two parts."""
+    absolute = Path(path).absolute()
+    for folder in (Path.cwd(), ROOT):
+        if absolute.is_relative_to(folder):
+            return absolute.relative_to(folder).as_posix()
     return "/".join(absolute.parts[-2:])
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -44,6 +45,23 @@ def typed(tmp_path, monkeypatch):
     monkeypatch.setattr(kept, "figures", lambda *_: [])
     monkeypatch.chdir(tmp_path)
     return lambda *words: CliRunner().invoke(app, [str(word) for word in words])
+
+
+def test_advice_of_transformers_is_not_printed():
+    """Causal models are asked without an attention mask, which is right for padding at the end."""
+    words = ["The capital of [X] is [Y].", "-x", "France", "-o", "Paris", "-o", "Rome"]
+    command = [
+        sys.executable,
+        "-m",
+        "kgprobe.cli",
+        "ask",
+        ROOT / "resources/control/causal",
+        *words,
+    ]
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": SOURCE, "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[0].split() == ["option", "score", "probability"]
+    assert done.stderr == ""
 
 
 #: the screen of a first probe
@@ -464,7 +482,9 @@ def claimed(tmp_path):
     models = {m: {"source": "hub:x", "kind": "masked", "parameters": ""} for m in ("one", "two")}
     claims = verdicts.read(published / "claims.tsv")
     result = verdicts.find(claims, results.read([numbers]), models, printed.read(published, models))
-    made = {"inputs": {"results/small/tables/ontoprobe.parquet": sha256(numbers)}}
+    claims_file = "resources/published/claims.tsv"
+    made = {"inputs": {"results/small/tables/ontoprobe.parquet": sha256(numbers),
+                       claims_file: sha256(ROOT / claims_file)}}  # fmt: skip
     path = folder / "tables/claims.parquet"
     schema.write(verdicts.frame(result), schema.CLAIMS, path, made)
     verdicts.write_rows(result, folder / "tables/claim_rows")
@@ -485,6 +505,7 @@ metric=R@1, choice=oracle: 40.0 [35, 45], n 100
 metric=R@1, choice=oracle: 60.0 [55, 65], n 100
   b: paper=ontoprobe, benchmark=onto_x, group=TP, model=frequency, metric=R@1, \
 choice=none: 20.0 [20, 20], n 100
+  as it was: {claims} resources/published/claims.tsv
   as it was: {hash} results/small/tables/ontoprobe.parquet
 rows: 3
 """
@@ -494,6 +515,7 @@ for the other classes.
   compared: nothing
   expected: > 0; in print: no numbers printed
   verdict: not tested here (Whether a word is readable was judged by people.)
+  as it was: {claims} resources/published/claims.tsv
 rows: 0
 """
 
@@ -503,7 +525,9 @@ def test_claims_are_traced_to_verdicts_and_rows(claimed, typed):
     assert done.exit_code == 0, done.stderr
     (result,) = [json.loads(typed("trace", "O01", "--run", "small", "--json").stdout)]
     own = sha256(claimed / "tables/ontoprobe.parquet")[:12]
-    assert done.stdout == O01.format(p=f"{result['p']:.3g}", hash=own)
+    # in any working folder, files of the project are found there
+    claims = sha256(ROOT / "resources/published/claims.tsv")[:12]
+    assert done.stdout == O01.format(p=f"{result['p']:.3g}", hash=own, claims=claims)
     assert (result["verdict"], result["value"], result["printed"]) == ("same direction", 40, 9.4)
     assert [(row["side"], row["model"], row["value"]) for row in result["rows"]] == [
         ("a", "one", 40), ("a", "two", 60), ("b", "frequency", 20)]  # fmt: skip
@@ -513,7 +537,7 @@ def test_claims_are_traced_to_verdicts_and_rows(claimed, typed):
         assert typed(*words, "--items", 0).exit_code == 0
     part = json.loads(typed("trace", "O01", "--run", "small", "-w", "model=two", "--json").stdout)
     assert [row["model"] for row in part["rows"]] == ["two"]
-    assert typed("trace", "A30", "--run", "small").stdout.splitlines() == A30.splitlines()
+    assert typed("trace", "A30", "--run", "small").stdout == A30.format(claims=claims)
     silent = typed("trace", "B01", "--run", "small").stdout
     assert "verdict: not tested here (no number with metric=accuracy" in silent
     assert "  needs: bear, 60 relations" in silent
@@ -700,6 +724,10 @@ SCREENS = {
     ("bert-base-casd", "world_lite"): "bert-base-casd: no folder and no row of config/models.tsv "
     "(did you mean 'bert-base-cased'?), the hub cannot be reached, and its cache CACHE does not "
     "have it; go online, or give a folder",
+    # a correct name on the hub is not suggested to itself
+    ("google-bert/bert-base-cased", "world_lite"): "google-bert/bert-base-cased: no folder and no "
+    "row of config/models.tsv, the hub cannot be reached, and its cache CACHE does not have it; go "
+    "online, or give a folder",
     ("x", "world_lit"): "world_lit: neither a folder nor a benchmark of the package (did you mean "
     "'world_lite'?); valid: world_big, world_lite, or a folder",
     ("x", "table.csv"): "table.csv: neither a folder nor a benchmark of the package; valid: "
@@ -899,6 +927,24 @@ def test_closed_output_pipe_is_not_an_error(printed):
     assert "Errno" not in errors
     assert "Broken" not in errors
     assert process.returncode == 141
+
+
+def test_closed_standard_streams_are_replaced_by_the_null_device(model, tmp_path):
+    """A closed stderr sends no notes to stdout, plots are drawn without stdin, and closed output
+    is no error."""
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": SOURCE, "HF_HUB_OFFLINE": "1"}
+
+    def run(line: str) -> tuple[str, str]:
+        done = subprocess.run(
+            f"{shlex.quote(sys.executable)} -m kgprobe.cli {line}", shell=True, cwd=tmp_path,
+            env=environment, capture_output=True, text=True, timeout=120, check=True,
+        )  # fmt: skip
+        return done.stdout, done.stderr
+
+    printed, errors = run(f"probe {shlex.quote(str(model))} --on world_lite --limit 5 --json "
+                          "<&- 2>&-")  # fmt: skip
+    assert (json.loads(printed)["n"], errors) == (5, "")
+    assert run("list benchmarks >&-") == ("", "")
 
 
 @pytest.mark.parametrize("words", [["P36/Q414"], ["P36/Q414", "--json"]])

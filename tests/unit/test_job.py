@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kgprobe import job as module
+from kgprobe.files import ROOT
 from kgprobe.job import job, log, progress, sha256, short
 
 
@@ -106,6 +107,7 @@ def test_short_names_omit_machine_paths(tmp_path, monkeypatch):
     assert short("results/a.parquet") == "results/a.parquet"
     assert short(tmp_path / "results/a.parquet") == "results/a.parquet"
     assert short("/somewhere/else/data/bear") == "data/bear"
+    assert short(ROOT / "resources/published/claims.tsv") == "resources/published/claims.tsv"
 
 
 def test_folder_hash_covers_names_and_contents(tmp_path):

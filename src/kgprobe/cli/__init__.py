@@ -6,6 +6,7 @@ only by the command that needs them.
 """
 
 import io
+import os
 import sys
 from typing import Annotated
 
@@ -13,6 +14,9 @@ import typer
 
 from kgprobe import __version__
 from kgprobe.cli import asking, comparing, exporting, looking, running, starting, tracing
+
+#: names of the standard streams in `sys`, by file descriptor
+STREAMS = ("stdin", "stdout", "stderr")
 
 app = typer.Typer(
     name="kgprobe",
@@ -48,8 +52,18 @@ for part in (asking, comparing, tracing, looking, exporting, starting, running):
             app.command(name)(function)
 
 
+def _open_closed_streams() -> None:
+    """Connect closed standard streams, also of children, to the null device: Python would print
+    notes for a closed stderr on stdout, and the programs that draw plots need a stdin."""
+    while (number := os.open(os.devnull, os.O_RDWR)) < len(STREAMS):
+        os.set_inheritable(number, True)
+        setattr(sys, STREAMS[number], os.fdopen(number, "w" if number else "r", encoding="utf-8"))
+    os.close(number)
+
+
 def main() -> None:
     """Run the command line. Characters that the terminal cannot encode are printed as escapes."""
+    _open_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:

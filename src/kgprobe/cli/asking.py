@@ -152,12 +152,14 @@ def check_model(model: str) -> None:
 
 
 def import_library() -> ModuleType:
-    """Import `kgprobe.library` (and torch) with the progress bar of weight loading disabled."""
+    """Import `kgprobe.library` (and torch) with transformers' progress bars and advice disabled:
+    its advice on attention masks does not apply to how causal models are asked."""
     from transformers.utils import logging
 
     from kgprobe import library
 
     logging.disable_progress_bar()
+    logging.set_verbosity_error()
     return library
 
 

@@ -26,7 +26,10 @@ Where = Annotated[
 
 def trace(
     number: Annotated[
-        str, typer.Argument(help="A number as printed, such as 38.7 or -- -3.2, or a claim: O01.")
+        str,
+        typer.Argument(
+            help="A number as printed, such as 38.7 or, at the end, -- -3.2, or a claim: O01."
+        ),
     ],
     run: Annotated[
         str, typer.Option(help="Name of the run, or its folder.", autocompletion=names.runs)
@@ -186,10 +189,11 @@ def _files(folder: Path, table: Path, row: Mapping[str, Any]) -> list[dict[str, 
 
 def _state(folder: Path, name: str, recorded: object) -> dict[str, str]:
     """Return a file with its recorded hash and whether it is unchanged."""
+    from kgprobe.files import ROOT
     from kgprobe.job import sha256
 
     # the run's folder may have been moved or copied: look first for a path below results/RUN/
-    places = (folder / name, folder.joinpath(*Path(name).parts[2:]), Path(name))
+    places = (folder / name, folder.joinpath(*Path(name).parts[2:]), Path(name), ROOT / name)
     path, state = next((p for p in places if p.is_file()), None), "gone"
     if path:
         state = "as it was" if sha256(path) == recorded else "changed since"

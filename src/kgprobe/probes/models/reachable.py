@@ -37,8 +37,8 @@ class HubError(RuntimeError):
 def commit(name: str, revision: str, rows: Mapping[str, Mapping[str, str]]) -> str:
     """Return the commit of a model on the hub or in its cache; `rows` is the table of models, whose
     names are suggested. Raises HubError, within a few seconds if the hub cannot be reached."""
-    sources = (row["source"].partition(":")[2] for row in rows.values())
-    near = experiments.nearest(name, [*_folders(name), *rows, *sources])
+    sources = [row["source"].partition(":")[2] for row in rows.values()]
+    near = "" if name in sources else experiments.nearest(name, [*_folders(name), *rows, *sources])
     if Path(name).is_file():
         raise HubError(f"{name}: {FILE}")
     if name.count("/") > 1 or name.startswith((".", "/", "~")):

@@ -15,6 +15,13 @@ def bounds_by_hand(drawn, freedom):
     return pytest.approx(np.quantile(drawn, [tail, 1 - tail]))
 
 
+def degrees_by_hand(sizes, weights):
+    """Return Satterthwaite's degrees of freedom of a sum over strata: a unit of a stratum has its
+    weight, and all units vary alike."""
+    errors = [n * w**2 for n, w in zip(sizes, weights, strict=True)]
+    return sum(errors) ** 2 / sum(e**2 / (n - 1) for n, e in zip(sizes, errors, strict=True))
+
+
 def drawn_by_hand(values, names, seed, draws):
     """Return lists of resampled units for every draw, n - 1 per stratum of n."""
     weights = {}
@@ -40,7 +47,12 @@ def test_means_of_units_and_of_equally_weighted_strata():
         macro.append((np.mean(draw["P1"]) + np.mean(draw["P2"])) / 2)
     assert boot.draws() == pytest.approx(whole)
     assert boot.draws(0, boot.macro()) == pytest.approx(macro)
-    assert boot.interval()[:2] == bounds_by_hand(whole, 28)
+    assert boot.interval()[:2] == bounds_by_hand(whole, degrees_by_hand([20, 10], [1, 1]))
+    # the smaller stratum errs more, and a mean of two means depends on it
+    fewer = degrees_by_hand([20, 10], [1 / 20, 1 / 10])
+    assert boot.interval(0, boot.macro())[:2] == bounds_by_hand(macro, fewer)
+    assert 9 < fewer < 19 < degrees_by_hand([20, 10], [1, 1]) < 28
+    assert degrees_by_hand([10, 10], [1, 1]) == pytest.approx(18)
     only = np.array([0.0, 1.0])
     assert boot.interval(0, only)[:2] == bounds_by_hand(boot.draws(0, only), 9)
     assert boot.interval().kind == "bootstrap"
@@ -130,8 +142,9 @@ def test_single_unit_strata_are_pooled():
     assert boot.draws(0, boot.macro()) == pytest.approx(
         ((single @ values[:4]) * 4 / 3 + other @ values[4:]) / 5
     )
-    assert boot.degrees_of_freedom() == 4
-    assert boot.interval()[:2] == bounds_by_hand(boot.draws(), 4)
+    degrees = degrees_by_hand([4, 2], [1, 1])
+    assert boot.degrees_of_freedom() == pytest.approx(degrees)
+    assert boot.interval()[:2] == bounds_by_hand(boot.draws(), degrees)
     assert bootstrap(values, list("abcdef")).interval().kind == "bootstrap"
 
 

@@ -121,10 +121,13 @@ def test_bootstraps_resample_facts_within_relations(seed):
         ("macro", ""): (means["P1"] + means["P2"]) / 2,
         ("micro", ""): (8 * means["P1"] + 5 * means["P2"]) / 13,
     }
-    freedom = {"P1": 7, "P2": 4, "": 11}
+    # Satterthwaite's, from the variances of the sum over 8 and 5 units, or of their two means
+    freedom = {"P1": 7, "P2": 4}
+    for level, (eight, five) in {"macro": (1 / 8, 1 / 5), "micro": (8, 5)}.items():
+        freedom[level] = (eight + five) ** 2 / (eight**2 / 7 + five**2 / 4)
     for (level, group), drawn in expected.items():
         low, high, _ = cell(values, level, "mrr", group, seed).interval
-        tail = norm.cdf(-t.ppf(0.975, freedom[group]))
+        tail = norm.cdf(-t.ppf(0.975, freedom[group or level]))
         assert (low, high) == pytest.approx(tuple(100 * np.quantile(drawn, [tail, 1 - tail])))
 
 

@@ -344,6 +344,27 @@ def test_a_row_is_resampled_once_for_all_schemes_that_use_it():
     assert found.interval[:2] == pytest.approx(tuple(np.quantile(draws, [tail, 1 - tail])))
 
 
+def test_the_bounds_of_a_mean_over_rules_are_as_uncertain_as_its_small_rules():
+    rng = np.random.default_rng(1)
+    sizes = {"rdfs2": 4, "rdfs3": 24}
+    values = {rule: rng.random(n).round(2) for rule, n in sizes.items()}
+    rows = [(rule, "manual+manual", BOTH, k, k + 1, v)
+            for rule, of in values.items() for k, v in enumerate(of)]  # fmt: skip
+    found = next(
+        x for x in reasoning.estimate_rules({probe("m"): settled(*rows)}, 0)
+        if (x.model, x.setting["weighting"]) == ("", "schemes, rules and models")
+    )  # fmt: skip
+    draws = 0
+    for rule, of in values.items():
+        order = sorted(range(len(of)), key=lambda k: f"{rule}-{k}")
+        weights = resamples(len(of), 2000, hash_key(0, "bootstrap", f"onto_world/{rule}"))
+        draws = draws + weights @ of[order] / (len(of) - 1) / 2
+    # Satterthwaite: the variance of a mean of n rows is known with n - 1 degrees of freedom
+    degrees = (1 / 4 + 1 / 24) ** 2 / ((1 / 4) ** 2 / 3 + (1 / 24) ** 2 / 23)
+    tail = norm.cdf(-t.ppf(0.975, degrees))
+    assert found.interval[:2] == pytest.approx(tuple(np.quantile(draws, [tail, 1 - tail])))
+
+
 def test_models_of_one_set_share_rows_and_those_of_two_sets_do_not():
     frame = settled(("rdfs2", "manual+manual", BOTH, 0, 6, 0.2))
 

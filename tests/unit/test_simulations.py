@@ -143,6 +143,22 @@ def test_the_interval_of_a_mean_covers_with_few_items_per_relation(relations, ea
 
 
 @pytest.mark.nightly(
+    gate="unit/test_bootstrap.py::test_means_of_units_and_of_equally_weighted_strata"
+)
+@pytest.mark.parametrize("sizes", [(2, 5, 5, 5, 100), (5, 12, 40, 90, 150)])
+def test_the_interval_of_a_mean_over_relations_of_unequal_size_covers(sizes):
+    """The smallest relations weigh as much as the largest."""
+    generator, inside = np.random.default_rng(sizes), 0
+    strata = np.repeat([f"P{i}" for i in range(len(sizes))], sizes)
+    rates = np.random.default_rng(len(sizes)).uniform(0.2, 0.8, len(sizes))
+    for draw in range(DRAWS):
+        boot = bootstrap(agreeing(generator, np.repeat(rates, sizes)), strata, seed=draw, draws=400)
+        found = boot.interval(0, boot.macro())
+        inside += found.low <= rates.mean() <= found.high
+    assert COVERS[0] <= inside / DRAWS <= COVERS[1]
+
+
+@pytest.mark.nightly(
     gate="unit/test_bootstrap.py::test_clusters_are_drawn_whole_and_the_mean_is_still_that_of_units"
 )
 @pytest.mark.parametrize("clusters", [12, 40, 100])

@@ -57,11 +57,20 @@ class Bootstrap:
         return np.asarray(1.0 / self.sizes)
 
     def degrees_of_freedom(self, below: int = -1, weights: Numbers | None = None) -> float:
-        """Degrees of freedom of a mean, or of a ratio over the sum of column `below`: units drawn
-        minus strata (those of one unit are one), and less than the nonzero units in that sum."""
-        used = self.counts if weights is None else self.counts[weights > 0]
-        drawn = (used[:, -1] - 1).sum() + max(0, (used[:, -1] == 1).sum() - 1)
-        return float(max(1, min(drawn, used[:, below].sum() - 1)))
+        """Degrees of freedom of a weighted mean, or of a ratio over the sum of column `below`.
+
+        Satterthwaite's (1946), if all units vary alike: units minus strata for strata of one size
+        and weight, and few if small strata weigh most; strata of one unit are one stratum. Less
+        than the number of nonzero units in the sum of `below`.
+        """
+        used = np.ones(len(self.sizes)) if weights is None else weights
+        units, parts = self.counts[:, -1], (used * self.sizes) ** 2 / self.counts[:, -1]
+        one = units == 1
+        units, parts = np.append(units[~one], one.sum()), np.append(parts[~one], parts[one].sum())
+        varies = (units > 1) & (parts > 0)
+        spread = (parts[varies] ** 2 / (units[varies] - 1)).sum()
+        drawn = parts[varies].sum() ** 2 / spread if varies.any() else 1.0
+        return float(max(1, min(drawn, self.counts[used > 0, below].sum() - 1)))
 
     def mean(self, column: int = 0, weights: Numbers | None = None) -> float:
         """Weighted mean over units; `weights` per stratum (default: all units weigh the same)."""

@@ -60,5 +60,6 @@ class RunAnswers:
             boot = bootstrap(items["hit"].to_numpy(), owner, shared)
             for weights in (None, boot.macro()):
                 if abs(100 * boot.mean(0, weights) - row["value"]) < 1e-9:
-                    return Draws(100 * boot.draws(0, weights), boot.degrees_of_freedom())
+                    degrees = boot.degrees_of_freedom(weights=weights)
+                    return Draws(100 * boot.draws(0, weights), degrees)
         return None

@@ -215,9 +215,8 @@ def _estimate(base: Number, rows: pl.DataFrame, unit: list[str], seed: int) -> I
             weights[boot.strata.index(part), column] = weight
         value = float(mean_of_ratios(boot.sums, weights))
         draws = mean_of_ratios(boot.drawn, weights)
-        interval = of_draws(
-            draws, degrees_of_freedom=boot.degrees_of_freedom(weights=weights.max(axis=1))
-        )
+        degrees = boot.degrees_of_freedom(weights=weights.sum(axis=1) / boot.sizes)
+        interval = of_draws(draws, degrees_of_freedom=degrees)
         interval = interval or Interval(*wilson(min(value, 1.0) * n, n), "wilson")
         weighed = base.but(metric="MRR", n=n, value=value, setting={"weighting": weighting})
         yield weighed.but(interval=interval)

@@ -50,8 +50,7 @@ class Service(Recorder):
     def answer(self, path: str, body: bytes) -> tuple[int, dict[str, str], bytes]:
         (text,) = form(body)["query"]
         self.seen.append(text)
-        said = self.says(text)
-        status, answer, kind = said or (200, fetch(self.behind, text), JSON_TYPE)
+        status, answer, kind = self.says(text) or (200, fetch(self.behind, text), JSON_TYPE)
         data = answer if isinstance(answer, bytes) else answer.encode()
         return status, {"Content-Type": kind}, data
 

@@ -80,8 +80,7 @@ def test_texts_match_by_equality_only():
         ),
         golds,
     )
-    own = {k: value(result, item="a", k=k, gold="own") for k in aa.KS}
-    assert own == {1: 0, 3: 1, 5: 1}
+    assert {k: value(result, item="a", k=k, gold="own") for k in aa.KS} == {1: 0, 3: 1, 5: 1}
     assert value(result, item="a", k=1, gold="set") == 1
     assert result.filter(item="b")["alpha"].sum() == 0
     first = aa.firsts(
@@ -300,8 +299,7 @@ def forward(examples, subject="Q1"):
 
 def test_candidates_include_every_gold_and_report_how_many_were_added(made):
     _, built = made
-    rows = forward(built.examples)
-    own = set(rows["object"])
+    own = set(forward(built.examples)["object"])
     assert own < LABELED
     options = built.candidates.filter(set="asymmetry/P40")
     assert {*LABELED, "Q30"} == set(options["id"])

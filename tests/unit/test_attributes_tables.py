@@ -38,8 +38,7 @@ def run():
 def cells(run, metric, **where):
     """Return the numbers of a metric; dimensions that are not given must be empty."""
     result = run[1].filter(metric=metric)
-    plain = dict.fromkeys(("group", "slice", *SETTING), "")
-    return result.filter(**{**plain, **where})
+    return result.filter(**{**dict.fromkeys(("group", "slice", *SETTING), ""), **where})
 
 
 def cell(run, metric, **where):

@@ -50,8 +50,7 @@ def test_unused_columns_are_ignored(tmp_path):
         "relation": ["r", "r"], "meta": [{"a": 1}, {"a": 2}], "object": ["z", "z"],
         "raw": [b"\xff", b""],
     })  # fmt: skip
-    content = parquet(tmp_path / "g.parquet", frame)
-    assert sorted(content["facts"]["subject"]) == ["x", "y"]
+    assert sorted(parquet(tmp_path / "g.parquet", frame)["facts"]["subject"]) == ["x", "y"]
 
 
 def test_a_file_name_is_no_pattern(tmp_path):
@@ -341,8 +340,7 @@ def dumped(text: str, folder: Path, form: str) -> str:
             f"<{WD}Q1> <{LABEL}> {json.dumps(text)}@en .\n"
         )
     asked = ["http://www.wikidata.org/prop/direct/P1"] if form == "ntriples" else ["P1"]
-    result = dumps.read([path], form, asked, folder / form)
-    return str(result.statements["subject_label"][0])
+    return str(dumps.read([path], form, asked, folder / form).statements["subject_label"][0])
 
 
 def from_trex(text: str) -> str:

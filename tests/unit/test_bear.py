@@ -168,8 +168,7 @@ def test_mapping_replaces_a_place_with_its_country():
     ],
 )
 def test_overlap_of_labels(subject, answer, rule, expected):
-    folded = (filters.fold(subject), filters.fold(answer))
-    assert filters.overlap(*folded, rule) is expected
+    assert filters.overlap(filters.fold(subject), filters.fold(answer), rule) is expected
 
 
 def pull(relation: str, sizes: dict[str, int], start: int = 1) -> list[dict]:

@@ -49,8 +49,7 @@ def test_every_part_of_a_term_changes_the_hash(bindings, at):
     if not bindings or "a" not in bindings[at % len(bindings)]:
         return
     before = row_hash(terms(bindings, "ab"))
-    row = bindings[at % len(bindings)]
-    cell = row["a"]
+    cell = bindings[at % len(bindings)]["a"]
     for changed in (
         {**cell, "value": cell["value"] + "x"},
         {"type": "uri" if cell["type"] != "uri" else "literal", "value": cell["value"]},

@@ -85,8 +85,7 @@ def probes(tmp_path: Path, *rows: str) -> list[dict[str, str]]:
     """Return the checked expansion of experiment rows."""
     known = models(tmp_path, GOOD + REMOTE)
     known["m"]["groups"], known["b"]["groups"] = "small,own", "own"
-    text = TITLES + "".join("\t".join(row.split()) + "\n" for row in rows)
-    path = table(tmp_path, text)
+    path = table(tmp_path, TITLES + "".join("\t".join(row.split()) + "\n" for row in rows))
     expanded = experiments.products(
         experiments.read_rows(path, EXPERIMENTS), path, known, KNOWN, ["t", "soft"]
     )

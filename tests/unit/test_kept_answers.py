@@ -296,8 +296,7 @@ def test_answers_stored_by_another_run_meanwhile_stay_and_unnamed_ones_are_not_r
 
 
 def test_another_configuration_of_a_folder_is_another_model(tmp_path):
-    project = Project(tmp_path)
-    spec = ModelSpec(**project.model)
+    spec = ModelSpec(**Project(tmp_path).model)
     before = stage.identity(spec, Api())
     path = tmp_path / "bert/config.json"
     path.write_text(path.read_text().replace('"layer_norm_eps": ', '"layer_norm_eps": 1'))

@@ -131,8 +131,7 @@ def test_baselines_have_fractional_recall():
     orders = list(itertools.permutations(range(1, 7)))
     for k in (1, 5):
         parts = [np.mean([rank <= k for rank in order[:2]]) for order in orders]
-        found = frequency.at_random([2], 6, "share")[f"R@{k}"]
-        assert found == pytest.approx(np.mean(parts))
+        assert frequency.at_random([2], 6, "share")[f"R@{k}"] == pytest.approx(np.mean(parts))
     assert frequency.at_random([2], 3, "share")["R@5"] == 1.0
 
 

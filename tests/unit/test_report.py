@@ -411,8 +411,7 @@ def test_each_relation_has_its_own_anchor_whatever_its_id(asked, tmp_path):
 def test_the_fraction_below_a_number_has_no_exponent(above, below, shown):
     value = 100 * above / below if below else None
     of = Number(metric="value", n=30_000, value=value, numerator=above, denominator=below)
-    view = View("x", "x", {}, ["model"])
-    (row,) = grid.of_view(view, frame("attributes", [of])).rows
+    (row,) = grid.of_view(View("x", "x", {}, ["model"]), frame("attributes", [of])).rows
     assert row[-1].small == shown
 
 
@@ -503,8 +502,7 @@ def test_a_page_that_quotes_questions_states_their_license(tmp_path):
 def test_a_published_number_is_shown_as_printed(published, shown):
     of = Number(metric="accuracy", benchmark="bear_released", model="m", n=100, value=16.4)
     made = frame("bear", [of.but(published=published, source="a table")])
-    cell = grid.measured(made.row(0, named=True), 1)
-    assert cell.text == f"16.4 {shown}"
+    assert grid.measured(made.row(0, named=True), 1).text == f"16.4 {shown}"
 
 
 @pytest.fixture
@@ -662,8 +660,7 @@ def test_a_mark_from_one_paper_s_answers_is_shown_at_all_numbers():
 
 
 def test_a_failed_requirement_is_reported():
-    made = pages.render(paged(found(trained_on=50.0)))
-    html = made["pages/validity.html"]
+    html = pages.render(paged(found(trained_on=50.0)))["pages/validity.html"]
     text = " ".join(read(html).text)
     assert re.search(
         r"met by\s+1 of 2\s+control probes.* that fail the requirement .*"

@@ -76,8 +76,7 @@ def test_bins_have_fixed_edges():
 
 def test_items_without_a_wrong_option_are_in_no_bin():
     made = benchmark({"P1": (LABELS, LABELS), "P2": (["Rome"], ["Rome"])})
-    found = slices.items_of(**made, part="options: 2-4")
-    assert found["relation"].to_list() == ["P1"] * 4
+    assert slices.items_of(**made, part="options: 2-4")["relation"].to_list() == ["P1"] * 4
 
 
 def test_every_item_is_in_one_bin_of_each_slice():
@@ -270,8 +269,7 @@ def test_baselines_are_compared_with_the_probe_on_common_items():
 
 
 def test_baselines_are_last_in_tables_and_figures_have_every_bin():
-    made = frames()
-    own_study, *_ = with_baselines(made)
+    own_study, *_ = with_baselines(frames())
     own = results(own_study)
     shown = views.views(own, ["a", "b"])
     for name in ("models", "templates"):

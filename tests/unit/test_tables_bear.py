@@ -105,8 +105,7 @@ def test_first_wins_is_shown_only_if_there_are_ties():
 def test_right_options_that_tie_with_wrong_ones_share_the_reciprocal_rank():
     """Nine right options and a wrong one tie: a right one is first in nine of ten orders, else
     second."""
-    labels = [f"o{i}" for i in range(10)]
-    frames = benchmark({"P1": (labels, ["o0", "o1"])})
+    frames = benchmark({"P1": ([f"o{i}" for i in range(10)], ["o0", "o1"])})
     golds = pl.lit(list(range(9)), dtype=pl.List(pl.Int32))
     frames["items"] = frames["items"].with_columns(answers=golds)
     level = {(item, t): [0.0] * 10 for item in frames["items"]["item"] for t in range(3)}
@@ -151,8 +150,7 @@ def test_domains_count_a_relation_fully_or_split_it():
         }
     )
     found = results(small(relations=info)).filter(model="m")
-    arts = number(found, slice="domain: Arts")
-    assert arts["value"] == pytest.approx(100 * 8 / 18)
+    assert number(found, slice="domain: Arts")["value"] == pytest.approx(100 * 8 / 18)
     # P1 weighs half: (4 * 0.5 * 0.5 + 2 * 1/3) / (4 * 0.5 + 2)
     split = number(found, slice="domain: Arts", weighting="split")
     assert split["value"] == pytest.approx(100 * (1 + 2 / 3) / 4)
@@ -219,8 +217,7 @@ def test_each_probe_is_compared_with_the_best_alone(models):
     rates = [0.2, 0.5, 0.9, 0.4, 0.6][:models]
     answered = [(probe("abcde"[i]), guesses(FRAMES, rate, i)) for i, rate in enumerate(rates)]
     own = study(FRAMES, answered)
-    means = [rows["hit"].mean() for rows in own.hits]
-    best = "abcde"[int(np.argmax(means))]
+    best = "abcde"[int(np.argmax([rows["hit"].mean() for rows in own.hits]))]
     found = results(own).filter(metric="p after Holm")
     for _, rows in found.group_by("slice"):
         pairs = {frozenset(pair) for pair in rows.select("model", "instead").rows()}
@@ -231,8 +228,7 @@ def test_each_probe_is_compared_with_the_best_alone(models):
 def test_bootstrap_equals_a_loop_that_resamples_items_within_relations():
     generator = np.random.default_rng(0)
     values = generator.integers(0, 2, size=(300, 2)).astype(float)
-    owners = ["P1"] * 200 + ["P2"] * 100
-    boot = bootstrap(values, owners, seed=7, draws=4000)
+    boot = bootstrap(values, ["P1"] * 200 + ["P2"] * 100, seed=7, draws=4000)
     low, high, _ = boot.interval(0)
     loop = []
     for _ in range(4000):

@@ -156,8 +156,7 @@ def test_published_points_are_shown_for_comparable_benchmarks_only(files):
     def size_caption(name):
         (folder / name).exists() or (folder / name).symlink_to(folder / "world_lite")
         own = [{**row, "benchmark": name} for row in rows]
-        found = made(folder, own, paths, [name], published=paper)
-        drawn = figures.figures(found, MODELS, {})
+        drawn = figures.figures(made(folder, own, paths, [name], published=paper), MODELS, {})
         return next(d.caption for d in drawn if d.name == f"bear_size_{name}")
 
     assert "published" not in size_caption("world_lite")

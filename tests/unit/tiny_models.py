@@ -207,6 +207,5 @@ def with_tokenizer(name: str, tok: Any, double: bool = True) -> Loaded:
     config = CONFIGS[name][2]
     loaded = tiny(name, double=double)
     torch.manual_seed(1)
-    auto = type(loaded.model)
-    model = auto._from_config(config(len(tok))).eval().requires_grad_(False)
+    model = type(loaded.model)._from_config(config(len(tok))).eval().requires_grad_(False)
     return dataclasses.replace(loaded, model=model.to(loaded.model.dtype), tokenizer=tok)

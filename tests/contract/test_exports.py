@@ -300,12 +300,9 @@ def test_content_that_a_format_cannot_express_is_an_error(constructed, tmp_path)
 
 def loaded_rows(folder, configuration: str, cache) -> datasets.Dataset:
     return datasets.load_dataset(
-        str(folder),
-        configuration,
-        split="test",
-        cache_dir=str(cache),
+        str(folder), configuration, split="test", cache_dir=str(cache),
         verification_mode="all_checks",
-    )
+    )  # fmt: skip
 
 
 def test_hugging_face_loads_the_configuration_of_the_card(constructed, tmp_path):

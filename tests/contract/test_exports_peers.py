@@ -187,14 +187,8 @@ def test_kgprobe_installs_next_to_the_harness(tmp_path):
     subprocess.run([*wheel, "-w", tmp_path, ROOT], check=True, capture_output=True, timeout=300)
     (made,) = tmp_path.glob("kgprobe-*.whl")
     install = [
-        PEERS,
-        "-m",
-        "pip",
-        "--disable-pip-version-check",
-        "install",
-        "--dry-run",
-        "--report",
-    ]
+        PEERS, "-m", "pip", "--disable-pip-version-check", "install", "--dry-run", "--report",
+    ]  # fmt: skip
     report = tmp_path / "report.json"
     subprocess.run(
         [*install, report, "--quiet", made, "lm-eval"], check=True, capture_output=True, timeout=300

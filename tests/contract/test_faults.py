@@ -141,15 +141,11 @@ def test_an_order_is_never_assumed(faulty, clock, tmp_path, clean):
 
 
 CAUSES = {
-    "status 403": errors.EndpointRefused,
-    "status 500 SR353": errors.QueryRejected,
-    "status 400": errors.QueryRejected,
-    "other vars": errors.MalformedAnswer,
-    "page before": errors.MalformedAnswer,
-    "a row too many": errors.MalformedAnswer,
-    "number for text": errors.MalformedAnswer,
-    "no type": errors.MalformedAnswer,
-}
+    "status 403": errors.EndpointRefused, "status 500 SR353": errors.QueryRejected,
+    "status 400": errors.QueryRejected, "other vars": errors.MalformedAnswer,
+    "page before": errors.MalformedAnswer, "a row too many": errors.MalformedAnswer,
+    "number for text": errors.MalformedAnswer, "no type": errors.MalformedAnswer,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("fault", CAUSES)

@@ -152,20 +152,12 @@ def test_facts_after_best_rank_are_the_truthy_facts(world_endpoint, tmp_path):
 @pytest.mark.parametrize(
     ("name", "child", "edge", "anchor"),
     [
-        (
-            "dbpedia/class_hierarchy",
-            "class",
-            "<http://www.w3.org/2000/01/rdf-schema#subClassOf>",
-            "<http://www.w3.org/2002/07/owl#Class>",
-        ),
-        (
-            "wikidata/property_hierarchy",
-            "property",
-            "<http://www.wikidata.org/prop/direct/P1647>",
-            "<http://wikiba.se/ontology#Property>",
-        ),
+        ("dbpedia/class_hierarchy", "class", "<http://www.w3.org/2000/01/rdf-schema#subClassOf>",
+         "<http://www.w3.org/2002/07/owl#Class>"),
+        ("wikidata/property_hierarchy", "property", "<http://www.wikidata.org/prop/direct/P1647>",
+         "<http://wikiba.se/ontology#Property>"),
     ],
-)
+)  # fmt: skip
 def test_the_closure_of_a_hierarchy_equals_the_engine_s(
     name, child, edge, anchor, world_endpoint, tmp_path
 ):

@@ -121,13 +121,9 @@ def test_identical_phrases_still_give_every_k():
 
 def test_aliases_match_only_when_enabled():
     examples = pl.DataFrame(
-        {
-            "example": ["a"],
-            "position": [0],
-            "golds": [["Q145", "Q7", "Q1050"]],
-            "gold_labels": [["United Kingdom", None, "Eswatini"]],
-        }
-    )
+        {"example": ["a"], "position": [0], "golds": [["Q145", "Q7", "Q1050"]],
+         "gold_labels": [["United Kingdom", None, "Eswatini"]]},
+    )  # fmt: skip
     aliases = {"Q145": ["UK", "Britain"], "Q1050": ["Swaziland"], "Q7": ["nobody's"]}
     labels, names = aa.gold_names(examples), aa.gold_names(examples, aliases)
     assert labels == {"a#0": [["United Kingdom"], ["Eswatini"]]}

@@ -99,16 +99,12 @@ def test_rows_are_sorted_by_code_points(bindings):
 
 def test_only_varying_types_become_columns(tmp_path):
     bindings = [
-        {
-            "a": {"type": "uri", "value": "i"},
-            "b": {"type": "literal", "value": "x", "xml:lang": "en"},
-        },
-        {
-            "a": {"type": "literal", "value": "l"},
-            "b": {"type": "literal", "value": "y", "xml:lang": "en"},
-        },
+        {"a": {"type": "uri", "value": "i"},
+         "b": {"type": "literal", "value": "x", "xml:lang": "en"}},
+        {"a": {"type": "literal", "value": "l"},
+         "b": {"type": "literal", "value": "y", "xml:lang": "en"}},
         {"a": {"type": "literal", "value": "1", "datatype": XSD + "integer"}},
-    ]
+    ]  # fmt: skip
     for name, order in (("one", bindings), ("two", bindings[::-1])):
         write_result(terms(order, "ab"), tmp_path / name, {"query": "q"})
     frame = pl.read_parquet(tmp_path / "one")

@@ -396,14 +396,9 @@ def test_numbers_are_traced_to_questions_and_files(model, typed, tmp_path, capsy
     assert parts.height > 3
     for part in parts.rows(named=True):
         words = [
-            "-w",
-            f"slice={part['slice']}",
-            "-w",
-            "metric=accuracy",
-            "-w",
-            "model=tiny-llama",
+            "-w", f"slice={part['slice']}", "-w", "metric=accuracy", "-w", "model=tiny-llama",
             "--exact",
-        ]
+        ]  # fmt: skip
         number = f"{part['value']:.4f}"
         traced = typed("trace", number, "--run", "x", *words, "--items", 60, "--json").stdout
         (result,) = json.loads(traced)

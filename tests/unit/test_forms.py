@@ -94,14 +94,10 @@ def test_demonstrations_contain_neither_subject_nor_gold():
 
     asked = row("1", "Spain", "France", "Portugal")
     pool = [
-        asked,
-        row("2", "Italy", "France"),
-        row("3", "Andorra", "spain"),
-        row("4", "SPAIN", "Morocco"),
-        row("5", "Portugal", "Brazil"),
-        row("6", "Chile", "Peru"),
+        asked, row("2", "Italy", "France"), row("3", "Andorra", "spain"),
+        row("4", "SPAIN", "Morocco"), row("5", "Portugal", "Brazil"), row("6", "Chile", "Peru"),
         row("7", "Norway", "Sweden"),
-    ]
+    ]  # fmt: skip
     result = demonstrations(asked, pool, 9, 0)
     assert {one.item for one in result} == {"6", "7"}
     assert demonstrations(asked, pool[::-1], 9, 0) == result

@@ -77,13 +77,9 @@ class Project:
             model=self.model, asked=parts, code=methods, kept=str(self.folder / "answers")
         )
         rule = SimpleNamespace(
-            rule="probes_m",
-            threads=threads,
-            config={"api": {}},
-            log=[],
-            params=params,
+            rule="probes_m", threads=threads, config={"api": {}}, log=[], params=params,
             resources={},
-        )
+        )  # fmt: skip
         rule.input = Named({**files, **wrong})
         rule.output, rule.wildcards = Named(), Named()
         with job(rule) as run:

@@ -421,12 +421,9 @@ def test_no_network_gives_one_line_within_five_seconds(tmp_path, way):
         environment = {"HF_ENDPOINT": address, "HF_HOME": str(tmp_path), "PATH": "/usr/bin"}
         environment |= {"PYTHONPATH": str(Path(kgprobe.__file__).parents[1]), "NO_PROXY": "*"}
         done = subprocess.run(
-            [sys.executable, "-c", code],
-            env=environment,
-            capture_output=True,
-            text=True,
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True,
             timeout=60,
-        )
+        )  # fmt: skip
     assert done.stdout.count("\n") == 1, done.stdout + done.stderr
     seconds, output = done.stdout.split("|")
     assert float(seconds) < 5

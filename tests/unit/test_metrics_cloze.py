@@ -78,15 +78,11 @@ def test_many_items_of_one_rank_each_equal_a_literal_loop():
         above = [sum(other < r for other in ranks) + (ranks.count(r) - 1) / 2 for r in ranks]
         alone = [1 / (r - others) for r, others in zip(ranks, above, strict=True)]
         assert of_item(found, number) == pytest.approx(
-            {
-                **{f"hits {k}": float(min(ranks) <= k) for k in ks},
-                **{f"recall {k}": np.mean([r <= k for r in ranks]) for k in ks},
-                "mrr": 1 / min(ranks),
-                "mrra": 1 / np.mean(ranks),
-                "filtered": np.mean(alone),
-                "ceiling": 2 / (len(ranks) + 1),
-            }
-        )
+            {**{f"hits {k}": float(min(ranks) <= k) for k in ks},
+             **{f"recall {k}": np.mean([r <= k for r in ranks]) for k in ks},
+             "mrr": 1 / min(ranks), "mrra": 1 / np.mean(ranks), "filtered": np.mean(alone),
+             "ceiling": 2 / (len(ranks) + 1)},
+        )  # fmt: skip
 
 
 def test_golds_tied_for_first_are_each_first_without_the_other():

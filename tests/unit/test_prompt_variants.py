@@ -99,12 +99,9 @@ def test_rows_give_the_source_of_every_prompt():
     assert [row["index"] for row in prompts] == [0, 1, 2, 3]
     assert len({row["prompt"] for row in prompts}) == 4
     assert origins[-1] == {
-        "prompt": "P26/0/synonym/0",
-        "relation": "P26",
-        "kind": "synonym",
-        "parent": "P26/0",
+        "prompt": "P26/0/synonym/0", "relation": "P26", "kind": "synonym", "parent": "P26/0",
         "change": f"{word} > b",
-    }
+    }  # fmt: skip
     known = {row["prompt"] for row in origins}
     assert {row["parent"] for row in origins} - {""} <= known | {w.id for w in TABLE["P26"]}
 

@@ -105,12 +105,9 @@ def test_ties_are_ranges():
             decoder.bias[tokens[word]] = decoder.bias[tokens[words[0]]]
     rows = [{"label": words[0], "others": [words[1], words[4]]}, {"label": words[4]}]
     found, _ = outcomes.outcomes(
-        Predictor(loaded),
-        "manual",
-        {"": outcomes.TriggerPrompt(template, (40, 50))},
-        examples(rows),
-        words,
-    )
+        Predictor(loaded), "manual", {"": outcomes.TriggerPrompt(template, (40, 50))},
+        examples(rows), words,
+    )  # fmt: skip
     tied, alone = found.to_dicts()
     assert tied["worst"] - tied["best"] == 3
     assert tied["filtered_worst"] - tied["filtered_best"] == 2

@@ -366,13 +366,8 @@ def test_the_first_page_counts_every_probe_and_has_every_model(full):
     shown = overview.matrix(own, MODELS)
     models = [row[0].text for row in shown.rows]
     assert models == [
-        "smol",
-        "smol-nobos",
-        "control-masked",
-        "control-causal",
-        "random",
-        "majority",
-    ]
+        "smol", "smol-nobos", "control-masked", "control-causal", "random", "majority",
+    ]  # fmt: skip
     value = own.filter(plain(), metric="accuracy", model="smol", group="", slice="")["value"]
     assert shown.rows[0][1].sort == value[0]
     assert shown.rows[0][1].href == "bear-questions.html#benchmark-world_lite"
@@ -758,14 +753,10 @@ def test_headlines_of_other_papers_follow_bear_s():
         onto.but(metric="MRR", value=71.0, setting={"choice": "chosen"}),
         onto.but(metric="accuracy", method="choice", value=25.0, setting={"scoring": "letter"}),
     ]
-    own = pl.concat(
-        [
-            found(),
-            frame("ontoprobe", rows),
-            attributes(),
-            frame("autoprompt", [prompt.but(value=30.0), prompt.but(metric="MRR", value=35.0)]),
-        ]
-    )
+    own = pl.concat([
+        found(), frame("ontoprobe", rows), attributes(),
+        frame("autoprompt", [prompt.but(value=30.0), prompt.but(metric="MRR", value=35.0)]),
+    ])  # fmt: skip
     text = headline.text(own)
     first, *_ = headline.text(found()).partition("\n\nSEM: ")
     assert text.startswith(f"{first}\n\nonto_world: ")

@@ -366,13 +366,10 @@ def test_baselines_are_read_from_their_answer_files(tmp_path):
     row = {"benchmark": "world_lite", "model": "a", "prompt": "templates", "method": "sentence",
            "without": WEIGHTS}  # fmt: skip
     (found,) = make.studies(
-        [probe("a"), probe("b")],
-        [paths["a"], paths["b"]],
-        {"world_lite": tmp_path / "world_lite"},
-        0,
-        [paths["free"], paths["none"]],
+        [probe("a"), probe("b")], [paths["a"], paths["b"]],
+        {"world_lite": tmp_path / "world_lite"}, 0, [paths["free"], paths["none"]],
         files([row], [paths["random_init"]]),
-    )
+    )  # fmt: skip
     assert [(f.probe, f.without) for f in found.baselines] == [(0, SUBJECT), (0, WEIGHTS)]
     means = {t: [mean_score("P0", t, label) for label in LABELS] for t in range(3)}
     blind = rates_by_hand(made, {(f"P0/Qs{i}", t): means[t] for i in range(8) for t in means})

@@ -39,12 +39,9 @@ from tests.unit.study_frames import (
 SEED = 3
 OPTIONS = ["a", "b", "c"]
 FRAMES = benchmark(
-    {
-        "P1": (OPTIONS, [OPTIONS[i % 3] for i in range(9)]),
-        "P2": (["x", "y"], ["x", "y", "y", "x"]),
-        "P3": (["u", "v"], ["u"]),
-    }
-)
+    {"P1": (OPTIONS, [OPTIONS[i % 3] for i in range(9)]), "P2": (["x", "y"], ["x", "y", "y", "x"]),
+     "P3": (["u", "v"], ["u"])},
+)  # fmt: skip
 #: relations have three templates, one, and three
 KEPT = {"P1": 3, "P2": 1, "P3": 3}
 ANSWERS = {

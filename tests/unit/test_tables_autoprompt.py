@@ -312,12 +312,9 @@ def test_perturbed_sentences_strike_out_the_old_object():
 
 def prompt_file(group: str, labels=None, restarts=()):
     content = {
-        "template": "{sub} [T]x2 [P] .",
-        "tokens": ["Ġseat", "##ed"],
-        "label_tokens": labels or {},
-        "restarts": list(restarts),
-        "round_trip": False,
-    }
+        "template": "{sub} [T]x2 [P] .", "tokens": ["Ġseat", "##ed"], "label_tokens": labels or {},
+        "restarts": list(restarts), "round_trip": False,
+    }  # fmt: skip
     return texts.Prompt("auto_world", "searched", "bert-base-cased", group, content)
 
 

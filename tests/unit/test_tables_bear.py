@@ -143,12 +143,9 @@ def test_every_relation_has_its_options_and_templates():
 
 def test_domains_count_a_relation_fully_or_split_it():
     info = pl.DataFrame(
-        {
-            "relation": ["P1", "P2"],
-            "cardinality": ["1:N", "1:1"],
-            "domains": [["Arts", "Movies"], ["Arts"]],
-        }
-    )
+        {"relation": ["P1", "P2"], "cardinality": ["1:N", "1:1"],
+         "domains": [["Arts", "Movies"], ["Arts"]]},
+    )  # fmt: skip
     found = results(small(relations=info)).filter(model="m")
     assert number(found, slice="domain: Arts")["value"] == pytest.approx(100 * 8 / 18)
     # P1 weighs half: (4 * 0.5 * 0.5 + 2 * 1/3) / (4 * 0.5 + 2)
@@ -189,12 +186,9 @@ def test_differences_of_all_pairs_are_one_family_of_tests():
     """p by its definition, on rates by hand; a constant difference is not significant as such."""
     none = dict.fromkeys(RIGHT, (0, 0, 0))
     whole = dict.fromkeys(RIGHT, (1, 1, 1))
-    found = results(
-        study(
-            FRAMES,
-            [(probe(n), answers(r)) for n, r in zip("abc", (RIGHT, none, whole), strict=True)],
-        )
-    )
+    found = results(study(
+        FRAMES, [(probe(n), answers(r)) for n, r in zip("abc", (RIGHT, none, whole), strict=True)],
+    ))  # fmt: skip
     rates = {"a": [sum(hits) / 3 for hits in RIGHT.values()], "b": [0.0] * 6, "c": [1.0] * 6}
     raw = {}
     # c is the best, with which the others are compared

@@ -165,12 +165,7 @@ def test_ambiguous_names(world: World, graph: pl.DataFrame) -> None:
 def test_chosen_classes_are_the_ones_meant(world: World) -> None:
     instances = dict(world.dbpedia.instances.select("label", "class").iter_rows())
     expected = {
-        "France": "Country",
-        "Paris": "City",
-        "Danube": "River",
-        "Albert Einstein": "Scientist",
-        "Pablo Picasso": "Painter",
-        "euro": "Currency",
-        "Bavaria": "AdministrativeRegion",
-    }
+        "France": "Country", "Paris": "City", "Danube": "River", "Albert Einstein": "Scientist",
+        "Pablo Picasso": "Painter", "euro": "Currency", "Bavaria": "AdministrativeRegion",
+    }  # fmt: skip
     assert {k: instances[k].removeprefix(DBO) for k in expected} == expected

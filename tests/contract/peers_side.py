@@ -13,14 +13,11 @@ def lm_eval(folder: str, model: str, tasks: str, more: str = "") -> dict:
     from lm_eval.tasks import TaskManager
 
     found = harness.simple_evaluate(
-        model="hf",
-        model_args=f"pretrained={model},dtype=float32,max_length=128{more}",
+        model="hf", model_args=f"pretrained={model},dtype=float32,max_length=128{more}",
         tasks=tasks.split(","),
-        task_manager=TaskManager(include_path=folder, include_defaults=False),
-        device="cpu",
-        batch_size=16,
-        bootstrap_iters=100,
-    )
+        task_manager=TaskManager(include_path=folder, include_defaults=False), device="cpu",
+        batch_size=16, bootstrap_iters=100,
+    )  # fmt: skip
     scores = {**found.get("groups", {}), **found["results"]}
     return {
         name: {"acc": row["acc,none"], "stderr": row.get("acc_stderr,none")}

@@ -198,8 +198,7 @@ def test_capabilities_are_detected_once(lm, tmp_path, clock, offers, expected):
         found = client(server, tmp_path, clock).capabilities()
         assert tuple(vars(found).values()) == expected
         asked = len(server.hits)
-        again = client(server, tmp_path, clock)
-        assert again.capabilities() == found
+        assert client(server, tmp_path, clock).capabilities() == found
         assert len(server.hits) == asked <= 6
 
 
@@ -316,8 +315,7 @@ def test_an_error_with_status_200_is_retried_and_never_cached(lm, tmp_path, cloc
     with ApiServer(lm) as server:
         expected = client(server, tmp_path / "a", clock).chat("Hi", 3)
     with ApiServer(lm, faults=[fault, None]) as server:
-        asked = client(server, tmp_path / "b", clock)
-        assert asked.chat("Hi", 3) == expected
+        assert client(server, tmp_path / "b", clock).chat("Hi", 3) == expected
         assert len(server.hits) == 2
     assert clock.naps == [1.0]
     with ApiServer(lm, faults=[fault, fault, None]) as server:

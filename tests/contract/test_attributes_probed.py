@@ -73,8 +73,7 @@ def measured(study):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_model_is_measured(kind, tmp_path):
-    made = benchmark(symmetry, "symmetry", min_triples=2)
-    study, _ = filled(made, kind, tmp_path)
+    study, _ = filled(benchmark(symmetry, "symmetry", min_triples=2), kind, tmp_path)
     found = measured(study)
     # a chat server gives one answer; phrases of branches may coincide
     given = pl.read_parquet(tmp_path / "m.parquet")["rank"].max()
@@ -110,8 +109,7 @@ def test_candidates_can_be_ranked_instead(kind):
 
 @pytest.mark.parametrize("kind", ["masked", "seq2seq", "causal"])
 def test_a_gold_beyond_the_window_is_left_out_and_counted(kind, tmp_path):
-    long = "people of Africa " * 60
-    made = benchmark(hierarchy, "hierarchy", labels={7: long.strip()})
+    made = benchmark(hierarchy, "hierarchy", labels={7: ("people of Africa " * 60).strip()})
     study, record = filled(made, kind, tmp_path)
     assert sum(record["left_out"].values()) > 0
     assert any("tokens" in reason for reason in record["left_out"])

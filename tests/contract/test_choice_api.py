@@ -109,8 +109,7 @@ def test_the_letter_is_the_likeliest_of_those_that_are_offered(lm, tmp_path):
         {"c": -0.1, "ab": -0.2, "b": -2.0},
     ]
     with ApiServer(lm) as server:
-        asked = client(server, tmp_path)
-        plain = choose.choose(asked, ASKED, ("letter",)).chosen
+        plain = choose.choose(client(server, tmp_path), ASKED, ("letter",)).chosen
         asked = client(server, tmp_path / "offered")
         asked.capabilities()
         server.faults = [offering(one) for one in tops]
@@ -123,8 +122,7 @@ def test_the_letter_is_the_likeliest_of_those_that_are_offered(lm, tmp_path):
 
 def test_chat_answers_keep_their_text(lm, tmp_path):
     with ApiServer(lm, frozenset({"chat", "usage"})) as server:
-        asked = client(server, tmp_path)
-        found = choose.choose(asked, ASKED, choose.SCORINGS)
+        found = choose.choose(client(server, tmp_path), ASKED, choose.SCORINGS)
         sent = [b["messages"] for _, b in server.hits if b["max_tokens"] == choose.MOST]
     assert sent == [[{"role": "user", "content": prompt(one)}] for one in ASKED]
     assert [c.scoring for c in found.chosen] == ["answer", "answer"]

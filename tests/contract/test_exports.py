@@ -109,8 +109,7 @@ def test_sets_in_one_folder_share_the_relations_file(constructed, tmp_path):
     relations = build.relations_of(constructed, RELATIONS)
     for name, part in (("one", relations[:1]), ("two", relations[1:])):
         formats.write("lm-pub-quiz", name, constructed, [], tmp_path / name, part)
-    info = json.loads((tmp_path / "relation_info.json").read_text())
-    assert set(info) == {"P1", "P2"}
+    assert set(json.loads((tmp_path / "relation_info.json").read_text())) == {"P1", "P2"}
     alone = relations.select("relation", domains=pl.lit(["Arts"]))
     formats.write("lm-pub-quiz", "three", constructed, [], tmp_path / "three", alone)
     info = json.loads((tmp_path / "relation_info.json").read_text())
@@ -301,12 +300,9 @@ def test_content_that_a_format_cannot_express_is_an_error(constructed, tmp_path)
 
 def loaded_rows(folder, configuration: str, cache) -> datasets.Dataset:
     return datasets.load_dataset(
-        str(folder),
-        configuration,
-        split="test",
-        cache_dir=str(cache),
+        str(folder), configuration, split="test", cache_dir=str(cache),
         verification_mode="all_checks",
-    )
+    )  # fmt: skip
 
 
 def test_hugging_face_loads_the_configuration_of_the_card(constructed, tmp_path):

@@ -54,14 +54,12 @@ def asked(tmp_path_factory):
     place.mkdir()
     own.write(place)
     save(tiny("gpt2", bos="forced", double=False), folder / "model")
-    found = library.probe(library.load(folder / "model", bos="forced"), own)
-    return folder, own, found
+    return folder, own, library.probe(library.load(folder / "model", bos="forced"), own)
 
 
 def accuracies(found) -> pl.DataFrame:
     """Return mean hit and number of items by template."""
-    answers = found.answers
-    return answers.group_by("template").agg(pl.col("hit").mean(), pl.len().alias("n"))
+    return found.answers.group_by("template").agg(pl.col("hit").mean(), pl.len().alias("n"))
 
 
 def test_the_harness_gives_the_same_accuracies_from_another_folder(asked, tmp_path):
@@ -109,8 +107,7 @@ def varied(asked):
         {"source": "resources/world"},
     )
     made.write(folder / "varied")
-    loaded = library.load(folder / "model", bos="forced")
-    return folder, made, library.probe(loaded, made)
+    return folder, made, library.probe(library.load(folder / "model", bos="forced"), made)
 
 
 def test_questions_with_separate_options_give_the_same_accuracies(varied, tmp_path):
@@ -190,14 +187,8 @@ def test_kgprobe_installs_next_to_the_harness(tmp_path):
     subprocess.run([*wheel, "-w", tmp_path, ROOT], check=True, capture_output=True, timeout=300)
     (made,) = tmp_path.glob("kgprobe-*.whl")
     install = [
-        PEERS,
-        "-m",
-        "pip",
-        "--disable-pip-version-check",
-        "install",
-        "--dry-run",
-        "--report",
-    ]
+        PEERS, "-m", "pip", "--disable-pip-version-check", "install", "--dry-run", "--report",
+    ]  # fmt: skip
     report = tmp_path / "report.json"
     subprocess.run(
         [*install, report, "--quiet", made, "lm-eval"], check=True, capture_output=True, timeout=300

@@ -89,8 +89,7 @@ def assert_manners(server: FaultServer, policy: Policy = POLICY) -> None:
         assert after.at - before.at >= policy.interval - 1e-6
         if before.fault.startswith("rate") or before.fault == "status 503 wait":
             unsaid = {"rate bare": 60, "rate nonsense": 60, "rate date": WAIT - 1}
-            asked = unsaid.get(before.fault, WAIT)
-            assert after.at - before.at >= asked
+            assert after.at - before.at >= unsaid.get(before.fault, WAIT)
     for before, seen in enumerate(server.seen):
         # a server that answers late goes on after the client has left
         left = sum(other.fault in SLOW for other in server.seen[:before])
@@ -142,15 +141,11 @@ def test_an_order_is_never_assumed(faulty, clock, tmp_path, clean):
 
 
 CAUSES = {
-    "status 403": errors.EndpointRefused,
-    "status 500 SR353": errors.QueryRejected,
-    "status 400": errors.QueryRejected,
-    "other vars": errors.MalformedAnswer,
-    "page before": errors.MalformedAnswer,
-    "a row too many": errors.MalformedAnswer,
-    "number for text": errors.MalformedAnswer,
-    "no type": errors.MalformedAnswer,
-}
+    "status 403": errors.EndpointRefused, "status 500 SR353": errors.QueryRejected,
+    "status 400": errors.QueryRejected, "other vars": errors.MalformedAnswer,
+    "page before": errors.MalformedAnswer, "a row too many": errors.MalformedAnswer,
+    "number for text": errors.MalformedAnswer, "no type": errors.MalformedAnswer,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("fault", CAUSES)
@@ -164,14 +159,12 @@ def test_a_fatal_fault_is_reported_at_once_and_a_later_run_completes(
     message = str(caught.value)
     assert all(part in message for part in (faulty.url, "things.rq", "page 4", "of 4,096"))
     assert len(faulty.seen) == 5, "nothing that cannot pass is asked again"
-    kept = pages_kept(tmp_path)
-    assert len(kept) == 3
+    assert len(pages_kept(tmp_path)) == 3
     assert not (folder(tmp_path) / "meta.json").exists()
     assert_manners(faulty)
     refused = faulty.seen[4].part
     assert_whole(tmp_path, run(faulty, clock, tmp_path), clean)
-    resumed = [seen for seen in faulty.seen[5:] if not seen.is_count]
-    assert resumed[0].part == refused
+    assert next(seen for seen in faulty.seen[5:] if not seen.is_count).part == refused
 
 
 @pytest.mark.parametrize(

@@ -43,8 +43,7 @@ def test_a_query_and_its_derived_queries_are_valid(path):
     derived = [query.page(0, query.total), query.page(middle, middle + 1), query.count()]
     if query.in_batches and not query.values:
         derived += [query.listing().count(), query.listing().page(9, 700)]
-        least = read_query(path, {"least": 5})
-        assert "FILTER(?known >= 5)" in least.listing().text
+        assert "FILTER(?known >= 5)" in read_query(path, {"least": 5}).listing().text
         assert "?known" not in query.listing().text
     for made in (text, *derived):
         store.query(made)
@@ -153,20 +152,12 @@ def test_facts_after_best_rank_are_the_truthy_facts(world_endpoint, tmp_path):
 @pytest.mark.parametrize(
     ("name", "child", "edge", "anchor"),
     [
-        (
-            "dbpedia/class_hierarchy",
-            "class",
-            "<http://www.w3.org/2000/01/rdf-schema#subClassOf>",
-            "<http://www.w3.org/2002/07/owl#Class>",
-        ),
-        (
-            "wikidata/property_hierarchy",
-            "property",
-            "<http://www.wikidata.org/prop/direct/P1647>",
-            "<http://wikiba.se/ontology#Property>",
-        ),
+        ("dbpedia/class_hierarchy", "class", "<http://www.w3.org/2000/01/rdf-schema#subClassOf>",
+         "<http://www.w3.org/2002/07/owl#Class>"),
+        ("wikidata/property_hierarchy", "property", "<http://www.wikidata.org/prop/direct/P1647>",
+         "<http://wikiba.se/ontology#Property>"),
     ],
-)
+)  # fmt: skip
 def test_the_closure_of_a_hierarchy_equals_the_engine_s(
     name, child, edge, anchor, world_endpoint, tmp_path
 ):

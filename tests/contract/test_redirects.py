@@ -43,8 +43,7 @@ def triples(predicate: str) -> list[str]:
 
 
 def objects(found: pl.DataFrame) -> dict[str, list[str]]:
-    rows = found.group_by("subject").agg(pl.col("object").sort())
-    return dict(rows.sort("subject").rows())
+    return dict(found.group_by("subject").agg(pl.col("object").sort()).sort("subject").rows())
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +60,7 @@ def test_a_query_service_s_redirects_are_followed(query, served, tmp_path):
     found, coverage = one.pull(["P36", "P17"])
     assert objects(found) == RESOLVED
     assert set(found["object_label"]) == {"item Q8", "item Q9"}, "the old ids have none"
-    counted = dict(coverage.select("relation", "redirected").rows())
-    assert counted == {"P36": 3, "P17": 0}
+    assert dict(coverage.select("relation", "redirected").rows()) == {"P36": 3, "P17": 0}
     assert coverage.filter(relation="P36")["rows"].item() == 5
 
 

@@ -50,8 +50,7 @@ class Service(Recorder):
     def answer(self, path: str, body: bytes) -> tuple[int, dict[str, str], bytes]:
         (text,) = form(body)["query"]
         self.seen.append(text)
-        said = self.says(text)
-        status, answer, kind = said or (200, fetch(self.behind, text), JSON_TYPE)
+        status, answer, kind = self.says(text) or (200, fetch(self.behind, text), JSON_TYPE)
         data = answer if isinstance(answer, bytes) else answer.encode()
         return status, {"Content-Type": kind}, data
 
@@ -183,11 +182,8 @@ def test_a_refusal_is_reported_after_one_request(status, service, clock, tmp_pat
 
 
 def test_a_cap_on_memory_makes_pages_smaller(service, clock, tmp_path):
-    memory = (
-        500,
-        '{"exception":"Tried to allocate 2 GB, but only 1 GB were available"}',
-        JSON_TYPE,
-    )
+    memory = (500, '{"exception":"Tried to allocate 2 GB, but only 1 GB were available"}',
+              JSON_TYPE)  # fmt: skip
     service.says = lambda text: memory if is_facts(text) and values(text) > 1 else None
     found = pull(QUERIES / "facts.rq", service.endpoint(), tmp_path / "w/s", {"property": "P27"})
     assert found.meta["rows"] == 6

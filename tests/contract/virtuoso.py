@@ -78,22 +78,14 @@ def serving(folder: Path, files: Sequence[Path]) -> Iterator[str]:
     for number, file in enumerate(files):
         (data / f"{number}-{file.name}").symlink_to(file.resolve())
     sql, http = _free_ports()
-    (folder / "virtuoso.ini").write_text(
-        INI.format(
-            folder=folder,
-            data=",".join([str(data), *{str(f.resolve().parent) for f in files}]),
-            sql=sql,
-            http=http,
-            graph=GRAPH,
-        )
-    )
+    (folder / "virtuoso.ini").write_text(INI.format(
+        folder=folder, data=",".join([str(data), *{str(f.resolve().parent) for f in files}]),
+        sql=sql, http=http, graph=GRAPH,
+    ))  # fmt: skip
     server = subprocess.Popen(
         ["virtuoso-t", "+configfile", str(folder / "virtuoso.ini"), "+foreground"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        cwd=folder,
-        process_group=0,
-    )
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder, process_group=0,
+    )  # fmt: skip
     try:
         url = f"http://127.0.0.1:{http}/sparql"
         _wait(url, server, folder)
@@ -112,20 +104,10 @@ def _load(sql: int, data: Path) -> None:
     )
     done = subprocess.run(
         [
-            "isql-vt",
-            f"127.0.0.1:{sql}",
-            "dba",
-            "dba",
-            "VERBOSE=OFF",
-            "BANNER=OFF",
-            "PROMPT=OFF",
-            "ERRORS=STDOUT",
-            f"EXEC={commands}",
-        ],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+            "isql-vt", f"127.0.0.1:{sql}", "dba", "dba", "VERBOSE=OFF", "BANNER=OFF", "PROMPT=OFF",
+            "ERRORS=STDOUT", f"EXEC={commands}",
+        ], capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Error" not in done.stdout, done.stdout
     assert str(data) not in done.stdout, f"files not loaded: {done.stdout}"

@@ -88,8 +88,7 @@ def mutants(path: Path, name: str) -> tuple[ast.Module, list[Mutant]]:
     source = text.splitlines()
     for node, function, lines in _places(tree, "", range(1, len(source) + 1)):
         for change, holder, key, new in _changes(node):
-            line = source[node.lineno - 1].strip()
-            where = (name, function, line, change)
+            where = (name, function, source[node.lineno - 1].strip(), change)
             seen[where] += 1
             numbered = change if seen[where] == 1 else f"{change}, no. {seen[where]}"
             found.append(Mutant(*where[:3], numbered, lines, _setter(holder, key, new), node))

@@ -77,8 +77,7 @@ class Trials:
             raise pytest.UsageError(f"no fork beside threads at work: {_workers()}")
         self.folder.mkdir(parents=True, exist_ok=True)
         items = {item.nodeid: item for item in session.items}
-        reached = self._reached(items)
-        self.outcome = self._run(items, reached)
+        self.outcome = self._run(items, self._reached(items))
         return True
 
     def _reached(self, items: dict[str, pytest.Item]) -> dict[str, Any]:

@@ -94,13 +94,10 @@ class Proxy(http.server.ThreadingHTTPServer):
         address = f"http://127.0.0.1:{self.server_address[1]}"
         bundle = str(self.bundle)
         return {
-            "HTTPS_PROXY": address,
-            "https_proxy": address,
-            "NO_PROXY": "127.0.0.1,localhost",
-            "no_proxy": "127.0.0.1,localhost",
-            "REQUESTS_CA_BUNDLE": bundle,
+            "HTTPS_PROXY": address, "https_proxy": address, "NO_PROXY": "127.0.0.1,localhost",
+            "no_proxy": "127.0.0.1,localhost", "REQUESTS_CA_BUNDLE": bundle,
             "SSL_CERT_FILE": bundle,
-        }
+        }  # fmt: skip
 
     def note(self, request: Request, status: int) -> None:
         """Record a request."""

@@ -155,8 +155,7 @@ def test_dbpedia_in_pieces_and_whole(replay, tmp_path):
         path = QUERIES / f"dbpedia/{name}.rq"
         snapshot = pull(path, dbpedia, tmp_path / "dbpedia/s", contact=CONTACT)
         assert snapshot.meta["rows"] == n, name
-    statuses = {s.status for s in replay.seen if s.request.host == "dbpedia.org"}
-    assert 206 in statuses
+    assert 206 in {s.status for s in replay.seen if s.request.host == "dbpedia.org"}
 
 
 def test_the_table_of_sources_lists_its_tests_and_every_service(replay):

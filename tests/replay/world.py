@@ -112,10 +112,6 @@ def world(data: Path, folder: Path, documents: int = trex.DOCUMENTS) -> Iterator
         partial = {3: "206", 12: "502", 50: "206"}
         resource = Engine(("dbpedia.org",), ("/sparql",), db, partial)
         services = [
-            wdqs,
-            qlever,
-            resource,
-            GitHub(data / "archives"),
-            Figshare({TREX_FILE: archive}),
-        ]
+            wdqs, qlever, resource, GitHub(data / "archives"), Figshare({TREX_FILE: archive}),
+        ]  # fmt: skip
         yield stack.enter_context(Proxy(services, folder))

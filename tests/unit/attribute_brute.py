@@ -310,13 +310,9 @@ def sizes(attribute: str, examples: set[Example]) -> dict[str, float]:
     kept = {t for example in examples for t in stored(attribute, example)}
     patterns = {pattern(attribute, example) for example in examples}
     return {
-        "examples": len(examples),
-        "triples": len(kept),
-        "patterns": len(patterns),
-        "predicates": len({p for _, p, _ in kept}),
-        "written": 0,
-        "by_label": 0,
+        "examples": len(examples), "triples": len(kept), "patterns": len(patterns),
+        "predicates": len({p for _, p, _ in kept}), "written": 0, "by_label": 0,
         "without_template": len({p for _, p, _ in kept}),
         "entities": len({n for s, _, o in kept for n in (s, o) if not isinstance(n, str)}),
         "triples_per_pattern": len(kept) / max(1, len(patterns)),
-    }
+    }  # fmt: skip

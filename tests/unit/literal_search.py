@@ -13,13 +13,11 @@ def prompts(split, trigger):
 
 def logprobs(loaded, row, place):
     """Return log-probabilities of the whole vocabulary at the answer position, with autograd."""
-    logits = loaded.model(torch.from_numpy(row)[None]).logits
-    return logits.log_softmax(-1)[0, place]
+    return loaded.model(torch.from_numpy(row)[None]).logits.log_softmax(-1)[0, place]
 
 
 def likelihood(problem, found, right):
-    ids = problem.labels[right][problem.known[right]]
-    return found[torch.from_numpy(ids)].logsumexp(0)
+    return found[torch.from_numpy(problem.labels[right][problem.known[right]])].logsumexp(0)
 
 
 def correct(problem, found, right):

@@ -113,8 +113,7 @@ def by_hand(folder: Path, model, tokenizer) -> dict[int, list[float]]:
 
 
 def test_every_save_adds_rows_and_training_is_unchanged(folder, tmp_path):
-    probe = ProbeAtSave(folder, "causal", "forced")
-    trainer = trained(folder, tmp_path / "with", [probe])
+    trainer = trained(folder, tmp_path / "with", [ProbeAtSave(folder, "causal", "forced")])
     rows = schema.read(tmp_path / "with" / FILE, PROBED)
     assert sorted(set(rows["step"])) == [EVERY, STEPS]
     assert {p.name for p in (tmp_path / "with").glob("checkpoint-*")} == {

@@ -80,8 +80,7 @@ def test_texts_match_by_equality_only():
         ),
         golds,
     )
-    own = {k: value(result, item="a", k=k, gold="own") for k in aa.KS}
-    assert own == {1: 0, 3: 1, 5: 1}
+    assert {k: value(result, item="a", k=k, gold="own") for k in aa.KS} == {1: 0, 3: 1, 5: 1}
     assert value(result, item="a", k=1, gold="set") == 1
     assert result.filter(item="b")["alpha"].sum() == 0
     first = aa.firsts(
@@ -122,13 +121,9 @@ def test_identical_phrases_still_give_every_k():
 
 def test_aliases_match_only_when_enabled():
     examples = pl.DataFrame(
-        {
-            "example": ["a"],
-            "position": [0],
-            "golds": [["Q145", "Q7", "Q1050"]],
-            "gold_labels": [["United Kingdom", None, "Eswatini"]],
-        }
-    )
+        {"example": ["a"], "position": [0], "golds": [["Q145", "Q7", "Q1050"]],
+         "gold_labels": [["United Kingdom", None, "Eswatini"]]},
+    )  # fmt: skip
     aliases = {"Q145": ["UK", "Britain"], "Q1050": ["Swaziland"], "Q7": ["nobody's"]}
     labels, names = aa.gold_names(examples), aa.gold_names(examples, aliases)
     assert labels == {"a#0": [["United Kingdom"], ["Eswatini"]]}
@@ -300,8 +295,7 @@ def forward(examples, subject="Q1"):
 
 def test_candidates_include_every_gold_and_report_how_many_were_added(made):
     _, built = made
-    rows = forward(built.examples)
-    own = set(rows["object"])
+    own = set(forward(built.examples)["object"])
     assert own < LABELED
     options = built.candidates.filter(set="asymmetry/P40")
     assert {*LABELED, "Q30"} == set(options["id"])

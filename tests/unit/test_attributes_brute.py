@@ -594,8 +594,7 @@ def test_ambiguous_pairs_are_capped_over_all_relations(examples):
         frame, w = make_graph(seed)
         c = {**chosen("ambiguous", seed), "require_labels": False}
         every = names(w, c)
-        built = attribute("ambiguous", frame, **{**c, "examples": examples})
-        some = found(built)
+        some = found(attribute("ambiguous", frame, **{**c, "examples": examples}))
         assert len(some) == min(examples, len(every))
         assert relation_pairs(some) <= set(every)
         filled += len(every) > examples

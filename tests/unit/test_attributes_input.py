@@ -79,8 +79,7 @@ def test_malformed_item_ids_are_not_literals(name):
 
 def test_entity_with_several_labels_gets_the_smallest():
     rows = [facts([(1, 26, 2)], {1: name, 2: "x"}) for name in ("bb", " aa", "cc")]
-    encoded = encode(pl.concat(rows))
-    assert content(encoded, "entities")["label"].to_list() == ["aa", "x"]
+    assert content(encode(pl.concat(rows)), "entities")["label"].to_list() == ["aa", "x"]
 
 
 def test_literals_with_colliding_numbers_raise(monkeypatch):

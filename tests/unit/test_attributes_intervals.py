@@ -69,8 +69,7 @@ def test_identical_patterns_have_no_cluster_interval():
 
 
 def test_patterns_are_resampled_whole():
-    draw = np.random.default_rng(2)
-    values = draw.random((17, 2))
+    values = np.random.default_rng(2).random((17, 2))
     rows = parts(values.tolist()).with_columns(
         denominator=pl.Series(values[:, 1]), pattern=pl.Series([f"P{i % 7}" for i in range(17)])
     )

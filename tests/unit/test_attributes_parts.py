@@ -48,26 +48,16 @@ def build(folder: Path, attributes: list[str], **section: Any) -> Names:
     output = Names({kind: [str(folder / f"{name}.{kind}") for name in attributes]
                     for kind in FILES})  # fmt: skip
     params = {
-        "code": {name: f"code of {name}" for name in attributes},
-        "attributes": attributes,
+        "code": {name: f"code of {name}" for name in attributes}, "attributes": attributes,
         "settings": {**asdict(Attributes()), "sensitivity": False, **section},
-        "joins": asdict(Joins()),
-        "templated": ["P279/P279", *(f"P{n}" for n in range(1, 400))],
-        "nouns": {},
-        "section": None,
-        "seed": 0,
-    }
+        "joins": asdict(Joins()), "templated": ["P279/P279", *(f"P{n}" for n in range(1, 400))],
+        "nouns": {}, "section": None, "seed": 0,
+    }  # fmt: skip
     rule = SimpleNamespace(
-        rule="build_attributes",
-        input=Names(inputs, bias=bias, names=names),
-        output=output,
-        params=Names(params),
-        wildcards=Names(),
-        config={},
-        threads=1,
-        resources=SimpleNamespace(mem_mb=3000),
-        log=[str(folder / "log")],
-    )
+        rule="build_attributes", input=Names(inputs, bias=bias, names=names), output=output,
+        params=Names(params), wildcards=Names(), config={}, threads=1,
+        resources=SimpleNamespace(mem_mb=3000), log=[str(folder / "log")],
+    )  # fmt: skip
     runpy.run_path(str(SCRIPT), {"snakemake": rule})
     return output
 

@@ -38,8 +38,7 @@ def run():
 def cells(run, metric, **where):
     """Return the numbers of a metric; dimensions that are not given must be empty."""
     result = run[1].filter(metric=metric)
-    plain = dict.fromkeys(("group", "slice", *SETTING), "")
-    return result.filter(**{**plain, **where})
+    return result.filter(**{**dict.fromkeys(("group", "slice", *SETTING), ""), **where})
 
 
 def cell(run, metric, **where):
@@ -445,13 +444,9 @@ def test_matches_are_counted_per_rule_beside_verbatim():
 
 #: training facts of the run: the first pair whole, one direction of the second, one P19
 FACTS = {
-    "P26/Q1/Q2": True,
-    "P26/Q2/Q1": True,
-    "P26/Q3/Q4": True,
-    "P26/Q4/Q3": False,
-    "P19/Q1/Q9": True,
+    "P26/Q1/Q2": True, "P26/Q2/Q1": True, "P26/Q3/Q4": True, "P26/Q4/Q3": False, "P19/Q1/Q9": True,
     "P19/Q3/Q9": False,
-}
+}  # fmt: skip
 TRAINED_ON = of_rows(
     schema.TRAINED_ON, [(fact, *fact.split("/"), told) for fact, told in FACTS.items()]
 )

@@ -96,8 +96,7 @@ def test_composite():
     examples = built(composite, "composite", **SMALL)
     assert triples(examples) == of((3, 2, 4), (4, 1, 3), (5, 4, 2))
     assert set(examples["pattern"]) == {"P22>P26=P25", "P25>P26=P22", "P40>P25=P26"}
-    everything = built(composite, "composite", **SMALL, exclude=[])
-    assert everything["example"].n_unique() == 8
+    assert built(composite, "composite", **SMALL, exclude=[])["example"].n_unique() == 8
 
 
 @pytest.mark.parametrize("count_on", ["seeds", "graph"])
@@ -117,8 +116,7 @@ def test_paths_are_counted_without_building_them(endpoints, relations):
     for seed in range(3):
         frame = planted(seed)
         g = brute.world(frame).g
-        inside = brute.category_members(g, 2)
-        every = brute.paths(g, inside, {31}, endpoints, relations)
+        every = brute.paths(g, brute.category_members(g, 2), {31}, endpoints, relations)
         count = Counter((one[1], two[1]) for one, two in every)
         differ = {"endpoints_differ": endpoints, "relations_differ": relations}
         made = paths.count_paths(encode(frame), settings("paths", categories=2, **differ))

@@ -326,8 +326,7 @@ def test_unfilled_trigger_positions_raise_or_are_allowed():
     assert initial_token(loaded) in allowed_to.trigger
     assert allowed_to.restarts[0]["iteration"] >= -1
     given = quick(iterations=2, initial="capital of France is the")
-    start = search(loaded, template, TRAIN, DEV, given)
-    assert len(start.record["initial"]) == 5
+    assert len(search(loaded, template, TRAIN, DEV, given).record["initial"]) == 5
     with pytest.raises(SearchError, match=r"has 2 tokens .* has 5 places"):
         search(loaded, template, TRAIN, DEV, quick(initial="of France"))
     with pytest.raises(SearchError, match="nothing to search"):

@@ -23,16 +23,10 @@ LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
 WD = "http://www.wikidata.org/entity/"
 #: one label as sources write it -> as every reader returns it
 LABEL_FORMS = {
-    "Mali": "Mali",
-    "Mali ": "Mali",
-    "Mali\u00a0": "Mali",
-    "\u00a0 New\u00a0York": "New York",
-    "Mali\n": "Mali",
-    "Mali\r\n": "Mali",
-    "New\u2028York": "New York",
-    "New\u0085 York\u202f": "New York",
-    "\tNew  York\u3000": "New York",
-}
+    "Mali": "Mali", "Mali ": "Mali", "Mali\u00a0": "Mali", "\u00a0 New\u00a0York": "New York",
+    "Mali\n": "Mali", "Mali\r\n": "Mali", "New\u2028York": "New York",
+    "New\u0085 York\u202f": "New York", "\tNew  York\u3000": "New York",
+}  # fmt: skip
 
 
 def load(path: Path, form: str = "table", **section: object) -> GraphTables:
@@ -50,8 +44,7 @@ def test_unused_columns_are_ignored(tmp_path):
         "relation": ["r", "r"], "meta": [{"a": 1}, {"a": 2}], "object": ["z", "z"],
         "raw": [b"\xff", b""],
     })  # fmt: skip
-    content = parquet(tmp_path / "g.parquet", frame)
-    assert sorted(content["facts"]["subject"]) == ["x", "y"]
+    assert sorted(parquet(tmp_path / "g.parquet", frame)["facts"]["subject"]) == ["x", "y"]
 
 
 def test_a_file_name_is_no_pattern(tmp_path):
@@ -341,8 +334,7 @@ def dumped(text: str, folder: Path, form: str) -> str:
             f"<{WD}Q1> <{LABEL}> {json.dumps(text)}@en .\n"
         )
     asked = ["http://www.wikidata.org/prop/direct/P1"] if form == "ntriples" else ["P1"]
-    result = dumps.read([path], form, asked, folder / form)
-    return str(result.statements["subject_label"][0])
+    return str(dumps.read([path], form, asked, folder / form).statements["subject_label"][0])
 
 
 def from_trex(text: str) -> str:
@@ -355,14 +347,11 @@ def from_trex(text: str) -> str:
 @pytest.mark.parametrize("text", LABEL_FORMS, ids=ascii)
 def test_labels_are_identical_across_readers(text, tmp_path):
     result = {
-        "csv": own_table(text, tmp_path, "csv"),
-        "parquet": own_table(text, tmp_path, "parquet"),
-        "rdf": rdf(text, tmp_path),
-        "lm_pub_quiz": quiz(text, tmp_path),
-        "sparql": pulled(text),
+        "csv": own_table(text, tmp_path, "csv"), "parquet": own_table(text, tmp_path, "parquet"),
+        "rdf": rdf(text, tmp_path), "lm_pub_quiz": quiz(text, tmp_path), "sparql": pulled(text),
         **{form: dumped(text, tmp_path, form) for form in ("json", "truthy", "ntriples")},
         "trex": from_trex(text),
-    }
+    }  # fmt: skip
     assert result == dict.fromkeys(result, LABEL_FORMS[text])
 
 

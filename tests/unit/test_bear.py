@@ -25,17 +25,11 @@ def row(relation="P1", cardinality="1:N", symmetric="no", ancestor="") -> dict[s
 
 def statement(subject: str, obj: str, relation: str = "P1", **changes) -> dict:
     base = {
-        "kg": "wikidata",
-        "relation": relation,
-        "subject": f"Q{subject}",
-        "subject_label": f"s{subject}x",
-        "subject_sitelinks": 10,
-        "object": f"Q{obj}",
-        "object_label": f"o{obj}y",
-        "object_sitelinks": 10,
-        "object_kind": "item",
+        "kg": "wikidata", "relation": relation, "subject": f"Q{subject}",
+        "subject_label": f"s{subject}x", "subject_sitelinks": 10, "object": f"Q{obj}",
+        "object_label": f"o{obj}y", "object_sitelinks": 10, "object_kind": "item",
         "rank": "normal",
-    }
+    }  # fmt: skip
     return {**base, **changes}
 
 
@@ -100,11 +94,8 @@ def test_equal_labels_keep_the_more_popular_then_the_lower_id():
         statement("4", "903", object_label="twin"),
     )
     assert reasons(pull) == {
-        "Q1": "duplicate_subject_label",
-        "Q2": None,
-        "Q3": None,
-        "Q4": "duplicate_object_label",
-    }
+        "Q1": "duplicate_subject_label", "Q2": None, "Q3": None, "Q4": "duplicate_object_label",
+    }  # fmt: skip
 
 
 def test_mirrored_statements_keep_the_more_popular_subject():
@@ -133,13 +124,10 @@ def test_mirrored_statements_in_two_ranks_are_each_counted_once():
 
 def test_mapping_replaces_a_place_with_its_country():
     pull = frame(
-        statement("1", "50"),
-        statement("2", "60"),
-        statement("3", "900"),
-        statement("50", "900", "P17"),
-        statement("60", "900", "P17"),
+        statement("1", "50"), statement("2", "60"), statement("3", "900"),
+        statement("50", "900", "P17"), statement("60", "900", "P17"),
         statement("60", "901", "P17"),
-    )
+    )  # fmt: skip
     popular = build.with_popularity(pull, "sitelinks")
     births = popular.filter(pl.col("relation") == "P1")
     result = filters.map_to_ancestors(births, "P17", popular).sort("subject")
@@ -168,8 +156,7 @@ def test_mapping_replaces_a_place_with_its_country():
     ],
 )
 def test_overlap_of_labels(subject, answer, rule, expected):
-    folded = (filters.fold(subject), filters.fold(answer))
-    assert filters.overlap(*folded, rule) is expected
+    assert filters.overlap(filters.fold(subject), filters.fold(answer), rule) is expected
 
 
 def pull(relation: str, sizes: dict[str, int], start: int = 1) -> list[dict]:

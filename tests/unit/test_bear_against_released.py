@@ -39,16 +39,13 @@ KEPT = statement("1", "900")
         ([KEPT, statement("1", "901")], {}, ("multi_valued", "Q901")),
         ([KEPT], {"label": "old"}, ("label_changed", "subject: s1x")),
         ([KEPT], {"answer": "old"}, ("label_changed", "answer: the Form")),
-        (
-            [statement("1", "900", subject_label="great o900y")],
-            {"label": "great o900y"},
-            ("overlap_now", "great o900y, o900y"),
-        ),
+        ([statement("1", "900", subject_label="great o900y")], {"label": "great o900y"},
+         ("overlap_now", "great o900y, o900y")),
         ([statement("1", "900", subject_sitelinks=4)], {}, ("unpopular_now", "4")),
         ([KEPT], {}, ("same", "")),
         ([KEPT], {"answer": "the Form"}, ("same", "")),
     ],
-)
+)  # fmt: skip
 def test_released_instances_get_the_first_matching_state(pulled, more, expected):
     assert state(*pulled, **more) == expected
 

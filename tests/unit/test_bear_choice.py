@@ -51,8 +51,7 @@ def test_rejected_instances_are_replaced_by_the_first_spare():
 
 
 def test_without_a_spare_the_relation_is_sampled_again():
-    short = pull(each=3).filter(pl.col("subject") != "Q102")
-    sets = built(short, review=[("P1", "Q101")])
+    sets = built(pull(each=3).filter(pl.col("subject") != "Q102"), review=[("P1", "Q101")])
     # three answers need two instances each, and one answer has only one left
     assert sets.big.candidates.height == 2
     assert "Q101" not in set(sets.big.items["subject_id"])

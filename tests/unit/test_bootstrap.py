@@ -37,8 +37,7 @@ def drawn_by_hand(values, names, seed, draws):
 
 
 def test_means_of_units_and_of_equally_weighted_strata():
-    generator = np.random.default_rng(3)
-    values, names = generator.random(30), ["P1"] * 20 + ["P2"] * 10
+    values, names = np.random.default_rng(3).random(30), ["P1"] * 20 + ["P2"] * 10
     boot = bootstrap(values, names, seed=5, draws=200)
     whole, macro = [], []
     for draw in drawn_by_hand(values, names, 5, 200):
@@ -110,8 +109,7 @@ def test_wilson_for_proportions_and_constant_draws():
     assert bootstrap(right).interval(is_proportion=True) == Interval(*wilson(3, 4), "wilson")
     assert bootstrap(np.ones(4)).interval() == Interval(*wilson(4, 4), "wilson")
     one = bootstrap(right, ["P1", "P2", "P2", "P2"])
-    only = np.array([1.0, 0.0])
-    assert one.interval(0, only) == Interval(*wilson(1, 1), "wilson")
+    assert one.interval(0, np.array([1.0, 0.0])) == Interval(*wilson(1, 1), "wilson")
 
 
 @pytest.mark.parametrize("right", [0.0, 1.0, 1.0 + 1e-15, 0.5])

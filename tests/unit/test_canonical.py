@@ -49,8 +49,7 @@ def test_every_part_of_a_term_changes_the_hash(bindings, at):
     if not bindings or "a" not in bindings[at % len(bindings)]:
         return
     before = row_hash(terms(bindings, "ab"))
-    row = bindings[at % len(bindings)]
-    cell = row["a"]
+    cell = bindings[at % len(bindings)]["a"]
     for changed in (
         {**cell, "value": cell["value"] + "x"},
         {"type": "uri" if cell["type"] != "uri" else "literal", "value": cell["value"]},
@@ -100,16 +99,12 @@ def test_rows_are_sorted_by_code_points(bindings):
 
 def test_only_varying_types_become_columns(tmp_path):
     bindings = [
-        {
-            "a": {"type": "uri", "value": "i"},
-            "b": {"type": "literal", "value": "x", "xml:lang": "en"},
-        },
-        {
-            "a": {"type": "literal", "value": "l"},
-            "b": {"type": "literal", "value": "y", "xml:lang": "en"},
-        },
+        {"a": {"type": "uri", "value": "i"},
+         "b": {"type": "literal", "value": "x", "xml:lang": "en"}},
+        {"a": {"type": "literal", "value": "l"},
+         "b": {"type": "literal", "value": "y", "xml:lang": "en"}},
         {"a": {"type": "literal", "value": "1", "datatype": XSD + "integer"}},
-    ]
+    ]  # fmt: skip
     for name, order in (("one", bindings), ("two", bindings[::-1])):
         write_result(terms(order, "ab"), tmp_path / name, {"query": "q"})
     frame = pl.read_parquet(tmp_path / "one")

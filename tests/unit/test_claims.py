@@ -211,8 +211,7 @@ def test_wins_are_counted_over_relations(in_print):
     for name, (won, lost) in COUNTS.items():
         outcome = in_print[name]
         above = sum(a > b for a, b in outcome.values)
-        below = sum(a < b for a, b in outcome.values)
-        assert (above, below) == (won, lost)
+        assert (above, sum(a < b for a, b in outcome.values)) == (won, lost)
         assert outcome.n == outcome.pairs == 41
         assert outcome.value == pytest.approx(100 * won / (won + lost) - 50)
 
@@ -679,8 +678,7 @@ def test_verdicts_are_independent_of_row_order(tables, models):
 
 
 def test_runs_without_numbers_leave_every_claim_untested(tables, tmp_path):
-    empty = few().clear()
-    result = verdicts.find(CLAIMS, empty, {}, tables)
+    result = verdicts.find(CLAIMS, few().clear(), {}, tables)
     claims = verdicts.frame(result)
     assert set(claims["verdict"]) == {"not tested here"}
     assert all(claims["reason"].str.len_chars() > 0)
@@ -736,8 +734,7 @@ def test_mistyped_rows_are_reported_with_their_line(tmp_path):
 
 
 def test_section_starts_with_principal_claims_and_marks_print_failures(tables):
-    claims = verdicts.frame(verdicts.find(CLAIMS, few(), MODELS, tables))
-    page = section.section(claims)
+    page = section.section(verdicts.frame(verdicts.find(CLAIMS, few(), MODELS, tables)))
     assert [part.name for part in page.parts] == list(headline.PAPERS)
     assert "2 of 54 claims have numbers in this run" in page.notes[0]
     shown = [row for part in page.parts for grid in part.grids for row in grid.rows]

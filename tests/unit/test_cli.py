@@ -92,8 +92,7 @@ def test_first_probe_at_sixty_columns_with_an_unwritable_home(model, tmp_path):
     lines = done.stdout.splitlines()
     assert lines[0].startswith("world_lite: 30 items; accuracy")
     assert all(len(line) <= 62 for line in lines[:-1]), lines
-    page = tmp_path / lines[-1].removeprefix("report: ")
-    assert "tiny-llama" in page.read_text()
+    assert "tiny-llama" in (tmp_path / lines[-1].removeprefix("report: ")).read_text()
     # only progress, no message of a library that wants to write to the home folder
     assert re.fullmatch(FIRST, done.stdout), done.stdout
     assert all(re.match(r"(Loading weights|world_lite|tiny-llama|scor)", line)
@@ -268,8 +267,7 @@ def test_runs_are_compared_by_pairs(model, typed, tmp_path, monkeypatch):
     asked = ("--on", "world_lite", "--limit", 60)
     for name, path in (("one", model), ("two", other), ("again", model)):
         assert typed("probe", path, *asked, "--name", name).exit_code == 0
-    output = json.loads(typed("compare", "one", "two", "--json").stdout)
-    (pair,) = output["paired"]
+    (pair,) = json.loads(typed("compare", "one", "two", "--json").stdout)["paired"]
     sampled = kgprobe.benchmark("world_lite").sampled(60)
     probed, theirs = (kgprobe.probe(path, sampled) for path in (model, other))
     # exact: the same judged answers, paired by question
@@ -283,8 +281,7 @@ def test_runs_are_compared_by_pairs(model, typed, tmp_path, monkeypatch):
     # with a smaller sample, only questions of both runs are compared
     assert typed("probe", model, *asked[:-1], 30, "--name", "less").exit_code == 0
     (pair,) = json.loads(typed("compare", "less", "two", "--json").stdout)["paired"]
-    fewer = kgprobe.benchmark("world_lite").sampled(30)
-    items = fewer.items["item"].implode()
+    items = kgprobe.benchmark("world_lite").sampled(30).items["item"].implode()
     hits = [f.answers.filter(pl.col("item").is_in(items))["hit"].mean() for f in (probed, theirs)]
     assert pair["difference"] == pytest.approx(100 * (hits[0] - hits[1]), abs=1e-9)
     assert pair["n"] == 30
@@ -417,14 +414,9 @@ def test_numbers_are_traced_to_questions_and_files(model, typed, tmp_path, capsy
     assert parts.height > 3
     for part in parts.rows(named=True):
         words = [
-            "-w",
-            f"slice={part['slice']}",
-            "-w",
-            "metric=accuracy",
-            "-w",
-            "model=tiny-llama",
+            "-w", f"slice={part['slice']}", "-w", "metric=accuracy", "-w", "model=tiny-llama",
             "--exact",
-        ]
+        ]  # fmt: skip
         number = f"{part['value']:.4f}"
         traced = typed("trace", number, "--run", "x", *words, "--items", 60, "--json").stdout
         (result,) = json.loads(traced)
@@ -794,8 +786,7 @@ def test_malformed_inputs_get_a_one_line_error(model, typed, monkeypatch):
         # errors found while loading the model come after the line that announces loading
         if who not in ("cut-weights", "wrong-number"):
             assert len(done.stderr.splitlines()) == 1
-        output = json.loads(typed("probe", who, "--on", on, "--json").stdout)
-        assert output == {"error": text}
+        assert json.loads(typed("probe", who, "--on", on, "--json").stdout) == {"error": text}
     assert not Path("results").exists()
 
 

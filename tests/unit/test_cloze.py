@@ -217,8 +217,7 @@ def test_leading_space_belongs_to_candidates_under_auto():
     assert auto == tok(" Paris", add_special_tokens=False)["input_ids"]
     assert auto != alone
     row = tokenize_prompts(loaded, asked, "auto")[0]
-    filled = [*row.ids[: row.position], *auto, *row.ids[row.position + 1 :]]
-    assert filled == with_space
+    assert [*row.ids[: row.position], *auto, *row.ids[row.position + 1 :]] == with_space
     # a space that is a separate token also belongs to the candidate
     alone = candidate_ids(loaded, ["zebra"], "auto", " ").ids[0].tolist()
     assert alone == tok(" zebra", add_special_tokens=False)["input_ids"]

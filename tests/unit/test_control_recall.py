@@ -122,8 +122,7 @@ def literal(kind, model, tokenizer):
                 start = len(template.split("[Y]")[0].replace("[X]", fact.subject))
                 span = (start, start + len(label))
                 scores[label] = SCORES[kind](model, tokenizer, filled.text, span)
-            gold_score = scores.pop(fact.object)
-            result[fact, number] = gold_score > max(scores.values())
+            result[fact, number] = scores.pop(fact.object) > max(scores.values())
     return result
 
 

@@ -87,15 +87,10 @@ def examples(**pairs: int) -> pl.DataFrame:
             for position, (p, s, o) in enumerate((("P36", *ends), ("P1376", *ends[::-1]))):
                 origin = "reversed" if benchmark == "asymmetry" and position else "stored"
                 row = {
-                    "benchmark": benchmark,
-                    "example": f"{benchmark}/{i}",
-                    "position": position,
-                    "origin": origin,
-                    "subject": s,
-                    "predicate": p,
-                    "object": o,
+                    "benchmark": benchmark, "example": f"{benchmark}/{i}", "position": position,
+                    "origin": origin, "subject": s, "predicate": p, "object": o,
                     "sampled": i != 100,
-                }
+                }  # fmt: skip
                 rows.append(row)
     return pl.DataFrame(rows)
 

@@ -51,8 +51,7 @@ def test_demonstrations_are_sampled_by_hash_from_unasked_facts(folder):
     frame = pl.DataFrame(rows, schema=frame.schema)
     known = demos.pool(frame, "P36")
     assert len(known) == 8
-    left = {train[0]["example"], train[1]["example"]}
-    assert not left & {name for name, _ in known}
+    assert not {train[0]["example"], train[1]["example"]} & {name for name, _ in known}
     several = [demos.draw_facts(frame, "P36", 3, 0, draw) for draw in range(6)]
     assert all(len({json.dumps(dict(f.fields)) for f in own}) == 3 for own in several)
     assert len({str(own) for own in several}) > 3
@@ -225,8 +224,6 @@ def test_relation_extraction_sentences_omit_their_separator(tmp_path, name):
 
 
 def test_masked_models_get_complete_sentences(folder):
-    loaded = tiny("bert")
-    own = answerer(loaded, tasks.load(folder, {}))
-    frame = own.answers([*demos.KINDS])
+    frame = answerer(tiny("bert"), tasks.load(folder, {})).answers([*demos.KINDS])
     names = {f"{kind}:{draw:02d}" for kind in demos.KINDS for draw in range(2)}
     assert dict(frame["prompt"].value_counts().iter_rows()) == dict.fromkeys(names, 24)

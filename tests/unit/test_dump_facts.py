@@ -297,7 +297,6 @@ def test_large_classes_are_sampled_by_lowest_hash(tmp_path):
     # 100 of 400: the lowest quarter of the three-digit hashes
     low = [iri for iri in iris if int(hashlib.md5(iri.encode()).hexdigest()[:3], 16) < 1024]
     assert 60 < len(low) < 140
-    large = types.filter(pl.col("class") == f"{dbo}Large")
-    assert sorted(large["instance"]) == sorted(low)
+    assert sorted(types.filter(pl.col("class") == f"{dbo}Large")["instance"]) == sorted(low)
     assert types.height == len(low) + 7
     assert in_part == {f"{dbo}Large": 0.25}

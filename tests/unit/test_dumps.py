@@ -219,19 +219,13 @@ SUBJECT, CAPITAL, PARIS = WD + b"entity/Q142>", WD + b"prop/direct/P36>", WD + b
 #: unusual but valid: each states that the capital of Q142 (or of P142, L142) is Q90
 PLAIN = SUBJECT + b" " + CAPITAL + b" " + PARIS + b" ."
 ODD = {
-    "plain": PLAIN,
-    "comment": PLAIN + b" # Paris",
-    "comment without blank": PLAIN + b"#",
-    "blanks before": b"  " + PLAIN,
-    "two blanks": PLAIN.replace(b" ", b"  ") + b"  ",
-    "tabs": b"\t" + PLAIN.replace(b" ", b"\t") + b"\t",
-    "no blanks": PLAIN.replace(b" ", b""),
-    "P subject": PLAIN.replace(b"Q142", b"P142"),
-    "L subject": PLAIN.replace(b"Q142", b"L142"),
+    "plain": PLAIN, "comment": PLAIN + b" # Paris", "comment without blank": PLAIN + b"#",
+    "blanks before": b"  " + PLAIN, "two blanks": PLAIN.replace(b" ", b"  ") + b"  ",
+    "tabs": b"\t" + PLAIN.replace(b" ", b"\t") + b"\t", "no blanks": PLAIN.replace(b" ", b""),
+    "P subject": PLAIN.replace(b"Q142", b"P142"), "L subject": PLAIN.replace(b"Q142", b"L142"),
     "https": PLAIN.replace(b"http:", b"https:"),
-    "escaped": PLAIN.replace(b"P36", rb"\u0050\U00000033\u0036"),
-    "carriage return": PLAIN + b"\r",
-}
+    "escaped": PLAIN.replace(b"P36", rb"\u0050\U00000033\u0036"), "carriage return": PLAIN + b"\r",
+}  # fmt: skip
 
 
 def truthy(*lines: bytes, relations: tuple[str, ...] = ("P36",)) -> entities.Frames:
@@ -254,12 +248,9 @@ def test_carriage_return_alone_ends_a_line():
 def test_unparsable_lines_are_counted_with_their_number():
     other = SUBJECT + b" " + WD + b"prop/direct/P17> " + PARIS + b" ."
     result = truthy(
-        other,
-        SUBJECT + b" " + CAPITAL + b" Q90 .",
-        b"# " + CAPITAL,
-        ODD["plain"],
+        other, SUBJECT + b" " + CAPITAL + b" Q90 .", b"# " + CAPITAL, ODD["plain"],
         CAPITAL + b" " + CAPITAL,
-    )
+    )  # fmt: skip
     assert result["unread"]["line"].to_list() == [12, 15]
     assert result["unread"]["first"][0].startswith("<http://www.wikidata.org/entity/Q142>")
     assert len(ids(result)) == 1

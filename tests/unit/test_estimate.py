@@ -50,8 +50,7 @@ def test_zero_weight_rows_are_drawn_but_not_counted():
     drawn = boot.drawn[:, :, :2].sum(axis=1)[below > 0] / below[below > 0, None]
     # three rows have weight
     tails = norm.cdf(-t.ppf(0.975, 2)) * np.array([1, -1]) + [0, 1]
-    bounds = np.quantile(drawn[:, 0], tails)
-    assert result["interval"][:2] == pytest.approx(100 * bounds)
+    assert result["interval"][:2] == pytest.approx(100 * np.quantile(drawn[:, 0], tails))
     difference = estimate(rows, "hit", less="other", weight="weight", stratum="of", seed=3)
     assert (difference["value"], difference["n"]) == (pytest.approx(100 * (1.5 - 1) / 2.5), 3)
     bounds = np.quantile(drawn[:, 0] - drawn[:, 1], tails)

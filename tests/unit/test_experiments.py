@@ -85,8 +85,7 @@ def probes(tmp_path: Path, *rows: str) -> list[dict[str, str]]:
     """Return the checked expansion of experiment rows."""
     known = models(tmp_path, GOOD + REMOTE)
     known["m"]["groups"], known["b"]["groups"] = "small,own", "own"
-    text = TITLES + "".join("\t".join(row.split()) + "\n" for row in rows)
-    path = table(tmp_path, text)
+    path = table(tmp_path, TITLES + "".join("\t".join(row.split()) + "\n" for row in rows))
     expanded = experiments.products(
         experiments.read_rows(path, EXPERIMENTS), path, known, KNOWN, ["t", "soft"]
     )
@@ -190,18 +189,15 @@ PAPERS = {"world_lite": "bear", "onto_world": "ontoprobe", "onto_world_lite": "o
     ("row", "message"),
     [
         ("bear world_lite templates fill", "method 'fill' with paper bear; valid: sentence"),
-        (
-            "bear onto_world templates sentence",
-            "benchmark 'onto_world' with paper bear; valid: world_lite",
-        ),
+        ("bear onto_world templates sentence",
+         "benchmark 'onto_world' with paper bear; valid: world_lite"),
         ("ontoprobe onto_world_lite templates reason", "needs the whole set, 'onto_world'"),
-        (
-            "ontoprobe onto_world templates soft",
-            "prompt 'templates' with method 'soft'; valid: soft",
-        ),
-        ("bear world_lite soft sentence", "prompt 'soft' with method 'sentence'; valid: templates"),
+        ("ontoprobe onto_world templates soft",
+         "prompt 'templates' with method 'soft'; valid: soft"),
+        ("bear world_lite soft sentence",
+         "prompt 'soft' with method 'sentence'; valid: templates"),
     ],
-)
+)  # fmt: skip
 def test_rows_missing_from_every_table_raise(row, message):
     names = ("paper", "benchmark", "prompt", "method")
     rows = [{**dict(zip(names, row.split(), strict=True)), "model": "m", "_line": "2"}]

@@ -288,8 +288,7 @@ def test_phrases_next_tokens_and_gold_ranks_equal_a_literal_loop(name):
 def test_fixed_length_generation_ignores_stops(name):
     loaded = tiny(name, bos="forced")
     asked = [FillItem(b.item, b.template, b.text, b.subject, masks=(1, 3)) for b in ASKED[:3]]
-    settings = FillSettings(length="gold", beams=3)
-    result = predict.predict(loaded, asked, 2, settings)
+    result = predict.predict(loaded, asked, 2, FillSettings(length="gold", beams=3))
     for item in asked:
         prompt = (span_context if name == "t5" else causal_prompt)(loaded, item)
         step = span_row if name == "t5" else next_row
@@ -316,8 +315,7 @@ def test_results_are_independent_of_batches_and_order(name):
     loaded = tiny(name, bos="forced" if name == "gpt2" else "")
     tables = []
     for positions, asked in ((1, ASKED), (64, ASKED), (1 << 20, ASKED[::-1])):
-        result = predict.predict(loaded, asked, 3, budget=Budget(positions))
-        rows = rows_of(result.top)
+        rows = rows_of(predict.predict(loaded, asked, 3, budget=Budget(positions)).top)
         rows.sort(key=lambda r: tuple(r[c] for c in ("item", "template", "masks", "position",
                                                      "rank")))  # fmt: skip
         tables.append(rows)

@@ -103,8 +103,7 @@ def ranked(loaded):
 def slot_ranks(loaded):
     """Rank candidates at mask slots of texts with inserted vectors."""
     vectors = torch.ones(1, loaded.model.get_input_embeddings().weight.shape[1])
-    asked = questions(f"{mark(0)} ")
-    return gold_ranks(loaded, asked, {"set": LABELS}, vectors)
+    return gold_ranks(loaded, questions(f"{mark(0)} "), {"set": LABELS}, vectors)
 
 
 def filled(loaded, strategy="parallel", k=2, golds=("Rome",)):

@@ -94,14 +94,10 @@ def test_demonstrations_contain_neither_subject_nor_gold():
 
     asked = row("1", "Spain", "France", "Portugal")
     pool = [
-        asked,
-        row("2", "Italy", "France"),
-        row("3", "Andorra", "spain"),
-        row("4", "SPAIN", "Morocco"),
-        row("5", "Portugal", "Brazil"),
-        row("6", "Chile", "Peru"),
+        asked, row("2", "Italy", "France"), row("3", "Andorra", "spain"),
+        row("4", "SPAIN", "Morocco"), row("5", "Portugal", "Brazil"), row("6", "Chile", "Peru"),
         row("7", "Norway", "Sweden"),
-    ]
+    ]  # fmt: skip
     result = demonstrations(asked, pool, 9, 0)
     assert {one.item for one in result} == {"6", "7"}
     assert demonstrations(asked, pool[::-1], 9, 0) == result
@@ -197,8 +193,7 @@ def test_chat_template_wraps_the_question_with_one_bos():
         "<s>{% for m in messages %}[INST] {{ m['content'] }} {name}[/INST]{% endfor %}A: "
     )
     assert forms.chat(loaded) == ("[INST] ", " {name}[/INST]A: ")
-    bench = benchmark(GOLDS)
-    (items, _, templates), _ = items_in_form("chat", loaded, bench)
+    (items, _, templates), _ = items_in_form("chat", loaded, benchmark(GOLDS))
     text = fill(templates["P1"][0][1], items[0].subject, "Rome").behind(items[0].prefix).text
     assert text == "[INST] S0 is what? {name}[/INST]A: Rome."
     assert forms.chat(tiny_chat("none"))[0] == "<s>[INST] "
@@ -255,8 +250,7 @@ def test_forms_are_compared_with_paired_differences(tmp_path):
     assert rows["value"].item() == pytest.approx(100 * np.mean(slots))
     assert set(results.filter(metric="accuracy")["group"]) == {"", "P1", "P2"}
     assert results.filter(metric="drawn")["value"].to_list() == [9.0] * 3
-    printed = [view.of(results) for view in tabled.VIEWS]
-    assert len(printed[0].rows) == 4 * 3
+    assert len(tabled.VIEWS[0].of(results).rows) == 4 * 3
     with pytest.raises(ValueError, match="forms need a row of prompt templates"):
         list(tabled.estimates(formed, {}, {"b": tmp_path}, "sum", 0))
 

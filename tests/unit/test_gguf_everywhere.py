@@ -77,8 +77,7 @@ def test_library_probes_asks_and_compares_gguf(spec, sum_, folder):
     loaded = library.load(SOURCE, revision=sum_)
     assert (loaded.spec.kind, loaded.spec.model) == ("causal", PACKAGE)
     probed = library.probe(loaded, folder)
-    other = library.probe(SOURCE, folder)
-    assert probed.scores.equals(other.scores)
+    assert probed.scores.equals(library.probe(SOURCE, folder).scores)
     assert probed.frame.filter(metric="accuracy").height > 0
     assert probed.compare(library.probe(reinitialize(loaded), folder)).height > 0
     asked = library.ask(SOURCE, "The capital of [X] is [Y].", X="France", options=["Paris", "Oslo"])

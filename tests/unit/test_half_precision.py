@@ -138,15 +138,13 @@ def test_soft_prompts_are_trained_in_float32(name):
         ClozePrompt(f"i{n}", 0, f"{subject} {marks(0, 3)} ", " .", "set", (n,))
         for n, subject in enumerate(("France", "Italy"))
     ]
-    own = prompts(loaded, asked, "auto")
-    rows = soft.PromptRows(own, [(0,), (1,)])
+    rows = soft.PromptRows(prompts(loaded, asked, "auto"), [(0,), (1,)])
     ids = candidate_tokens(loaded, ["Paris", "Rome", "Niger"], asked, "auto", "set")
     for begun in (start, start.bfloat16()):
         result, record = soft.fit(loaded, rows, rows, ids, begun, recipe)
         assert result.dtype == torch.float32
         assert record["epoch"] >= 0
-        moved = (result - begun.float()).abs()
-        assert 5e-6 < float(moved.median()) < 3e-4
+        assert 5e-6 < float((result - begun.float()).abs().median()) < 3e-4
 
 
 SENTENCES = Ragged.of(
@@ -222,8 +220,7 @@ def test_optimizations_untestable_in_float32_are_disabled(monkeypatch):
     engine.logprobs(SENTENCES)
     assert engine.notes == ["no prefix sharing: there is no memory to try it in float32"]
     monkeypatch.undo()
-    stored = replace(loaded, spec=replace(loaded.spec, quantized="nf4"))
-    engine = Causal(stored)
+    engine = Causal(replace(loaded, spec=replace(loaded.spec, quantized="nf4")))
     engine.logprobs(SENTENCES)
     expected = "no prefix sharing: it cannot be tried in float32: its weights are nf4"
     assert engine.notes == [expected]

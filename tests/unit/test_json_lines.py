@@ -55,12 +55,9 @@ READERS = {
     "packed records": (RECORDS, "P36.jsonl.gz", read_records),
     "lama": (FACTS, "test.jsonl", lambda f: lama._facts(f / "test.jsonl")),
     "released": (INSTANCES, "P36.jsonl", _released),
-    "amber": (
-        [{"name": NAME, "qids": {"Q1": {"is_head": True, "popularity": 3}}}, {"qids": {}}],
-        "amber_sets.jsonl",
-        lambda f: read_amber(str(f / "amber_sets.jsonl")),
-    ),
-}
+    "amber": ([{"name": NAME, "qids": {"Q1": {"is_head": True, "popularity": 3}}}, {"qids": {}}],
+              "amber_sets.jsonl", lambda f: read_amber(str(f / "amber_sets.jsonl"))),
+}  # fmt: skip
 
 
 def write_file(folder, file, text):

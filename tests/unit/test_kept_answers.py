@@ -77,13 +77,9 @@ class Project:
             model=self.model, asked=parts, code=methods, kept=str(self.folder / "answers")
         )
         rule = SimpleNamespace(
-            rule="probes_m",
-            threads=threads,
-            config={"api": {}},
-            log=[],
-            params=params,
+            rule="probes_m", threads=threads, config={"api": {}}, log=[], params=params,
             resources={},
-        )
+        )  # fmt: skip
         rule.input = Named({**files, **wrong})
         rule.output, rule.wildcards = Named(), Named()
         with job(rule) as run:
@@ -296,8 +292,7 @@ def test_answers_stored_by_another_run_meanwhile_stay_and_unnamed_ones_are_not_r
 
 
 def test_another_configuration_of_a_folder_is_another_model(tmp_path):
-    project = Project(tmp_path)
-    spec = ModelSpec(**project.model)
+    spec = ModelSpec(**Project(tmp_path).model)
     before = stage.identity(spec, Api())
     path = tmp_path / "bert/config.json"
     path.write_text(path.read_text().replace('"layer_norm_eps": ', '"layer_norm_eps": 1'))

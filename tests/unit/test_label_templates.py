@@ -136,8 +136,7 @@ def test_runs_without_labels_report_no_label_templates():
 def test_full_rebuild_continues_without_a_template():
     encoded = graph([(1, 31, 9), (1, 40, 2), (2, 60_000, 4), (2, 22, 3)])
     chosen = settings_of(config(), "paths", 0, {"P40", "P22"})
-    built = paths.build(encoded, chosen)
-    assert triples(built.examples) == [((1, 40, 2), (2, 22, 3))]
+    assert triples(paths.build(encoded, chosen).examples) == [((1, 40, 2), (2, 22, 3))]
 
 
 @pytest.mark.real

@@ -64,8 +64,7 @@ def test_planted_words_of_a_model_become_label_tokens(name):
     template = Template.parse("{s} [T] [T] [P]" if causal else "{s} [T] [T] [P].", loaded.spec.kind)
     ends = "is|is where|and a|stands|of the|lies|in|where|the capital".split("|")
     texts = [f"{word} {end}" for word in ("Rome " * 6, "Niger " * 6) for end in ends]
-    labels = ["city"] * 9 + ["country"] * 9
-    data = [{"s": text} for text in texts], labels
+    data = [{"s": text} for text in texts], ["city"] * 9 + ["country"] * 9
     predictor = Predictor(loaded)
     states = label_tokens.vectors(predictor, template, data[0])
     assert states.dtype == np.float32

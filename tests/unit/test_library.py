@@ -97,8 +97,7 @@ def test_differences_are_paired_with_interval_and_p(loaded):
     assert row["difference"] == pytest.approx(100 * slots.mean())
     assert row["n"] == len(slots)
     assert row["p"] == pytest.approx(exchange_p(slots))
-    relations = [name.split("/")[0] for name in names]
-    boot = bootstrap(slots, relations)
+    boot = bootstrap(slots, [name.split("/")[0] for name in names])
     assert (row["low"], row["high"]) == pytest.approx(boot.interval().times(100)[:2])
 
 
@@ -196,8 +195,7 @@ def test_training_rows_are_not_probed(loaded, tmp_path):
 def test_unknown_role_raises(tmp_path):
     """A misspelled role must not be probed as a fact."""
     whole = kgprobe.benchmark("world_lite").sampled(4)
-    roles = ["fact", "fcat", "two_hop", "train"]
-    items = whole.items.with_columns(role=pl.Series(roles))
+    items = whole.items.with_columns(role=pl.Series(["fact", "fcat", "two_hop", "train"]))
     replace(whole, items=items).write(tmp_path / "set")
     with pytest.raises(BenchmarkError) as error:
         kgprobe.benchmark(tmp_path / "set")
@@ -423,12 +421,9 @@ def test_no_network_gives_one_line_within_five_seconds(tmp_path, way):
         environment = {"HF_ENDPOINT": address, "HF_HOME": str(tmp_path), "PATH": "/usr/bin"}
         environment |= {"PYTHONPATH": str(Path(kgprobe.__file__).parents[1]), "NO_PROXY": "*"}
         done = subprocess.run(
-            [sys.executable, "-c", code],
-            env=environment,
-            capture_output=True,
-            text=True,
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True,
             timeout=60,
-        )
+        )  # fmt: skip
     assert done.stdout.count("\n") == 1, done.stdout + done.stderr
     seconds, output = done.stdout.split("|")
     assert float(seconds) < 5

@@ -34,8 +34,7 @@ def test_a_local_folder_loads_with_its_record(folder):
     assert record["parameters"] == loaded.parameters > 1000
     assert len(record["weights"]) == len(record["tokenizer"]) == 64
     assert record["device"] in ("cpu", "cuda")
-    again = load_model(spec(f"folder:{folder}"))
-    assert again.record == record
+    assert load_model(spec(f"folder:{folder}")).record == record
 
 
 def test_recorded_versions_omit_unneeded_packages(folder, monkeypatch):

@@ -105,18 +105,14 @@ def test_each_file_is_checked_before_it_appears(tmp_path):
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (
-            {"words.txt": "hello\r\n"},
-            rf"file words\.txt: git blob id \w+ \(7 bytes\), expected {HELLO}",
-        ),
-        (
-            {"data/new.txt": ""},
-            r"1 files that the lock file does not list for .*: data/new\.txt; expected the 3",
-        ),
+        ({"words.txt": "hello\r\n"},
+         rf"file words\.txt: git blob id \w+ \(7 bytes\), expected {HELLO}"),
+        ({"data/new.txt": ""},
+         r"1 files that the lock file does not list for .*: data/new\.txt; expected the 3"),
         ({"words.txt": None}, r"1 of 3 pinned files .* not in it: words\.txt; expected all"),
         ({"data/a.txt": None, "data/deep/b.txt": None}, "2 of 3 pinned files"),
     ],
-)
+)  # fmt: skip
 def test_mismatched_file_is_reported_and_nothing_is_written(tmp_path, change, told):
     files = {name: text for name, text in (FILES | change).items() if text is not None}
     kept = place(tmp_path / "data", URL)
@@ -255,16 +251,11 @@ def downloaded(tmp_path: Path) -> Settings:
     return Settings(
         data=str(data),
         sources=Sources(
-            lock_file=str(tmp_path / "lock.tsv"),
-            bear=local,
-            ontoprobe=local,
+            lock_file=str(tmp_path / "lock.tsv"), bear=local, ontoprobe=local,
             lama=Released(folder=str(data / "lama"), archives=(Archive(URL, PARTS),)),
-            trex_sentences=local,
-            sst2=local,
-            sick=local,
-            trex=Trex(path=str(data / "TREx.zip")),
+            trex_sentences=local, sst2=local, sick=local, trex=Trex(path=str(data / "TREx.zip")),
         ),
-    )
+    )  # fmt: skip
 
 
 def counts(settings: Settings) -> dict[str, tuple[int, ...]]:
@@ -297,17 +288,14 @@ def test_verify_counts_checked_and_uncheckable_files(downloaded):
     [
         ("lama/a/a.txt", b"spoilt", f"git blob id .*, expected {HELLO}"),
         ("lama/a/own.txt", b"", "own.txt: no file of .*Remove it"),
-        (
-            "TREx.zip",
-            b"<!DOCTYPE html>",
-            "begins with '<!DOC.*'; remove .*TREx.zip and .*TREx.zip, the",
-        ),
+        ("TREx.zip", b"<!DOCTYPE html>",
+         "begins with '<!DOC.*'; remove .*TREx.zip and .*TREx.zip, the"),
         ("archives/github.com/owner/name/archive/1234567.zip", b"", "is empty"),
         ("wikidata/2026-11/things/page-00001.json.gz", b"no gzip", "BadGzipFile"),
         ("wikidata/2026-11/things/result.parquet", b"", r"remove \S+/things, the next run pulls"),
         ("wikidata/2026-11/things/meta.json", b"{", "JSONDecodeError"),
     ],
-)
+)  # fmt: skip
 def test_verify_reports_each_wrong_file(downloaded, name, content, told):
     path = Path(downloaded.data) / name
     path.write_bytes(content)

@@ -96,8 +96,7 @@ def test_bear_the_report_and_the_headline_carry_the_mark(bear):
         "own": 1.0, "other": 0.0
     }  # fmt: skip
     sign = marks.signs(results)
-    marked = {row["model"] for row in results.iter_rows(named=True) if sign(row)}
-    assert marked == {"other"}
+    assert {row["model"] for row in results.iter_rows(named=True) if sign(row)} == {"other"}
     assert {sign(row) for row in results.filter(model="other").iter_rows(named=True)} == {" (!)"}
     said = headline.text(results)
     assert all(("(!)" in line) == line.startswith("other") for line in said.splitlines()[:8])
@@ -212,8 +211,7 @@ def test_sizes_from_1_to_19_are_marked_everywhere(capsys):
     below = len([n for n in range(61) if n in range(1, 20)])
     assert headline.text(own).count("50.0 †") == below == 19
     assert headline.text(own).count("†: fewer than 20 rows, or") == 1
-    view = View("all", "All", {}, rows=["benchmark"])
-    assert marked(grid.of_view(view, own)) == below
+    assert marked(grid.of_view(View("all", "All", {}, rows=["benchmark"]), own)) == below
     assert marked(grid.of_rows("Figure", own)) == below
     assert marked(overview.matrix(own, {"m": MODELS["own"]})) == below
     screen.table(own.select("value", "n").to_dicts())

@@ -116,8 +116,7 @@ def test_other_questions_are_outdated_and_the_same_ones_come_first(tmp_path, fol
     newer = kept(tmp_path / "y.tsv", run("old", value=2.0), folder, "2026-02-03")
     shown = measured.section(run("new"), [folder], [path, newer])
     assert names(shown) == ["new", "old (measured 2026-02-03)"]
-    elsewhere = measured.section(run("new"), [folder.with_name("c")], [path])
-    assert not list(elsewhere.tables)
+    assert not list(measured.section(run("new"), [folder.with_name("c")], [path]).tables)
 
 
 def test_settings_of_one_model_are_distinguished(tmp_path, folder):

@@ -84,8 +84,7 @@ def test_prompts_go_together_as_far_as_their_continuations_fit(name, monkeypatch
     predict.predict(loaded, BLANKS, 2, settings, budget=plenty)
     assert max(opened) == len(BLANKS)
     opened.clear()
-    text = kind(loaded)
-    each = text.count_bytes(12, 12, 4)
+    each = kind(loaded).count_bytes(12, 12, 4)
     assert each > kind(loaded).count_bytes(12, 12, 1) > 0
     short = budget_for(loaded, 2 * each + 48 * sizes_of(loaded).position)
     found = predict.predict(loaded, BLANKS, 2, settings, budget=short)

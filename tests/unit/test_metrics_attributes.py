@@ -181,8 +181,7 @@ SCORES = st.sampled_from([0.0, 0.25, 0.5, 1.0])
 def examples(draw, values=SCORES):
     benchmark = draw(st.sampled_from(EVERY))
     size = SIZES.get(benchmark, 4)
-    rows = st.lists(st.tuples(*[values] * size), min_size=1, max_size=12)
-    return benchmark, draw(rows)
+    return benchmark, draw(st.lists(st.tuples(*[values] * size), min_size=1, max_size=12))
 
 
 @settings(max_examples=60, deadline=None)

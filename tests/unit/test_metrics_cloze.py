@@ -78,15 +78,11 @@ def test_many_items_of_one_rank_each_equal_a_literal_loop():
         above = [sum(other < r for other in ranks) + (ranks.count(r) - 1) / 2 for r in ranks]
         alone = [1 / (r - others) for r, others in zip(ranks, above, strict=True)]
         assert of_item(found, number) == pytest.approx(
-            {
-                **{f"hits {k}": float(min(ranks) <= k) for k in ks},
-                **{f"recall {k}": np.mean([r <= k for r in ranks]) for k in ks},
-                "mrr": 1 / min(ranks),
-                "mrra": 1 / np.mean(ranks),
-                "filtered": np.mean(alone),
-                "ceiling": 2 / (len(ranks) + 1),
-            }
-        )
+            {**{f"hits {k}": float(min(ranks) <= k) for k in ks},
+             **{f"recall {k}": np.mean([r <= k for r in ranks]) for k in ks},
+             "mrr": 1 / min(ranks), "mrra": 1 / np.mean(ranks), "filtered": np.mean(alone),
+             "ceiling": 2 / (len(ranks) + 1)},
+        )  # fmt: skip
 
 
 def test_golds_tied_for_first_are_each_first_without_the_other():
@@ -131,8 +127,7 @@ def test_baselines_have_fractional_recall():
     orders = list(itertools.permutations(range(1, 7)))
     for k in (1, 5):
         parts = [np.mean([rank <= k for rank in order[:2]]) for order in orders]
-        found = frequency.at_random([2], 6, "share")[f"R@{k}"]
-        assert found == pytest.approx(np.mean(parts))
+        assert frequency.at_random([2], 6, "share")[f"R@{k}"] == pytest.approx(np.mean(parts))
     assert frequency.at_random([2], 3, "share")["R@5"] == 1.0
 
 

@@ -68,13 +68,8 @@ def lacking(*jobs: PlannedJob, settings: Settings = LIVE, memory=None, machine=0
     return needs.find_missing(settings, jobs, MODELS, COSTS, memory or {}, machine)
 
 
-ALL = (
-    job("pull_facts", source="wikidata"),
-    job("pull_types", source="dbpedia"),
-    job("download_names"),
-    job("probes_small"),
-    job("probes_own"),
-)
+ALL = (job("pull_facts", source="wikidata"), job("pull_types", source="dbpedia"),
+       job("download_names"), job("probes_small"), job("probes_own"))  # fmt: skip
 
 
 def test_everything_is_reported_in_one_message(offline, monkeypatch):

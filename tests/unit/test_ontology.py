@@ -151,14 +151,10 @@ def test_the_domain_is_dbpedia_s_or_the_finest_constraint_class():
 
 def test_the_most_used_eligible_properties_are_selected():
     properties = pl.DataFrame(
-        {
-            "property": ["P1", "P2", "P3", "P4", "P5"],
-            "domain": ["d", "d", None, "d", "d"],
-            "range": ["r", "r", "r", "r", "r"],
-            "superproperties": [1, 2, 1, 0, 1],
-            "statements": [5, 7, 100, 100, 5],
-        }
-    )
+        {"property": ["P1", "P2", "P3", "P4", "P5"], "domain": ["d", "d", None, "d", "d"],
+         "range": ["r", "r", "r", "r", "r"], "superproperties": [1, 2, 1, 0, 1],
+         "statements": [5, 7, 100, 100, 5]},
+    )  # fmt: skip
     chosen = ontology.choose(properties, 2).filter("chosen")["property"].to_list()
     assert chosen == ["P1", "P2"]
     named = ontology.choose(properties, 2, ["P3", "P9"]).filter("chosen")["property"].to_list()
@@ -173,23 +169,17 @@ def test_the_first_label_by_code_point_is_kept_in_any_row_order():
     labels = [(wikidata, "b"), (wikidata, "a")]
     for rows in (labels, labels[::-1]):
         built = ontology.build(
-            {
-                "classes": table("class label", (dbpedia, "A")),
-                "class_hierarchy": table("class parent"),
-                "types": table("class instance label"),
-                "properties": table("property domain range"),
-                "property_equivalence": table("property wikidata"),
-                "class_equivalence": table("class wikidata"),
-            },
-            {
-                "properties": table("property label", *rows),
-                "property_hierarchy": table("property parent"),
-                "equivalent_property": table("property equivalent"),
-                "constraint_classes": table("class label"),
-                "constraints": table("property constraint class"),
-            },
-            None,
-        )
+            {"classes": table("class label", (dbpedia, "A")),
+             "class_hierarchy": table("class parent"), "types": table("class instance label"),
+             "properties": table("property domain range"),
+             "property_equivalence": table("property wikidata"),
+             "class_equivalence": table("class wikidata")},
+            {"properties": table("property label", *rows),
+             "property_hierarchy": table("property parent"),
+             "equivalent_property": table("property equivalent"),
+             "constraint_classes": table("class label"),
+             "constraints": table("property constraint class")}, None,
+        )  # fmt: skip
         assert built.properties["label"].to_list() == ["a"]
 
 

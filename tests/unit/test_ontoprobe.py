@@ -224,8 +224,7 @@ def test_the_rebuilt_ontology_is_split_by_hash_and_counts_omissions():
     assert steps["properties"] == 40
     assert steps["with domain and range"] == 38
     assert steps["with a pattern"] == 36  # without 3, 4 and the two without a pattern
-    again = ontoprobe_own.take(own_tables(), PATTERNS, SWITCHES, seed=0)
-    assert again.rows == taken.rows
+    assert ontoprobe_own.take(own_tables(), PATTERNS, SWITCHES, seed=0).rows == taken.rows
     meta = {json.loads(m)["label"]: json.loads(m) for m in sets.items["meta"]}
     assert meta["Thing 3"]["popularity"] == 7
 

@@ -28,14 +28,7 @@ from tests.unit import soft_frames
 from tests.unit.study_frames import drawn as rows_of
 from tests.unit.test_ontoprobe import PATTERNS, own_tables, write_release
 from tests.unit.test_ontoprobe_bad_input import prompts
-from tests.unit.test_ontoprobe_tables import (
-    PRINTED,
-    make_cases,
-    make_items,
-    make_printed,
-    make_ranks,
-    probe,
-)
+from tests.unit.test_ontoprobe_tables import PRINTED, make_cases, make_items, make_ranks, probe
 from tests.unit.test_reasoning import SWITCHES as TWO_PAIRS
 from tests.unit.test_reasoning import saved
 
@@ -260,8 +253,7 @@ def test_missing_candidate():
     second = cases.select("item", MRR=1.0, rank=1.0)
     # the middle one of three rows is in neither split
     for skip, known in ((False, 4), (True, 2)):
-        premises = reasoned.classify(cases, first, second, "halves", skip)
-        own = premises.filter(rule="rdfs7")
+        own = reasoned.classify(cases, first, second, "halves", skip).filter(rule="rdfs7")
         assert (own["first"].count(), own["second"].count()) == (4, known)
 
 
@@ -299,7 +291,7 @@ def test_select():
 
 
 def test_average():
-    printed = make_printed().with_columns(model=pl.lit("bert-base-cased"))
+    printed = PRINTED["configurations"].with_columns(model=pl.lit("bert-base-cased"))
     values = read()
     # tasks differ in their number of configurations, so that the two averages differ
     values = values.filter((pl.col("task") != "TP") | (pl.col("template") == "m1"))
@@ -324,7 +316,7 @@ def test_printed_averages_are_separate_unless_the_models_are_the_same():
         ("y", "onto_released", False),
         ("x", "onto_released_lite", False),
     ):
-        printed = make_printed().with_columns(model=pl.lit(printed_model))
+        printed = PRINTED["configurations"].with_columns(model=pl.lit(printed_model))
         own = probe("x", benchmark, source="hub:x")
         found = list(memorizing.compare_configurations({own: values}, printed, "distinct", 0))
         ours = [x for x in found if x.setting == setting and x.model == ""]

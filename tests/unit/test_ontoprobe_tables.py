@@ -205,8 +205,7 @@ def test_groups_remove_leaks_and_split_by_depth_and_by_tokens_of_the_finest_gold
 
 @pytest.mark.parametrize("size", [6, 7])
 def test_splits_are_disjoint_equal_and_leave_the_middle_out(size):
-    rng = np.random.default_rng(size)
-    values = rng.random(size)
+    values = np.random.default_rng(size).random(size)
     ranked = pl.DataFrame({"item": range(size), "rule": "r", "MRR": values, "rank": 1 / values})
     found = reasoning.split_by_rank(ranked.with_columns(row="item"))
     known, unknown = (found.filter(known=c)["item"].to_list() for c in (1, 0))
@@ -246,11 +245,9 @@ def test_nine_settings_are_row_filters_and_empty_ones_are_left_out():
         "P1 EX, P2 EX": 8, "P1 EX, P2 IM": 4, "P1 EX, P2 NO": 4, "P1 IM, P2 EX": 4,
         "P1 NO, P2 EX": 4, "P1 IM, P2 IM": 4, "P1 NO, P2 NO": 4,
     }  # fmt: skip
-    explicit = own.filter(premise="P1 EX, P2 EX")["MRR"].mean()
-    assert explicit == pytest.approx(0.88)
+    assert own.filter(premise="P1 EX, P2 EX")["MRR"].mean() == pytest.approx(0.88)
     numbers = list(reasoning.estimate_rules({probe(): found}, 0))
-    settings = {x.setting["premise"] for x in numbers if x.group == "rdfs9"}
-    assert settings == set(n)
+    assert {x.setting["premise"] for x in numbers if x.group == "rdfs9"} == set(n)
     assert all(x.n > 0 for x in numbers)
     # MRR falls by 0.1 per row: rows 3 and 4 are on either side of the cut
     cuts = [(x.group, x.setting["premise"], x.slice, x.value, x.n)
@@ -634,8 +631,7 @@ def soft_values(items, seeds):
     for seed in seeds:
         ranks = make_ranks(items, seed).filter(template=1, masks="multi", pooling="mean")
         frames.append(ranks.with_columns(loss=pl.lit("bce"), seed=pl.lit(seed, dtype=pl.Int32)))
-    found = per_item.from_ranks(pl.concat(frames))
-    return per_item.metrics(found, per_item.of_items(items))
+    return per_item.metrics(per_item.from_ranks(pl.concat(frames)), per_item.of_items(items))
 
 
 def test_soft_prompts_are_means_over_seeds_with_students_interval(items):
@@ -699,8 +695,7 @@ def test_averages_have_intervals_over_configurations(values):
     assert own.value == pytest.approx(means.mean())
     rng = np.random.default_rng(0)
     literal = [rng.choice(means.to_numpy(), 30).mean() for _ in range(4000)]
-    bounds = np.quantile(literal, [0.025, 0.975])
-    assert own.interval[:2] == pytest.approx(bounds, abs=0.5)
+    assert own.interval[:2] == pytest.approx(np.quantile(literal, [0.025, 0.975]), abs=0.5)
     # Figure 5 once more, without soft prompts and other poolings
     setting |= {"template": "manual", "pooling": "mean"}
     (own,) = [x for x in found if (x.metric, x.model, x.setting) == ("MRR", "", setting)]

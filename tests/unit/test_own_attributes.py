@@ -154,8 +154,7 @@ def test_two_hop_relations_of_a_user_graph_keep_the_relation_s_name():
     made = attribute("hierarchy", facts, own=True, known=same)
     assert made is not None
     row = made.examples.sort("position").select("subject", "predicate", "object", "golds").rows()
-    twice = "http://x/below/http://x/below"
-    assert row[2] == ("a", twice, "c", ["c"])
+    assert row[2] == ("a", "http://x/below/http://x/below", "c", ["c"])
     assert made.items["relation"].n_unique() == 2
 
 

@@ -334,8 +334,7 @@ def test_a_folder_of_lm_pub_quiz(tmp_path):
 
 
 def test_ids_are_short_enough_up_to_the_limit(tmp_path):
-    text = HEAD + f"{'i' * LONGEST},I,r,b,B\n"
-    assert table(tmp_path, text)["facts"].height == 1
+    assert table(tmp_path, HEAD + f"{'i' * LONGEST},I,r,b,B\n")["facts"].height == 1
 
 
 @pytest.mark.parametrize("form", ["rdf", "lm_pub_quiz"])

@@ -87,25 +87,17 @@ def lost(site: Path) -> None:
         (lambda site: None, "the package split-gguf is not installed"),
         (without("split-gguf-part2"), "part 2 of 3 of split-gguf is missing: .*split-gguf-part2"),
         (lost, r"split-gguf: m\.gguf\.part01 is not there"),
-        (
-            lambda site: split(site, names=("00", "02", "01")),
-            r"split-gguf-part2 holds m\.gguf\.part02: part 2 of 3 .* number 1; .* wrong order",
-        ),
-        (
-            lambda site: split(site, (PARTS[1], PARTS[0], PARTS[2])),
-            "SHA256SUMS says .* a part is damaged, of another version or in the wrong place",
-        ),
+        (lambda site: split(site, names=("00", "02", "01")),
+         r"split-gguf-part2 holds m\.gguf\.part02: part 2 of 3 .* number 1; .* wrong order"),
+        (lambda site: split(site, (PARTS[1], PARTS[0], PARTS[2])),
+         "SHA256SUMS says .* a part is damaged, of another version or in the wrong place"),
         (lambda site: split(site, sums="none"), "one line 'sha256  file' was expected"),
-        (
-            lambda site: install(site, "split-gguf", {}, ("split-gguf-part1", "split-gguf-part3")),
-            r"requires its parts \[1, 3\], which are not 1, 2",
-        ),
-        (
-            lambda site: install(site, "split-gguf", {"a.gguf": b"a", "b.gguf": b"b"}),
-            "2 GGUF files in split-gguf, expected one",
-        ),
+        (lambda site: install(site, "split-gguf", {}, ("split-gguf-part1", "split-gguf-part3")),
+         r"requires its parts \[1, 3\], which are not 1, 2"),
+        (lambda site: install(site, "split-gguf", {"a.gguf": b"a", "b.gguf": b"b"}),
+         "2 GGUF files in split-gguf, expected one"),
     ],
-)
+)  # fmt: skip
 def test_missing_or_misordered_parts_are_reported(site, made, message):
     site.mkdir()
     made(site)

@@ -55,13 +55,9 @@ def known(tmp_path: Path) -> costs.Costs:
 
 def test_sums_by_hand(known):
     asked = [
-        job("pull", log="sources", source="wikidata"),
-        score("small"),
-        score("own", "world_lite"),
-        score("big"),
-        score("big", "bear_lite"),
-        score("served"),
-    ]
+        job("pull", log="sources", source="wikidata"), score("small"), score("own", "world_lite"),
+        score("big"), score("big", "bear_lite"), score("served"),
+    ]  # fmt: skip
     stages, unpriced = costs.plan(asked, MODELS, known)
     sources, models, probes = (stages[name] for name in ("sources", "models", "probes"))
     assert vars(sources) == vars(costs.Cost(1, 7200, 1000, 2000, 30, False))

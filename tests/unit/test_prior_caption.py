@@ -71,8 +71,7 @@ def with_prior() -> pl.DataFrame:
     )
     rows = rows.with_columns(aggregation=pl.lit("prior"), published=None, source=None)
     more = [rows, rows.with_columns(metric=pl.lit("gain")), rows.with_columns(metric=pl.lit("K"))]
-    kept = own.filter(aggregation="")
-    return pl.concat([kept, *(part.cast(own.schema) for part in more)])
+    return pl.concat([own.filter(aggregation=""), *(part.cast(own.schema) for part in more)])
 
 
 def test_every_view_with_a_corrected_number_has_the_caption():
@@ -87,8 +86,7 @@ def test_every_view_with_a_corrected_number_has_the_caption():
     }
     for paper, (own, views) in made.items():
         shown = [view for view in views if shows(view, own)]
-        names = {view.name for view in shown}
-        assert {"aggregations", "confidence"} <= names, paper
+        assert {"aggregations", "confidence"} <= {view.name for view in shown}, paper
         silent = [view.name for view in shown if not has_caption(view.caption)]
         assert not silent, f"{paper}: no word of what the prior uses: {silent}"
 

@@ -168,8 +168,7 @@ def test_templates_are_kept_verbatim_and_cut_for_causal_models():
 
 
 def test_causal_models_get_no_template_whose_answer_is_not_last():
-    found = prompt_templates.manual("[X] plays [Y] music .")
-    assert "causal" not in found
+    assert "causal" not in prompt_templates.manual("[X] plays [Y] music .")
     own = prompt_templates.manual("[X] plays [Y] music .", ending="The genre of [X] is [Y].")
     assert own["causal"] == "The genre of {sub} is [P]"
     before = prompt_templates.manual("[Y] is the capital of [X] .", ending="")
@@ -280,8 +279,7 @@ def test_a_user_graph_is_split_by_subject_and_small_relations_are_reported():
              else "test" for i, s in enumerate(left)}  # fmt: skip
     expected = sorted((f"eats/{row[1]}/{row[4]}", parts[row[1]]) for row in own)
     assert sorted(task.examples.select("fact", "split").rows()) == expected
-    steps = task.funnel.filter(relation="likes").sort("position")
-    assert steps["rows_in"][0] == 1
+    assert task.funnel.filter(relation="likes").sort("position")["rows_in"][0] == 1
     with pytest.raises(TaskError, match="likes: train needs 4, found 1"):
         own_graph.build("auto_zoo", facts, templates, PromptGraph(("likes",)), 3, seed=5)
     # a relation that is named is not left out in silence

@@ -125,8 +125,7 @@ def test_a_causal_model_gets_prompts_that_end_in_the_answer(tmp_path, answering)
     loaded = answering(tiny("gpt2"))
     folder = prompt_folders.facts(tmp_path / "auto_world")
     own = predict.Answerer(loaded.spec, tasks.load(folder, {}))
-    frame = own.answers(["manual"])
-    assert frame["group"].unique().to_list() == ["P36"]
+    assert own.answers(["manual"])["group"].unique().to_list() == ["P36"]
     with pytest.raises(tasks.ProbeTaskError, match="no prompts 'lpaqa'; the task has manual"):
         own.answers(["lpaqa"])
     with pytest.raises(tasks.ProbeTaskError, match="no searched prompts"):
@@ -178,8 +177,7 @@ def test_prompts_transfer_to_another_model_by_their_text(tmp_path, answering):
     first, second = tiny("bert"), answering(tiny("roberta"))
     folder = prompt_folders.facts(tmp_path / "auto_world")
     searched_task(tmp_path, first)
-    task = tasks.load(folder, {})
-    own = predict.Answerer(second.spec, task, other=tmp_path / "searched")
+    own = predict.Answerer(second.spec, tasks.load(folder, {}), other=tmp_path / "searched")
     assert own.answers(["transferred"]).height == 14
 
 
@@ -196,8 +194,7 @@ def test_classes_are_searched_with_label_tokens(tmp_path, answering):
     task = tasks.load(folder, {})
     assert words.label_tokens == task.about["label_words"]
     own = predict.Answerer(loaded.spec, task, tmp_path / "searched", draws=2)
-    made = own.answers(["majority", "manual", "random_triggers"])
-    assert made.height == 14 * 4
+    assert own.answers(["majority", "manual", "random_triggers"]).height == 14 * 4
 
 
 def test_controls_search_on_random_weights_and_balanced_data(tmp_path):
@@ -205,8 +202,7 @@ def test_controls_search_on_random_weights_and_balanced_data(tmp_path):
     prompt_folders.facts(tmp_path / "auto_world")
     searched_task(tmp_path, loaded, "searched_balanced", groups=["P36"])
     searched_task(tmp_path, loaded, "searched_7", groups=["P36"], settings={"iterations": 60})
-    seven = json.loads((tmp_path / "searched_7/P36.json").read_text())
-    assert len(seven["trigger"]) == 7
+    assert len(json.loads((tmp_path / "searched_7/P36.json").read_text())["trigger"]) == 7
     assert (tmp_path / "searched_balanced/P36.json").is_file()
     with pytest.raises(tasks.ProbeTaskError, match="searched_words needs classes"):
         searched_task(tmp_path, loaded, "searched_words", groups=["P36"])

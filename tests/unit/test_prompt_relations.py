@@ -191,14 +191,9 @@ EVIDENCE = {"sub_surface": "A", "obj_surface": "B", "masked_sentence": "A in [MA
 
 def row(**more) -> dict:
     full = {
-        "uuid": "0",
-        "predicate_id": "P19",
-        "sub_uri": "Q1",
-        "obj_uri": "Q2",
-        "sub_label": "A",
-        "obj_label": "B",
-        "evidences": [EVIDENCE],
-    }
+        "uuid": "0", "predicate_id": "P19", "sub_uri": "Q1", "obj_uri": "Q2", "sub_label": "A",
+        "obj_label": "B", "evidences": [EVIDENCE],
+    }  # fmt: skip
     return {**full, **more}
 
 

@@ -95,17 +95,13 @@ def test_rows_give_the_source_of_every_prompt():
     (first,) = (w for w in chosen["P26"] if w.id == "P26/0")
     word = first.text.split()[1]
     drawn = [{"prompt": "P26/0", "word": word, "synonym": own} for own in ("b", word)]
-    made = relations.with_synonyms(chosen, drawn, 2)
-    prompts, origins = relations.rows(made)
+    prompts, origins = relations.rows(relations.with_synonyms(chosen, drawn, 2))
     assert [row["index"] for row in prompts] == [0, 1, 2, 3]
     assert len({row["prompt"] for row in prompts}) == 4
     assert origins[-1] == {
-        "prompt": "P26/0/synonym/0",
-        "relation": "P26",
-        "kind": "synonym",
-        "parent": "P26/0",
+        "prompt": "P26/0/synonym/0", "relation": "P26", "kind": "synonym", "parent": "P26/0",
         "change": f"{word} > b",
-    }
+    }  # fmt: skip
     known = {row["prompt"] for row in origins}
     assert {row["parent"] for row in origins} - {""} <= known | {w.id for w in TABLE["P26"]}
 

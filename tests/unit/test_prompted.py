@@ -80,8 +80,7 @@ def test_ranks_are_those_of_a_plain_sort(name):
         Predictor(loaded), "searched", {"P1": prompt}, asked, [*WORDS, "Timbuktu"]
     )
     check(found, OUTCOMES)
-    fields = [json.loads(text) for text in asked["fields"]]
-    logs = whole(loaded, template, (40, 50), fields)
+    logs = whole(loaded, template, (40, 50), [json.loads(text) for text in asked["fields"]])
     for row, example, own in zip(found.to_dicts(), asked.to_dicts(), logs, strict=True):
         scored = sorted(tokens, key=lambda w, own=own: -own[tokens[w]])
         assert row["best"] == row["worst"] == scored.index(example["label"]) + 1
@@ -106,19 +105,15 @@ def test_ties_are_ranges():
             decoder.bias[tokens[word]] = decoder.bias[tokens[words[0]]]
     rows = [{"label": words[0], "others": [words[1], words[4]]}, {"label": words[4]}]
     found, _ = outcomes.outcomes(
-        Predictor(loaded),
-        "manual",
-        {"": outcomes.TriggerPrompt(template, (40, 50))},
-        examples(rows),
-        words,
-    )
+        Predictor(loaded), "manual", {"": outcomes.TriggerPrompt(template, (40, 50))},
+        examples(rows), words,
+    )  # fmt: skip
     tied, alone = found.to_dicts()
     assert tied["worst"] - tied["best"] == 3
     assert tied["filtered_worst"] - tied["filtered_best"] == 2
     assert alone["best"] == alone["worst"]
     (own,) = whole(loaded, template, (40, 50), [{"sub": "Italy"}])
-    above = sum(own[tokens[w]] > own[tokens[words[0]]] for w in words)
-    assert tied["best"] == above + 1
+    assert tied["best"] == sum(own[tokens[w]] > own[tokens[words[0]]] for w in words) + 1
 
 
 def test_batches_and_threads_do_not_matter():
@@ -140,8 +135,7 @@ def test_batches_and_threads_do_not_matter():
 def test_multi_token_golds_have_no_rank_and_are_counted():
     """For byte-level BPE the form with a leading space must be one token."""
     loaded = tiny("roberta")
-    template = Template.parse("{sub} is [P].", "masked")
-    tokens = single(loaded, template, WORDS)
+    tokens = single(loaded, Template.parse("{sub} is [P].", "masked"), WORDS)
     vocabulary = loaded.tokenizer.get_vocab()
     assert tokens
     assert all(token == vocabulary[f"Ġ{word}"] for word, token in tokens.items())

@@ -29,8 +29,7 @@ def test_pseudowords_are_on_the_sphere_around_the_mask(name, alpha):
     vectors = found.vectors.double()
     apart = (vectors - torch.tensor(table[mask])).norm(dim=1)
     assert apart.tolist() == pytest.approx([radius] * 8, rel=1e-5)
-    between = (vectors[0::2] - vectors[1::2]).norm(dim=1)
-    assert (between >= radius * (1 - 1e-6)).all()
+    assert ((vectors[0::2] - vectors[1::2]).norm(dim=1) >= radius * (1 - 1e-6)).all()
     assert found.pairs == 4
     assert found.record["pseudoword_radius"] == pytest.approx(radius)
 
@@ -50,8 +49,7 @@ def test_the_released_center_is_the_unknown_token_of_byte_level_models():
     roberta, bert = tiny("roberta"), tiny("bert")
     found = pseudowords(roberta, center="tokenizer_default")
     table = roberta.model.get_input_embeddings().weight
-    unknown = roberta.tokenizer.unk_token_id
-    apart = (found.vectors - table[unknown]).norm(dim=1)
+    apart = (found.vectors - table[roberta.tokenizer.unk_token_id]).norm(dim=1)
     assert apart.tolist() == pytest.approx([found.record["pseudoword_radius"]] * 20)
     assert torch.equal(
         pseudowords(bert, center="tokenizer_default").vectors,
@@ -84,8 +82,7 @@ def test_two_equal_rows_are_refused():
 
 
 def test_random_words_equal_those_of_an_extended_vocabulary():
-    loaded = tiny("bert")
-    found = random_words(loaded, pairs=200)
+    found = random_words(tiny("bert"), pairs=200)
     assert found.vectors.shape[0] == 400
     assert float(found.vectors.std()) == pytest.approx(0.02, rel=0.05)
     assert np.abs(float(found.vectors.mean())) < 1e-3

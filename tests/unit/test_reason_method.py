@@ -62,8 +62,7 @@ def test_causal_models_reason_by_one_scheme_and_pair_on_some_rows(tmp_path, name
 
 def test_a_causal_model_needs_no_memorizing_answers(tmp_path):
     """Without answers to the memorizing tasks, its first premises are explicit or absent."""
-    rows = frames.reasoning().filter(role="test")
-    items = rows["item"].to_list()
+    items = frames.reasoning().filter(role="test")["item"].to_list()
     keys = ("scheme", "p1", "p2", "pair")
     ranked = pl.DataFrame(
         [(i, "manual+manual", *form, 0, 1, 1, 1) for i in items for form in entailment.FORMS],

@@ -118,8 +118,7 @@ def test_no_subject_is_trained_on_and_tested():
     own = reason.cases(frames.reasoning(twin=5))["rdfs5"]
     tested, left_out = entailment.select_test_cases(own, "manual+soft")
     assert left_out == ["rdfs5-5"]
-    trained = {c.subject for c in own if c.role != "test"}
-    assert not trained & {c.subject for c in tested}
+    assert not {c.subject for c in own if c.role != "test"} & {c.subject for c in tested}
     assert len(entailment.select_test_cases(own, "manual+manual")[0]) == 3
     again = [*own, entailment.RuleRow(**{**own[0].__dict__, "item": "rdfs5-9", "role": "test"})]
     with pytest.raises(
@@ -296,8 +295,7 @@ def run(tmp_path, name="bert", switches=SWITCHES, schemes=entailment.SCHEMES, tw
     spec, folder = saved(tmp_path, name), tmp_path / "prompts"
     record = soft.train(spec, frames.items(), frames.candidates(), switches, PLAN, folder)
     ranks, curves, _ = soft.rank(spec, frames.items(), frames.candidates(), folder, switches)
-    found = reasoned(tmp_path, name, switches, schemes, folder, twin)
-    return record, ranks, curves, found
+    return record, ranks, curves, reasoned(tmp_path, name, switches, schemes, folder, twin)
 
 
 def reasoned(

@@ -111,8 +111,7 @@ def test_the_most_confident_edge_of_all_sentences_answers_for_the_fact():
     rows = world("train", NAMES)
     test = world("test", ["Una"])[:1]
     silent = {**test[0], "fields": {"context": "Nobody was there.", "sub": "Una Li0"}}
-    lost = {**silent, "fact": "other"}
-    table = examples([*rows, *test, silent, lost])
+    table = examples([*rows, *test, silent, {**silent, "fact": "other"}])
     trained = fit(table, RelationLstmSettings(width=16, hidden=16, epochs=12, rate=5e-3))
     found = answer(trained, table)
     # the sentence without entities has its fact's answer; a fact without sentences has none

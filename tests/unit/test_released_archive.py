@@ -238,8 +238,7 @@ def test_one_member_is_read_under_the_same_checks(tmp_path, monkeypatch):
 
 
 def test_a_stored_file_survives_the_deletion_of_a_rule_s_output(tmp_path, monkeypatch):
-    url = "https://api.figshare.com/v2/file/download/8760241"
-    kept = place(tmp_path, url, "TREx.zip")
+    kept = place(tmp_path, "https://api.figshare.com/v2/file/download/8760241", "TREx.zip")
     assert kept == tmp_path / "archives/api.figshare.com/v2/file/download/8760241/TREx.zip"
     kept.parent.mkdir(parents=True)
     kept.write_text("of hours")

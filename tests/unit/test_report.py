@@ -366,13 +366,8 @@ def test_the_first_page_counts_every_probe_and_has_every_model(full):
     shown = overview.matrix(own, MODELS)
     models = [row[0].text for row in shown.rows]
     assert models == [
-        "smol",
-        "smol-nobos",
-        "control-masked",
-        "control-causal",
-        "random",
-        "majority",
-    ]
+        "smol", "smol-nobos", "control-masked", "control-causal", "random", "majority",
+    ]  # fmt: skip
     value = own.filter(plain(), metric="accuracy", model="smol", group="", slice="")["value"]
     assert shown.rows[0][1].sort == value[0]
     assert shown.rows[0][1].href == "bear-questions.html#benchmark-world_lite"
@@ -411,8 +406,7 @@ def test_each_relation_has_its_own_anchor_whatever_its_id(asked, tmp_path):
 def test_the_fraction_below_a_number_has_no_exponent(above, below, shown):
     value = 100 * above / below if below else None
     of = Number(metric="value", n=30_000, value=value, numerator=above, denominator=below)
-    view = View("x", "x", {}, ["model"])
-    (row,) = grid.of_view(view, frame("attributes", [of])).rows
+    (row,) = grid.of_view(View("x", "x", {}, ["model"]), frame("attributes", [of])).rows
     assert row[-1].small == shown
 
 
@@ -503,8 +497,7 @@ def test_a_page_that_quotes_questions_states_their_license(tmp_path):
 def test_a_published_number_is_shown_as_printed(published, shown):
     of = Number(metric="accuracy", benchmark="bear_released", model="m", n=100, value=16.4)
     made = frame("bear", [of.but(published=published, source="a table")])
-    cell = grid.measured(made.row(0, named=True), 1)
-    assert cell.text == f"16.4 {shown}"
+    assert grid.measured(made.row(0, named=True), 1).text == f"16.4 {shown}"
 
 
 @pytest.fixture
@@ -662,8 +655,7 @@ def test_a_mark_from_one_paper_s_answers_is_shown_at_all_numbers():
 
 
 def test_a_failed_requirement_is_reported():
-    made = pages.render(paged(found(trained_on=50.0)))
-    html = made["pages/validity.html"]
+    html = pages.render(paged(found(trained_on=50.0)))["pages/validity.html"]
     text = " ".join(read(html).text)
     assert re.search(
         r"met by\s+1 of 2\s+control probes.* that fail the requirement .*"
@@ -761,14 +753,10 @@ def test_headlines_of_other_papers_follow_bear_s():
         onto.but(metric="MRR", value=71.0, setting={"choice": "chosen"}),
         onto.but(metric="accuracy", method="choice", value=25.0, setting={"scoring": "letter"}),
     ]
-    own = pl.concat(
-        [
-            found(),
-            frame("ontoprobe", rows),
-            attributes(),
-            frame("autoprompt", [prompt.but(value=30.0), prompt.but(metric="MRR", value=35.0)]),
-        ]
-    )
+    own = pl.concat([
+        found(), frame("ontoprobe", rows), attributes(),
+        frame("autoprompt", [prompt.but(value=30.0), prompt.but(metric="MRR", value=35.0)]),
+    ])  # fmt: skip
     text = headline.text(own)
     first, *_ = headline.text(found()).partition("\n\nSEM: ")
     assert text.startswith(f"{first}\n\nonto_world: ")

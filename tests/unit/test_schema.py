@@ -20,8 +20,7 @@ def trained_on(**changes: list[object]) -> pl.DataFrame:
 
 def test_write_sorts_by_key_and_round_trips(tmp_path):
     schema.write(trained_on(), TRAINED_ON, tmp_path / "t.parquet", {"seed": 3})
-    frame = schema.read(tmp_path / "t.parquet", TRAINED_ON)
-    assert frame["fact"].to_list() == ["a", "b"]
+    assert schema.read(tmp_path / "t.parquet", TRAINED_ON)["fact"].to_list() == ["a", "b"]
     assert schema.provenance(tmp_path / "t.parquet") == {"contract": "TRAINED_ON", "seed": 3}
 
 

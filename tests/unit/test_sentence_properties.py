@@ -28,11 +28,8 @@ OPTION = st.one_of(
 PART = st.text(st.sampled_from("ab .,'é東-"), max_size=6)
 TEMPLATE = st.builds(
     lambda a, b, c, turned: f"{a}{'[Y]' if turned else '[X]'}{b}{'[X]' if turned else '[Y]'}{c}",
-    PART,
-    PART,
-    PART,
-    st.booleans(),
-)
+    PART, PART, PART, st.booleans(),
+)  # fmt: skip
 LIMITS = settings(
     max_examples=8,
     deadline=None,

@@ -115,19 +115,11 @@ def test_a_refusal_names_the_setting_at_once(status, body, kind):
         (429, "Too Many Requests - Please retry in 35 seconds.", TEXT, errors.RateLimited),
         (429, '{"exception":"Too many queries at a time"}', JSON, errors.RateLimited),
         (429, "Rate limit exceeded at this time", TEXT, errors.RateLimited),
-        (
-            500,
-            '{"exception":"Tried to allocate 2 GB, but only 1 GB were available"}',
-            JSON,
-            errors.PartialAnswer,
-        ),
+        (500, '{"exception":"Tried to allocate 2 GB, but only 1 GB were available"}', JSON,
+         errors.PartialAnswer),
         (500, "Insufficient free Heap Memory 512Mb for group by", TEXT, errors.PartialAnswer),
-        (
-            200,
-            "<title>Sign in</title><script>setTimeout(f, 9)</script>",
-            "text/html",
-            errors.ServerTrouble,
-        ),
+        (200, "<title>Sign in</title><script>setTimeout(f, 9)</script>", "text/html",
+         errors.ServerTrouble),
         (500, "NullPointerException", TEXT, errors.ServerTrouble),
         (502, "<title>502 Bad Gateway</title>", "text/html", errors.ServerTrouble),
         (500, "Virtuoso 37000 Error SP030: SPARQL compiler", TEXT, errors.QueryRejected),
@@ -139,7 +131,7 @@ def test_a_refusal_names_the_setting_at_once(status, body, kind):
         (200, '{"head":{"vars":["s"]},"results":{"bin', JSON, errors.PartialAnswer),
         (200, '{"head":{"vars":["s"]},"results":{"bindings":[]}}', JSON, None),
     ],
-)
+)  # fmt: skip
 def test_other_errors_are_unchanged(status, body, kind, cause):
     assert meaning(answer(status, body, kind)) is cause
 

@@ -56,8 +56,7 @@ def test_the_calibration_error_interval_covers(name, n, least):
     for draw in range(DRAWS):
         sure = confidences(generator, n)
         differences = gaps_of(sure, (generator.random(n) < chance(sure)).astype(float))
-        boot = bootstrap(differences, seed=draw, draws=200)
-        drawn = boot.drawn.sum(axis=1)
+        drawn = bootstrap(differences, seed=draw, draws=200).drawn.sum(axis=1)
         low, high = calibration_interval(differences.mean(axis=0), drawn[:, :BINS] / n)
         assert low <= np.abs(differences.mean(axis=0)).sum() <= high
         inside += low <= truth <= high

@@ -256,8 +256,7 @@ def check_snakemake(words: list[str], text: str) -> None:
 
 def check_kgprobe(words: list[str], text: str) -> None:
     """Check that the command exists with these options."""
-    group = typer.main.get_command(app)
-    command = group.commands[words[0]]
+    command = typer.main.get_command(app).commands[words[0]]
     command.make_context(words[0], words[1:])
 
 

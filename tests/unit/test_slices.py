@@ -76,8 +76,7 @@ def test_bins_have_fixed_edges():
 
 def test_items_without_a_wrong_option_are_in_no_bin():
     made = benchmark({"P1": (LABELS, LABELS), "P2": (["Rome"], ["Rome"])})
-    found = slices.items_of(**made, part="options: 2-4")
-    assert found["relation"].to_list() == ["P1"] * 4
+    assert slices.items_of(**made, part="options: 2-4")["relation"].to_list() == ["P1"] * 4
 
 
 def test_every_item_is_in_one_bin_of_each_slice():
@@ -270,8 +269,7 @@ def test_baselines_are_compared_with_the_probe_on_common_items():
 
 
 def test_baselines_are_last_in_tables_and_figures_have_every_bin():
-    made = frames()
-    own_study, *_ = with_baselines(made)
+    own_study, *_ = with_baselines(frames())
     own = results(own_study)
     shown = views.views(own, ["a", "b"])
     for name in ("models", "templates"):
@@ -368,13 +366,10 @@ def test_baselines_are_read_from_their_answer_files(tmp_path):
     row = {"benchmark": "world_lite", "model": "a", "prompt": "templates", "method": "sentence",
            "without": WEIGHTS}  # fmt: skip
     (found,) = make.studies(
-        [probe("a"), probe("b")],
-        [paths["a"], paths["b"]],
-        {"world_lite": tmp_path / "world_lite"},
-        0,
-        [paths["free"], paths["none"]],
+        [probe("a"), probe("b")], [paths["a"], paths["b"]],
+        {"world_lite": tmp_path / "world_lite"}, 0, [paths["free"], paths["none"]],
         files([row], [paths["random_init"]]),
-    )
+    )  # fmt: skip
     assert [(f.probe, f.without) for f in found.baselines] == [(0, SUBJECT), (0, WEIGHTS)]
     means = {t: [mean_score("P0", t, label) for label in LABELS] for t in range(3)}
     blind = rates_by_hand(made, {(f"P0/Qs{i}", t): means[t] for i in range(8) for t in means})

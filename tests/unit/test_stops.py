@@ -193,8 +193,7 @@ def test_the_next_run_cleans_up_after_a_killed_one(tmp_path):
     assert again.communicate(timeout=60) is not None
     assert again.returncode == 0
     assert not any(o.is_running() and o.status() != psutil.STATUS_ZOMBIE for o in orphans)
-    folders = [p for p in (tmp_path / "tmp").iterdir() if p.name.startswith(guard.PREFIX)]
-    assert not folders
+    assert not [p for p in (tmp_path / "tmp").iterdir() if p.name.startswith(guard.PREFIX)]
     assert not (tmp_path / "results/.long.part").exists()
 
 

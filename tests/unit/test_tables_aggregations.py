@@ -202,8 +202,7 @@ def test_only_the_paper_s_aggregation_has_a_published_number(monkeypatch):
 def test_an_answer_without_a_scored_token_has_no_answer_score():
     study = read(change=lambda s: s.with_columns(answer_count=pl.lit(0, pl.Int32)))
     found = results(study).filter(pl.col("aggregation") != "")
-    names = found["aggregation"].unique()
-    assert sorted(names) == ["byte_mean", "mean", "prior"]
+    assert sorted(found["aggregation"].unique()) == ["byte_mean", "mean", "prior"]
 
 
 def test_options_with_equal_labels_are_reported():
@@ -222,8 +221,7 @@ def test_views_headline_and_notes_include_both_aggregations():
     table = shown["aggregations"].of(found)
     assert [key[-1] for key in table.rows] == ["", *NAMES]
     assert {"gain, points", "gain, points, of held-out facts", "AUC"} <= set(table.heads)
-    golds = shown["golds"].of(found)
-    assert len(golds.columns) == 10
+    assert len(shown["golds"].of(found).columns) == 10
     for view in (*shown.values(), validity.VIEW):
         view.of(found)  # two numbers in one cell would be an error
     lines = [line for line in headline.text(found).splitlines() if line.startswith("m ")]

@@ -39,12 +39,9 @@ from tests.unit.study_frames import (
 SEED = 3
 OPTIONS = ["a", "b", "c"]
 FRAMES = benchmark(
-    {
-        "P1": (OPTIONS, [OPTIONS[i % 3] for i in range(9)]),
-        "P2": (["x", "y"], ["x", "y", "y", "x"]),
-        "P3": (["u", "v"], ["u"]),
-    }
-)
+    {"P1": (OPTIONS, [OPTIONS[i % 3] for i in range(9)]), "P2": (["x", "y"], ["x", "y", "y", "x"]),
+     "P3": (["u", "v"], ["u"])},
+)  # fmt: skip
 #: relations have three templates, one, and three
 KEPT = {"P1": 3, "P2": 1, "P3": 3}
 ANSWERS = {
@@ -82,8 +79,7 @@ def found_of(
     one = scored.Scored(
         who, change(scores(ANSWERS)), replace(asked_, trained_on=trained_on or {}), content_free
     )
-    made = scored.estimates([one])
-    return results.frame("any", made)
+    return results.frame("any", scored.estimates([one]))
 
 
 def mean(table, items) -> float:
@@ -160,8 +156,7 @@ def test_the_default_aggregation_is_first_and_each_has_training_facts():
     assert set(found["group"]) == {"T"}
     # by hand: answer_sum is half of the sum, of one token, so that both rank alike
     assert number(found, "gain", group="T", aggregation="sum")["value"] == 0
-    gains = found.filter(metric="gain")["aggregation"]
-    assert "answer_mean" not in gains
+    assert "answer_mean" not in found.filter(metric="gain")["aggregation"]
     literal = uninformed(free())
 
     def margin(item):
@@ -185,8 +180,7 @@ def test_the_default_aggregation_is_first_and_each_has_training_facts():
     assert set(areas) == set(order)
     other = found.filter(metric="AUC").head(1)
     other = other.with_columns(aggregation=pl.lit(""), value=pl.lit(2.0))
-    every = pl.concat([found, other])
-    note = aggregations.notes(every, {"m": CONTROL}, "answer_mean")[-1]
+    note = aggregations.notes(pl.concat([found, other]), {"m": CONTROL}, "answer_mean")[-1]
     best = [aggregations.WORDS["aggregation", n] for n in order if areas[n] == max(areas.values())]
     wanted = f"causal, sentence of world_lite, T: {' and '.join(best)} {max(areas.values()):.3f}"
     assert f"{wanted} ({areas['answer_mean']:.3f})" in note
@@ -367,8 +361,7 @@ def test_ontoprobes_templates_agree(tmp_path):
     assert winners.height == 24 * 4
     fixed = winners.filter(masks="multi", pooling="mean", item="TP-5")
     assert fixed["winner"].to_list() == [0, 1]
-    frame = results.frame("ontoprobe", made)
-    assert len(views.TEMPLATES.of(frame).rows) == 1
+    assert len(views.TEMPLATES.of(results.frame("ontoprobe", made)).rows) == 1
 
 
 def ranked_study(tmp_path) -> tuple[st.AttributesStudy, dict[Probe, str], pl.DataFrame]:

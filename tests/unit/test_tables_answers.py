@@ -90,28 +90,14 @@ def test_the_best_of_several_correct_options_counts_under_ties():
     ("answers", "message"),
     [
         ({("P1/Qs0", 0): [-1.0, -2.0, -3.0]}, "relation P1, item P1/Qs1, template 0 has 0 scored"),
-        (
-            {("P1/Qs0", 0): [-1.0, -2.0, -3.0], ("P1/Qs1", 0): [-1.0, -2.0]},
-            "item P1/Qs1, template 0 has 2 scored options, its set 'P1' has 3",
-        ),
-        (
-            {
-                ("P1/Qs0", 0): [-1.0, -2.0, -3.0],
-                ("P1/Qs0", 1): [-1.0, -2.0, -3.0],
-                ("P1/Qs1", 0): [-1.0, -2.0, -3.0],
-            },
-            "item P1/Qs1, template 1",
-        ),
-        (
-            {
-                ("P1/Qs0", 0): [-1.0, -2.0, -3.0],
-                ("P1/Qs1", 0): [-1.0, -2.0, -3.0],
-                ("P9/Qs1", 0): [-1.0],
-            },
-            "item 'P9/Qs1' is not in the benchmark",
-        ),
+        ({("P1/Qs0", 0): [-1.0, -2.0, -3.0], ("P1/Qs1", 0): [-1.0, -2.0]},
+         "item P1/Qs1, template 0 has 2 scored options, its set 'P1' has 3"),
+        ({("P1/Qs0", 0): [-1.0, -2.0, -3.0], ("P1/Qs0", 1): [-1.0, -2.0, -3.0],
+          ("P1/Qs1", 0): [-1.0, -2.0, -3.0]}, "item P1/Qs1, template 1"),
+        ({("P1/Qs0", 0): [-1.0, -2.0, -3.0], ("P1/Qs1", 0): [-1.0, -2.0, -3.0],
+          ("P9/Qs1", 0): [-1.0]}, "item 'P9/Qs1' is not in the benchmark"),
     ],
-)
+)  # fmt: skip
 def test_missing_items_templates_and_options_are_errors(answers, message):
     with pytest.raises(ValueError, match=message):
         judge(scores(answers), FRAMES["items"], FRAMES["candidates"], where="x.parquet")

@@ -312,19 +312,15 @@ def test_perturbed_sentences_strike_out_the_old_object():
 
 def prompt_file(group: str, labels=None, restarts=()):
     content = {
-        "template": "{sub} [T]x2 [P] .",
-        "tokens": ["Ġseat", "##ed"],
-        "label_tokens": labels or {},
-        "restarts": list(restarts),
-        "round_trip": False,
-    }
+        "template": "{sub} [T]x2 [P] .", "tokens": ["Ġseat", "##ed"], "label_tokens": labels or {},
+        "restarts": list(restarts), "round_trip": False,
+    }  # fmt: skip
     return texts.Prompt("auto_world", "searched", "bert-base-cased", group, content)
 
 
 def test_prompts_are_written_out_with_their_scores():
     own = two_relations("searched", {"P36": [1], "P37": [1]})
-    manual = two_relations("manual", {"P36": [2], "P37": [2]})
-    made = framed(measured(own, manual))
+    made = framed(measured(own, two_relations("manual", {"P36": [2], "P37": [2]})))
     prompts = [prompt_file("P37"), prompt_file("P36", {"x": ["Ġgood"]})]
     rows = texts.of_relations(prompts, made, {"auto_world": {"P36": "{sub} [P] ."}})
     assert [row["relation"] for row in rows] == ["P36", "P37"]
@@ -470,8 +466,7 @@ def test_rows_are_in_the_order_of_prompts():
 
 def test_chance_is_the_accuracy_of_the_most_common_answer():
     """Two of four held-out facts have the only training answer: 50 %, the limit is 65."""
-    labels = ["Paris"] * 4 + ["Rome", "Oslo"]
-    frame = examples({"P36": {"train": 2, "test": 6}}, labels)
+    frame = examples({"P36": {"train": 2, "test": 6}}, ["Paris"] * 4 + ["Rome", "Oslo"])
     trained_on = of_rows(
         schema.TRAINED_ON, [(f"test{i}", "P36", f"test{i}", "x", i < 2) for i in range(6)]
     )

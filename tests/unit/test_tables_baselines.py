@@ -321,8 +321,7 @@ def test_a_baseline_of_facts_is_the_mean_over_relations(tmp_path):
 def test_a_no_subject_row_of_the_ontology_is_ranked_by_its_options(tmp_path):
     """Sentences use CONTENT_FREE, random weights their scores; test rows, last template."""
     golds = {"TP": (list("abcd"), ["a", "b", "c", "d", "a", "b"])}
-    made = benchmark(golds)
-    items = made["items"].with_columns(role=pl.lit("test"))
+    items = benchmark(golds)["items"].with_columns(role=pl.lit("test"))
     folder = tmp_path / "onto_x"
     schema.write(items, schema.ITEMS, folder / "items.parquet", {})
     key = [(i, t, c) for i in items["item"] for t in range(3) for c in range(4)]
@@ -357,11 +356,9 @@ def test_a_no_subject_row_of_the_ontology_is_ranked_by_its_options(tmp_path):
         assert (one.value, one.n) == (pytest.approx(100 * sum(hits) / len(hits)), len(hits))
         own = [value[i, 2, gold[i]] >= max(value[i, 2, c] for c in range(4)) for i in asked_items]
         difference = of(numbers, "R@1", choice="fixed", instead=f"without {without}")
-        by_hand = (sum(own) - sum(hits)) / len(hits)
-        assert difference.value == pytest.approx(100 * by_hand)
+        assert difference.value == pytest.approx(100 * ((sum(own) - sum(hits)) / len(hits)))
 
 
 def _scores(rows: list[tuple[Any, ...]]) -> pl.DataFrame:
     """Return SCORES from (item, template, candidate, log-likelihood of an answer of one token)."""
-    full = [(i, t, c, v - 1, 2, v, 1, None) for i, t, c, v in rows]
-    return of_rows(schema.SCORES, full)
+    return of_rows(schema.SCORES, [(i, t, c, v - 1, 2, v, 1, None) for i, t, c, v in rows])

@@ -105,8 +105,7 @@ def test_first_wins_is_shown_only_if_there_are_ties():
 def test_right_options_that_tie_with_wrong_ones_share_the_reciprocal_rank():
     """Nine right options and a wrong one tie: a right one is first in nine of ten orders, else
     second."""
-    labels = [f"o{i}" for i in range(10)]
-    frames = benchmark({"P1": (labels, ["o0", "o1"])})
+    frames = benchmark({"P1": ([f"o{i}" for i in range(10)], ["o0", "o1"])})
     golds = pl.lit(list(range(9)), dtype=pl.List(pl.Int32))
     frames["items"] = frames["items"].with_columns(answers=golds)
     level = {(item, t): [0.0] * 10 for item in frames["items"]["item"] for t in range(3)}
@@ -144,15 +143,11 @@ def test_every_relation_has_its_options_and_templates():
 
 def test_domains_count_a_relation_fully_or_split_it():
     info = pl.DataFrame(
-        {
-            "relation": ["P1", "P2"],
-            "cardinality": ["1:N", "1:1"],
-            "domains": [["Arts", "Movies"], ["Arts"]],
-        }
-    )
+        {"relation": ["P1", "P2"], "cardinality": ["1:N", "1:1"],
+         "domains": [["Arts", "Movies"], ["Arts"]]},
+    )  # fmt: skip
     found = results(small(relations=info)).filter(model="m")
-    arts = number(found, slice="domain: Arts")
-    assert arts["value"] == pytest.approx(100 * 8 / 18)
+    assert number(found, slice="domain: Arts")["value"] == pytest.approx(100 * 8 / 18)
     # P1 weighs half: (4 * 0.5 * 0.5 + 2 * 1/3) / (4 * 0.5 + 2)
     split = number(found, slice="domain: Arts", weighting="split")
     assert split["value"] == pytest.approx(100 * (1 + 2 / 3) / 4)
@@ -191,12 +186,9 @@ def test_differences_of_all_pairs_are_one_family_of_tests():
     """p by its definition, on rates by hand; a constant difference is not significant as such."""
     none = dict.fromkeys(RIGHT, (0, 0, 0))
     whole = dict.fromkeys(RIGHT, (1, 1, 1))
-    found = results(
-        study(
-            FRAMES,
-            [(probe(n), answers(r)) for n, r in zip("abc", (RIGHT, none, whole), strict=True)],
-        )
-    )
+    found = results(study(
+        FRAMES, [(probe(n), answers(r)) for n, r in zip("abc", (RIGHT, none, whole), strict=True)],
+    ))  # fmt: skip
     rates = {"a": [sum(hits) / 3 for hits in RIGHT.values()], "b": [0.0] * 6, "c": [1.0] * 6}
     raw = {}
     # c is the best, with which the others are compared
@@ -219,8 +211,7 @@ def test_each_probe_is_compared_with_the_best_alone(models):
     rates = [0.2, 0.5, 0.9, 0.4, 0.6][:models]
     answered = [(probe("abcde"[i]), guesses(FRAMES, rate, i)) for i, rate in enumerate(rates)]
     own = study(FRAMES, answered)
-    means = [rows["hit"].mean() for rows in own.hits]
-    best = "abcde"[int(np.argmax(means))]
+    best = "abcde"[int(np.argmax([rows["hit"].mean() for rows in own.hits]))]
     found = results(own).filter(metric="p after Holm")
     for _, rows in found.group_by("slice"):
         pairs = {frozenset(pair) for pair in rows.select("model", "instead").rows()}
@@ -231,8 +222,7 @@ def test_each_probe_is_compared_with_the_best_alone(models):
 def test_bootstrap_equals_a_loop_that_resamples_items_within_relations():
     generator = np.random.default_rng(0)
     values = generator.integers(0, 2, size=(300, 2)).astype(float)
-    owners = ["P1"] * 200 + ["P2"] * 100
-    boot = bootstrap(values, owners, seed=7, draws=4000)
+    boot = bootstrap(values, ["P1"] * 200 + ["P2"] * 100, seed=7, draws=4000)
     low, high, _ = boot.interval(0)
     loop = []
     for _ in range(4000):

@@ -53,8 +53,7 @@ def answered():
 def found(benchmark="onto_world", source="api:gpt-3.5-turbo"):
     """Map (metric, group or slice, premise) to its Number."""
     one = Probe(benchmark, "templates", "choice", "m", "api", source=source)
-    numbers = choices.score_choices(one, *answered(), values.published(PUBLISHED))
-    return by_place(numbers)
+    return by_place(choices.score_choices(one, *answered(), values.published(PUBLISHED)))
 
 
 def by_place(numbers):
@@ -181,8 +180,7 @@ def test_unreadable_answers_are_counted():
 def test_impossible_cells_of_table_6_show_the_nearest_fractions():
     numbers = choices.fractions(values.published(PUBLISHED)["reasoning"])
     cells = {(x.setting["premise"], x.group): x for x in numbers}
-    impossible = {("IM", "rdfs7"), ("EX", "rdfs7"), ("NO", "rdfs9")}
-    assert impossible <= set(cells)
+    assert {("IM", "rdfs7"), ("EX", "rdfs7"), ("NO", "rdfs9")} <= set(cells)
     assert cells["NO", "rdfs9"].value == pytest.approx(100 * 16 / 82)
     assert cells["NO", "rdfs9"].published == 19.0
     assert ("EX", "rdfs2") not in cells

@@ -88,8 +88,7 @@ def test_kinds_differ_by_shape_and_controls_are_hollow():
     shapes, fills = look(chart, "shape"), look(chart, "fill")
     assert shapes == dict(zip(names, ["circle", "square", "square", "square"], strict=True))
     assert [name for name in names if fills[name] == draw.SURFACE] == names[:2]
-    x = chart.to_dict()["layer"][0]["encoding"]["x"]
-    assert x["scale"]["type"] == "log"
+    assert chart.to_dict()["layer"][0]["encoding"]["x"]["scale"]["type"] == "log"
 
 
 def test_probes_of_one_kind_differ_by_color():

@@ -25,14 +25,10 @@ from tests.unit.study_frames import (
 FRAMES = benchmark({"P36": (["a", "b", "c"], ["a", "b", "c"]), "P1": (["a", "b"], ["a", "b"])})
 MODELS = {
     "control-masked": {
-        "kind": "masked",
-        "source": "control:masked",
-        "dtype": "float32",
-        "bos": "-",
+        "kind": "masked", "source": "control:masked", "dtype": "float32", "bos": "-",
         "published": "",
-    },
-    "smol": {"kind": "causal", "source": "gguf:x", "dtype": "float32", "bos": "forced"},
-}
+    }, "smol": {"kind": "causal", "source": "gguf:x", "dtype": "float32", "bos": "forced"},
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -73,12 +69,9 @@ def test_a_run_becomes_results_figures_and_a_section(files):
     assert signs == {"control-masked": " (?)", "smol": "", "random": "", "majority": ""}
     drawn = list(figures.figures(found, MODELS, {"P36": "capital"}))
     assert [d.name for d in drawn] == [
-        "bear_size_world_lite",
-        "bear_relations_world_lite",
-        "bear_reliability_world_lite",
-        "bear_slice_frequency_world_lite",
-        "bear_slice_facts_world_lite",
-    ]
+        "bear_size_world_lite", "bear_relations_world_lite", "bear_reliability_world_lite",
+        "bear_slice_frequency_world_lite", "bear_slice_facts_world_lite",
+    ]  # fmt: skip
     parts = section.arranged(found, MODELS, {}, {}, drawn)
     assert [len(part.drawings) for part in parts] == [5]
 
@@ -94,12 +87,9 @@ def test_the_report_counts_the_calibration_probes_of_every_paper(files):
     schema.write(make.judged_answers(studies), schema.JUDGED, judged)
     for paper, (benchmark_, trained_on) in fractions.items():
         numbers = validity.estimates(
-            of.but(benchmark=benchmark_),
-            {"value": trained_on, "n": 50},
-            {"value": 6.0, "n": 50},
-            1.0,
-            is_control=True,
-        )
+            of.but(benchmark=benchmark_), {"value": trained_on, "n": 50}, {"value": 6.0, "n": 50},
+            1.0, is_control=True,
+        )  # fmt: skip
         own = make.estimates(studies) if paper == "bear" else []
         inputs.append(str(results / f"tables/{paper}.parquet"))
         schema.write(frame(paper, [*own, *numbers]), schema.RESULTS, inputs[-1])
@@ -156,8 +146,7 @@ def test_published_points_are_shown_for_comparable_benchmarks_only(files):
     def size_caption(name):
         (folder / name).exists() or (folder / name).symlink_to(folder / "world_lite")
         own = [{**row, "benchmark": name} for row in rows]
-        found = made(folder, own, paths, [name], published=paper)
-        drawn = figures.figures(found, MODELS, {})
+        drawn = figures.figures(made(folder, own, paths, [name], published=paper), MODELS, {})
         return next(d.caption for d in drawn if d.name == f"bear_size_{name}")
 
     assert "published" not in size_caption("world_lite")
@@ -167,13 +156,9 @@ def test_published_points_are_shown_for_comparable_benchmarks_only(files):
 def test_cardinality_and_domains_come_from_the_relations_file(files):
     folder, rows, paths = files
     info = pl.DataFrame(
-        {
-            "relation": ["P36", "P1"],
-            "cardinality": ["1:N", "1:N"],
-            "domains": [["Geographic"], ["Arts"]],
-            "title": ["capital", "x"],
-        }
-    )
+        {"relation": ["P36", "P1"], "cardinality": ["1:N", "1:N"],
+         "domains": [["Geographic"], ["Arts"]], "title": ["capital", "x"]},
+    )  # fmt: skip
     info.write_parquet(folder / "world_lite" / "relations.parquet")
     found = made(folder, rows, paths)
     assert number(found, model="smol", slice="domain: Geographic")["n"] == 3

@@ -52,13 +52,9 @@ def test_statements_of_one_source_only_lower_the_agreement():
 
 def compared() -> pl.DataFrame:
     states = pl.DataFrame(
-        {
-            "item": ["P1/Q1", "P1/Q2"],
-            "relation": ["P1", "P1"],
-            "state": ["same", "statement_gone"],
-            "detail": ["", ""],
-        }
-    )
+        {"item": ["P1/Q1", "P1/Q2"], "relation": ["P1", "P1"], "state": ["same", "statement_gone"],
+         "detail": ["", ""]},
+    )  # fmt: skip
     agreed = Number(metric=sources.EQUAL, slice="chain", **proportion(1, 2))
     return pl.concat([sources.against_released(states), frame("sources", [agreed])])
 

@@ -88,8 +88,7 @@ class OwnError(ValueError):
 def test_the_text_after_the_answer():
     assert cut("[X] was born in [Y] .") == ("[X] was born in [Y]", " .")
     assert as_prompt_template("[X] was born in [Y]") == "{sub} was born in [P]"
-    last = ["[X] is [Y]", "[X] is [Y] .", "{sub}: [P]?!"]
-    assert all(map(answer_is_last, last))
+    assert all(map(answer_is_last, ["[X] is [Y]", "[X] is [Y] .", "{sub}: [P]?!"]))
     assert not any(map(answer_is_last, ["[X] plays [Y] music", "[Y] of [X].", "[X].", ""]))
 
 

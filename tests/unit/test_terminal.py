@@ -106,14 +106,10 @@ def test_the_first_error_is_printed_last_with_its_message(tmp_path):
     lines = text.getvalue().splitlines()
     assert lines[1:3] == ["FAILED  read  1 min 5 s", "FAILED  ask  1 min 5 s"]
     assert lines[3:] == [
-        "0 of 5 jobs in 1 min 5 s",
-        "failed later: ask",
-        "FAILED FIRST  read  after 1 min 5 s",
-        "  ValueError: row 3 of facts.tsv",
-        "    has two cells",
-        f"  log: {logs[0]}",
+        "0 of 5 jobs in 1 min 5 s", "failed later: ask", "FAILED FIRST  read  after 1 min 5 s",
+        "  ValueError: row 3 of facts.tsv", "    has two cells", f"  log: {logs[0]}",
         "what is done is kept: the same command goes on from there",
-    ]
+    ]  # fmt: skip
 
 
 def test_a_long_message_keeps_to_one_screen(tmp_path):

@@ -49,9 +49,7 @@ def test_a_trigger_at_the_text_start_stays_there():
 
 
 def test_a_causal_model_gets_the_prompt_without_text_after_the_answer():
-    there = prompt(tiny("roberta"))
-    here = transfer(there, tiny("gpt2"))
-    assert here.template.endswith("[P]")
+    assert transfer(prompt(tiny("roberta")), tiny("gpt2")).template.endswith("[P]")
     behind = prompt(tiny("roberta"), "{sub} [P] [T]x3 .")
     with pytest.raises(PromptFileError, match="behind \\[P\\]"):
         transfer(behind, tiny("gpt2"))
@@ -60,8 +58,7 @@ def test_a_causal_model_gets_the_prompt_without_text_after_the_answer():
 def test_label_tokens_transfer_by_text_and_a_class_keeps_one():
     bert, roberta = tiny("bert"), tiny("roberta")
     own = {"yes": [*ids(roberta, " Paris"), *ids(roberta, " ")], "no": ids(roberta, " Rome")}
-    there = prompt(roberta, labels=own)
-    here = transfer(there, bert)
+    here = transfer(prompt(roberta, labels=own), bert)
     assert here.labels == {"yes": ids(bert, "Paris"), "no": ids(bert, "Rome")}
     lost = prompt(roberta, labels={"yes": ids(roberta, "\u6771")[:1]})
     with pytest.raises(PromptFileError, match="class 'yes'"):

@@ -76,8 +76,7 @@ def test_a_triple_of_several_aligners_counts_once_with_all_their_bits():
 def test_literals_keep_value_and_datatype():
     date = "1970-01-22T00:00:00Z^^http://www.w3.org/2001/XMLSchema#dateTime"
     subject = document()["triples"][0]["subject"]
-    shard = ingest(with_triple(object={**subject, "uri": date}))
-    row = shard["triples"].row(0, named=True)
+    row = ingest(with_triple(object={**subject, "uri": date}))["triples"].row(0, named=True)
     assert row["object"] is None
     assert (row["literal"], row["datatype"]) == tuple(date.split("^^"))
 
@@ -102,8 +101,7 @@ def test_offsets_are_characters_not_bytes_or_utf16_units():
 
 
 def test_labels_title_before_most_frequent_surface_and_never_a_pronoun():
-    text = "Paris lies in France. It is old."
-    it = entity(f"{Q}Q142", text, "It", "Simple_Coreference")
+    it = entity(f"{Q}Q142", "Paris lies in France. It is old.", "It", "Simple_Coreference")
     entities = [*document(1)["entities"], it, it, it]
     shard = ingest(document(1, entities=entities), document(2))
     table = trex.labels(shard["mentions"], shard["documents"])

@@ -60,8 +60,7 @@ def test_triggers_are_at_the_template_s_positions(name):
     loaded = tiny(name)
     text = "{sub} [T] is [T] [P]" + ("" if name in CAUSAL else " .")
     found = encode(loaded, parsed(text, name), FACTS)
-    tok = loaded.tokenizer
-    word = tok(". is", add_special_tokens=False)["input_ids"][1:]
+    word = loaded.tokenizer(". is", add_special_tokens=False)["input_ids"][1:]
     for row, own, filled in zip(found.rows, found.triggers, found.filled([7, 9]), strict=True):
         assert row[own].tolist() == [initial_token(loaded)] * 2
         assert filled[own].tolist() == [7, 9]

@@ -33,8 +33,7 @@ def test_two_numbers_in_one_cell_are_an_error_with_their_difference():
     frame = results.frame("bear", [number(), number(setting={"template": 1}, slice="1:1")])
     with pytest.raises(ViewError, match="slice '' and '1:1', template '' and '1'; name it in"):
         view().of(frame)
-    apart = view(columns=["metric", "template", "slice"])
-    assert len(apart.of(frame).cells) == 2
+    assert len(view(columns=["metric", "template", "slice"]).of(frame).cells) == 2
     alone = view(where={"metric": ["accuracy"], **views.PLAIN})
     assert [cell["value"] for cell in alone.of(frame).cells.values()] == [41.25]
 

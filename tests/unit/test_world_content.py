@@ -48,8 +48,7 @@ def test_class_tree_is_deep_enough(world: World) -> None:
 
 def test_every_class_of_an_entity_is_in_the_tree(world: World) -> None:
     classes = set(world.statements.filter(pl.col("relation") == "P31")["object"])
-    subclasses = set(world.statements.filter(pl.col("relation") == "P279")["subject"])
-    roots = classes - subclasses
+    roots = classes - set(world.statements.filter(pl.col("relation") == "P279")["subject"])
     names = world.entities.filter(pl.col("id").is_in(sorted(roots)))["key"].to_list()
     assert not names, "each class in use has a superclass"
 
@@ -122,8 +121,7 @@ def test_bidirectional_patterns(graph: pl.DataFrame) -> None:
     counts = counts.join(sizes, on="p").join(sizes, left_on="p2", right_on="p", suffix="2")
     least = pl.min_horizontal("n", "n2")
     patterns = counts.filter((least >= 5) & (pl.col("k") / least >= 0.5))
-    found = set(patterns.select("p", "p2").iter_rows())
-    assert {("P1376", "P36"), ("P22", "P40")} <= found
+    assert {("P1376", "P36"), ("P22", "P40")} <= set(patterns.select("p", "p2").iter_rows())
 
 
 def test_two_hop_and_composite_patterns(graph: pl.DataFrame) -> None:
@@ -134,10 +132,8 @@ def test_two_hop_and_composite_patterns(graph: pl.DataFrame) -> None:
     assert up.filter(pl.col("s") != pl.col("o2")).height >= 100
     paths = edges.join(edges, left_on="o", right_on="s", suffix="2")
     paths = paths.filter((pl.col("s") != pl.col("o2")) & (pl.col("p") != pl.col("p2")))
-    frequent = paths.group_by("p", "p2").len().filter(pl.col("len") >= 10)
-    assert frequent.height >= 20
-    closing = edges.select("s", p3="p", o2="o")
-    triangles = paths.join(closing, on=["s", "o2"])
+    assert paths.group_by("p", "p2").len().filter(pl.col("len") >= 10).height >= 20
+    triangles = paths.join(edges.select("s", p3="p", o2="o"), on=["s", "o2"])
     combinations = triangles.group_by("p", "p2", "p3").len().filter(pl.col("len") >= 10)
     assert combinations.height >= 5
 
@@ -169,12 +165,7 @@ def test_ambiguous_names(world: World, graph: pl.DataFrame) -> None:
 def test_chosen_classes_are_the_ones_meant(world: World) -> None:
     instances = dict(world.dbpedia.instances.select("label", "class").iter_rows())
     expected = {
-        "France": "Country",
-        "Paris": "City",
-        "Danube": "River",
-        "Albert Einstein": "Scientist",
-        "Pablo Picasso": "Painter",
-        "euro": "Currency",
-        "Bavaria": "AdministrativeRegion",
-    }
+        "France": "Country", "Paris": "City", "Danube": "River", "Albert Einstein": "Scientist",
+        "Pablo Picasso": "Painter", "euro": "Currency", "Bavaria": "AdministrativeRegion",
+    }  # fmt: skip
     assert {k: instances[k].removeprefix(DBO) for k in expected} == expected

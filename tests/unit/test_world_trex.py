@@ -13,14 +13,8 @@ from tools.world.trex import _date as spoken_date
 
 ENTITY = {"uri", "boundaries", "surfaceform", "annotator"}
 TRIPLE = {
-    "sentence_id",
-    "subject",
-    "predicate",
-    "object",
-    "dependency_path",
-    "confidence",
-    "annotator",
-}
+    "sentence_id", "subject", "predicate", "object", "dependency_path", "confidence", "annotator",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

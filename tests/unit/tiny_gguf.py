@@ -16,8 +16,7 @@ WIDE, INNER, LAYERS, HEADS, LONG = 32, 64, 2, 4, 64
 
 def content(path: Path) -> bytes:
     """Return the file's bytes: matrices in Q8_0, a byte-level tokenizer with its merges."""
-    tokenizer = tiny_models.tokenizer("causal")
-    backend = tokenizer.backend_tokenizer
+    backend = tiny_models.tokenizer("causal").backend_tokenizer
     # transformers gives tokenizers of this kind a word of GPT-2 besides
     words = [*sorted(backend.get_vocab(), key=backend.get_vocab().get), "<|endoftext|>"]
     pairs = json.loads(backend.to_str())["model"]["merges"]

@@ -70,14 +70,10 @@ def _trained(kind: str, style: str, bos: bool) -> Any:
         single=pattern, special_tokens=[(s, ids[s]) for s in used]
     )
     return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tok,
-        pad_token="<pad>",
-        bos_token="<s>",
-        eos_token="</s>",
-        unk_token="<unk>",
-        mask_token="<mask>",
+        tokenizer_object=tok, pad_token="<pad>", bos_token="<s>", eos_token="</s>",
+        unk_token="<unk>", mask_token="<mask>",
         extra_special_tokens=["<extra_id_0>", "<extra_id_1>"],
-    )
+    )  # fmt: skip
 
 
 SIZE = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
@@ -207,6 +203,5 @@ def with_tokenizer(name: str, tok: Any, double: bool = True) -> Loaded:
     config = CONFIGS[name][2]
     loaded = tiny(name, double=double)
     torch.manual_seed(1)
-    auto = type(loaded.model)
-    model = auto._from_config(config(len(tok))).eval().requires_grad_(False)
+    model = type(loaded.model)._from_config(config(len(tok))).eval().requires_grad_(False)
     return dataclasses.replace(loaded, model=model.to(loaded.model.dtype), tokenizer=tok)

@@ -62,14 +62,10 @@ class Project:
     ) -> subprocess.CompletedProcess[str]:
         """Run snakemake and return its output (stdout and stderr together)."""
         return subprocess.run(
-            self.command(*arguments, cores=cores, configs=configs),
-            cwd=self.folder,
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=timeout,
+            self.command(*arguments, cores=cores, configs=configs), cwd=self.folder, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout,
             env=self.environment(),
-        )
+        )  # fmt: skip
 
     @staticmethod
     def environment() -> dict[str, str]:

@@ -70,5 +70,4 @@ def test_an_absent_data_set_is_reported_with_the_key_to_set(project, refused):
         "bear\tworld_lite\ttemplates\tsentence",
         "autoprompt\tauto_lama\tmanual\tpredict",
     )
-    shown = refused()
-    assert "sources.lama.access is absent, but trex_original is needed" in shown
+    assert "sources.lama.access is absent, but trex_original is needed" in refused()

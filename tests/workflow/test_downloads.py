@@ -73,8 +73,7 @@ def test_released_sets_and_dumps_are_fetched_by_rules(server, made):
     released = made.folder / "data/onto/memorizing"
     assert (released / "type.jsonl").is_file()
     assert not list(released.glob("*.sh")), "the data, not the scripts"
-    fetched = pl.read_parquet(made.folder / wanted[2])
-    assert fetched.height > 10_000
+    assert pl.read_parquet(made.folder / wanted[2]).height > 10_000
     (folder / "truthy.nt.bz2").unlink()
     again = made.run("--", *wanted)
     assert "Nothing to be done" in again.stdout, "what was fetched is not asked for again"
@@ -106,8 +105,7 @@ def test_parts_of_an_archive_become_a_task(server, made):
     task = "results/embedded/benchmarks/auto_sst2"
     result = made.run("--", f"{task}/examples.parquet")
     assert result.returncode == 0, result.stdout
-    examples = pl.read_parquet(made.folder / task / "examples.parquet")
-    assert examples.height == 6
+    assert pl.read_parquet(made.folder / task / "examples.parquet").height == 6
     counted = pl.read_parquet(made.folder / task / "funnel.parquet")
     assert counted.filter(step="test: examples")["rows_out"].to_list() == [2]
 

@@ -46,8 +46,7 @@ def test_the_tutorial_gives_an_accuracy_and_its_documented_output(project):
     assert (allowed["mine_big"], allowed["mine_lite"]) == ("built", "built")
     assert (allowed["onto_mine"], allowed["onto_mine_lite"]) == ("not built", "not built")
     items = pl.read_parquet(project.folder / "results/mine/benchmarks/mine_lite/items.parquet")
-    counted = dict(items["relation"].value_counts().rows())
-    assert counted == {"capital": 12, "continent": 12}
+    assert dict(items["relation"].value_counts().rows()) == {"capital": 12, "continent": 12}
 
 
 MORE = {
@@ -101,8 +100,7 @@ def test_attributes_and_prompts_of_a_user_graph_are_in_the_report(project):
     assert items.height == 16
     message = "mine: allows asymmetry, auto_mine, entity_centric, mine_big, mine_lite; not "
     assert message in ran.stdout
-    page = (results / "report/pages/graphs.html").read_text()
-    assert "What mine allows" in page
+    assert "What mine allows" in (results / "report/pages/graphs.html").read_text()
     numbers = schema.read(results / "tables/attributes.parquet", schema.RESULTS)
     assert set(numbers.filter(model="tiny")["benchmark"]) >= {"asymmetry", "entity_centric"}
     prompts = schema.read(results / "tables/autoprompt.parquet", schema.RESULTS)
@@ -124,7 +122,6 @@ def test_invalid_input_gives_one_error_and_keeps_finished_parts(project):
     ran = project.run("--keep-going", *names, configs=configs)
     assert ran.returncode
     message = "mine/flawed.csv, line 3: c has no label"
-    logs = (folder / "logs/second/sources/flawed.log").read_text()
-    assert message in ran.stdout + logs
+    assert message in ran.stdout + (folder / "logs/second/sources/flawed.log").read_text()
     assert (folder / names[0]).is_file()
     assert not Path(folder / names[1]).exists()

@@ -67,8 +67,7 @@ def test_only_the_attributes_query_live_services(plans, paper):
     pulls = [job for job in plans[paper] if job.rule.startswith("pull")]
     live = sorted(job.rule for job in pulls if not costs.asks_nobody(job))
     assert live == (["pull", "pull_attribute_aliases"] if paper == "attributes" else [])
-    loads = [job for job in plans[paper] if job.rule.startswith("download_")]
-    assert 0 < len(loads) <= 8
+    assert 0 < len([job for job in plans[paper] if job.rule.startswith("download_")]) <= 8
 
 
 def test_every_printed_model_of_a_paper_is_probed(plans):
@@ -102,8 +101,7 @@ def test_every_printed_model_of_a_paper_is_probed(plans):
 def test_baselines_are_planned_for_knowledge_probes(plans, paper, files):
     """Soft prompts, premises, classes and API models have none; random weights fill no slots."""
     paths = [p.split("/") for job in plans[paper] for p in job.outputs if "/baselines/" in p]
-    found = {"/".join(path[3:5]) for path in paths}
-    assert found == files
+    assert {"/".join(path[3:5]) for path in paths} == files
     assert not {"soft", "reason"} & {path[6] for path in paths}
     if paper == "autoprompt":
         assert {path[5] for path in paths} <= {"auto_lama", "auto_lama_trex", "auto_lama_roberta"}

@@ -39,8 +39,7 @@ def test_the_full_rebuild_resolves_without_a_network(planner, project):
 def test_the_embedded_run_has_few_jobs_and_none_per_attribute(planner, project):
     plan = planner.plan(project.folder, "--configfile", EMBEDDED).stdout
     assert int(re.findall(r"^total +(\d+)$", plan, re.MULTILINE)[-1]) < 30
-    built = of_rule(plan, "build_attributes")
-    assert "benchmarks/paths/items.parquet" in built
+    assert "benchmarks/paths/items.parquet" in of_rule(plan, "build_attributes")
 
 
 def test_aliases_are_a_switch(planner, project):
@@ -125,17 +124,13 @@ def test_a_run_on_dumps_is_planned_without_endpoints(planner, project, way):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "sources: {wikidata: {access: dump, dump: dbpedia_dump}}",
-            "sources.wikidata.dump is 'dbpedia_dump'; sources.dumps of form json or",
-        ),
-        (
-            "sources: {dbpedia: {access: dump}}",
-            "sources.dbpedia: ontology, types missing, needed where access is dump",
-        ),
+        ("sources: {wikidata: {access: dump, dump: dbpedia_dump}}",
+         "sources.wikidata.dump is 'dbpedia_dump'; sources.dumps of form json or"),
+        ("sources: {dbpedia: {access: dump}}",
+         "sources.dbpedia: ontology, types missing, needed where access is dump"),
         ("attributes: {graph: nowhere}", "attributes.graph is 'nowhere'; valid: world, trex"),
     ],
-)
+)  # fmt: skip
 def test_a_missing_source_is_refused(planner, project, text, message):
     (project.folder / "wrong.yaml").write_text(f"run: {{name: wrong}}\n{text}\n")
     result = planner.plan(project.folder, "--configfile", *CONFIGS, "wrong.yaml")

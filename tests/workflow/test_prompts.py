@@ -45,13 +45,9 @@ def test_a_killed_search_resumes_to_the_same_prompt(finished):
     for folder in (*MADE, KEPT):
         shutil.rmtree(finished.folder / folder)
     process = subprocess.Popen(
-        finished.command("--", TARGET, cores=1),
-        cwd=finished.folder,
-        env=finished.environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+        finished.command("--", TARGET, cores=1), cwd=finished.folder, env=finished.environment(),
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
     kept = finished.folder / KEPT
     until = time.monotonic() + 300
     while not list(kept.rglob("P30.state.json")):  # the second relation has begun

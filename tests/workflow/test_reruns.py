@@ -19,8 +19,7 @@ def plan(made: Project) -> dict[str, int]:
     """Map each rule to its number of jobs in a dry run."""
     result = made.run("-n", configs=CONFIG)
     assert result.returncode == 0, result.stdout[-3000:]
-    shown = result.stdout
-    table = shown.rpartition("Job stats:")[2].partition("\n\n")[0]
+    table = result.stdout.rpartition("Job stats:")[2].partition("\n\n")[0]
     rows = re.findall(r"^(\w\S*) +(\d+)$", table, re.MULTILINE)
     return {rule: int(count) for rule, count in rows if rule not in ("job", "all", "total")}
 

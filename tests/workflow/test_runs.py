@@ -61,13 +61,9 @@ def unscored(finished: Project, folder: Path) -> Project:
 def test_a_run_killed_while_scoring_resumes_to_the_same_result(finished, tmp_path):
     broken = unscored(finished, tmp_path)
     process = subprocess.Popen(
-        broken.command(cores=1),
-        cwd=broken.folder,
-        env=broken.environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+        broken.command(cores=1), cwd=broken.folder, env=broken.environment(),
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
     scores = broken.folder / "results/embedded/scores/world_lite/templates/sentence"
     logs = broken.folder / "logs/embedded/probes"
     until = time.monotonic() + 600

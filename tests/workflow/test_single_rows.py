@@ -14,12 +14,9 @@ from tests.unit.tiny_models import save, tiny
 from tests.workflow.outline import Outline, hollow
 from tests.workflow.project import Project, our_rows
 
-pytestmark = pytest.mark.nightly(
-    gate=[
-        "mini/test_run.py",
-        "workflow/test_plans.py::test_a_row_alone_is_planned_up_to_the_report",
-    ]
-)
+pytestmark = pytest.mark.nightly(gate=[
+    "mini/test_run.py", "workflow/test_plans.py::test_a_row_alone_is_planned_up_to_the_report",
+])  # fmt: skip
 
 #: table -> the configs that it is run with here; the real one's rows are planned with the full
 #: config, whose data are downloaded, so that no plan needs data on disk
@@ -75,14 +72,10 @@ def test_every_kind_of_row_alone_is_planned_up_to_the_report(planner, tmp_path):
 #: what must not matter: hash seed, time zone, language (made by .ci/run, where i is no small I),
 #: threads of data frames and of algebra
 ELSEWHERE = {
-    "PYTHONHASHSEED": "77",
-    "TZ": "Pacific/Kiritimati",
-    "LC_ALL": "tr_TR.UTF-8",
-    "LANG": "tr_TR.UTF-8",
-    "POLARS_MAX_THREADS": "1",
-    "OMP_NUM_THREADS": "1",
+    "PYTHONHASHSEED": "77", "TZ": "Pacific/Kiritimati", "LC_ALL": "tr_TR.UTF-8",
+    "LANG": "tr_TR.UTF-8", "POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
-}
+}  # fmt: skip
 HEADER = "paper\tbenchmark\tprompt\tmethod\tmodel\n"
 #: rows -> title of the section that each makes beside the one on sources
 ROWS = {

@@ -91,8 +91,7 @@ def live(folder: Path, url: str) -> Project:
 
 
 def test_a_missing_endpoint_is_reported_with_query_and_cause(tmp_path):
-    made = live(tmp_path, "http://127.0.0.1:9/sparql")
-    shown = failed(made, "--", PULLED)
+    shown = failed(live(tmp_path, "http://127.0.0.1:9/sparql"), "--", PULLED)
     assert "rule pull (source=wikidata, query=constraints)" in shown
     assert "test" in shown
     assert "http://127.0.0.1:9/sparql" in shown
@@ -129,6 +128,5 @@ def test_a_socket_closed_during_transfer_loses_no_finished_page(tmp_path, pulled
         assert all((folder / name).read_bytes() == data for name, data in kept.items())
         whole = len(list(folder.glob("page-*.json.gz")))
         assert sum(not seen.is_count for seen in server.seen) == whole - len(kept)
-    rows = pl.read_parquet(tmp_path / PULLED)
-    assert rows.height == pulled_table.n
+    assert pl.read_parquet(tmp_path / PULLED).height == pulled_table.n
     shutil.rmtree(tmp_path / "data")

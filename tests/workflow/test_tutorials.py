@@ -20,5 +20,4 @@ def test_the_commands_of_a_tutorial_give_its_output(page, commands, tmp_path):
 
 
 def test_the_tests_of_a_method_pass():
-    text = (ROOT / "docs/tutorials/method.md").read_text()
-    assert check_screens(text, ROOT) == 1
+    assert check_screens((ROOT / "docs/tutorials/method.md").read_text(), ROOT) == 1

@@ -30,15 +30,10 @@ ITEMS = {
 }
 #: subject, value (None: unknown), rank of property P27
 P27 = [
-    ("Q42", "Q145", "Normal"),
-    ("Q1", "Q145", "Normal"),
-    ("Q1", None, "Normal"),
-    ("Q2", "Q1", "Preferred"),
-    ("Q2", None, "Preferred"),
-    ("Q2", "Q145", "Normal"),
-    ("Q3", "Q145", "Normal"),
-    ("Q3", "Q2", "Normal"),
-]
+    ("Q42", "Q145", "Normal"), ("Q1", "Q145", "Normal"), ("Q1", None, "Normal"),
+    ("Q2", "Q1", "Preferred"), ("Q2", None, "Preferred"), ("Q2", "Q145", "Normal"),
+    ("Q3", "Q145", "Normal"), ("Q3", "Q2", "Normal"),
+]  # fmt: skip
 KEY = ["subject", "object", "rank", "subject_label", "object_label"]
 
 

@@ -24,15 +24,11 @@ MARKS = ("[X]", "[Y]", "[MASK]", "<mask>", "<extra_id_0>")
 #: a template that LAMA uses for four relations
 ALIKE = {17, 30, 131, 276}
 ROLES = {
-    "symmetry": ["forward", "backward"],
-    "asymmetry": ["forward", "reversed"],
-    "bidirectional": ["first", "inverse"],
-    "hierarchy": ["hop1", "hop2", "two_hop"],
-    "composite": ["first", "second", "closing"],
-    "paths": ["hop1", "hop2"],
-    "bias": ["fact"],
+    "symmetry": ["forward", "backward"], "asymmetry": ["forward", "reversed"],
+    "bidirectional": ["first", "inverse"], "hierarchy": ["hop1", "hop2", "two_hop"],
+    "composite": ["first", "second", "closing"], "paths": ["hop1", "hop2"], "bias": ["fact"],
     "ambiguous": ["head", "tail"],
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -20,14 +20,10 @@ def made(module, name, **changed):
 @pytest.mark.parametrize(
     ("module", "name", "changed"),
     [
-        (symmetry, "symmetry", {"min_triples": 2}),
-        (asymmetry, "asymmetry", {"min_triples": 1}),
-        (hierarchy, "hierarchy", {}),
-        (bias, "bias", {}),
-        (ambiguous, "ambiguous", {}),
-    ],
-    ids=lambda v: str(v)[:12],
-)
+        (symmetry, "symmetry", {"min_triples": 2}), (asymmetry, "asymmetry", {"min_triples": 1}),
+        (hierarchy, "hierarchy", {}), (bias, "bias", {}), (ambiguous, "ambiguous", {}),
+    ], ids=lambda v: str(v)[:12],
+)  # fmt: skip
 def test_valid_examples_pass_and_incomplete_ones_raise(module, name, changed):
     examples, chosen = made(module, name, **changed)
     check_examples(examples, worked(), chosen)

@@ -348,13 +348,6 @@ def test_the_funnel_of_entities(seed):
     assert built.steps.filter(step="facts with a template")["reason"][0] == f"no template: {listed}"
 
 
-def test_loop_and_frame_triples_are_compared():
-    """Check the comparison itself: it detects a missing example."""
-    built = attribute("symmetry", facts(TWO_OF_SIX), **BARE, min_triples=2)
-    assert set(triples(built.examples)) == brute.symmetry(brute.clean(TWO_OF_SIX), 2, 0.5)
-    assert set(triples(built.examples)) != brute.symmetry(brute.clean(TWO_OF_SIX[1:]), 2, 0.0)
-
-
 def test_capped_golds_keep_the_object_and_the_lowest_ids(monkeypatch):
     monkeypatch.setattr(examples_module, "MAX_GOLDS", 2)
     rows = facts([(1, 91, n) for n in (900, 901, 902)])

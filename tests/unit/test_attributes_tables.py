@@ -150,9 +150,7 @@ def test_partial_scores_are_shown_beside_full_ones(run):
 
 def test_correlations_against_hand_and_undefined_ones():
     x, y = np.array([1.0, 2, 3, 4]), np.array([1.0, 3, 2, 5])
-    dx, dy = x - x.mean(), y - y.mean()
-    expected = (dx * dy).sum() / np.sqrt((dx**2).sum() * (dy**2).sum())
-    assert numbers.pearson(x, y) == pytest.approx(expected)
+    assert numbers.pearson(x, y) == pytest.approx(np.corrcoef(x, y)[0, 1])
     assert numbers.spearman(x, y**3) == pytest.approx(0.8)
     assert numbers.pearson(x[:2], y[:2]) is None
     assert numbers.pearson(x, np.ones(4)) is None

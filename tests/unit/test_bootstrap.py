@@ -36,6 +36,10 @@ def drawn_by_hand(values, names, seed, draws):
         }
 
 
+def test_default_is_two_thousand_draws():
+    assert len(bootstrap(np.arange(5) / 5).draws()) == 2000
+
+
 def test_means_of_units_and_of_equally_weighted_strata():
     values, names = np.random.default_rng(3).random(30), ["P1"] * 20 + ["P2"] * 10
     boot = bootstrap(values, names, seed=5, draws=200)

@@ -1003,16 +1003,6 @@ def test_huge_limit_means_all():
     assert bench.sampled(screen.ALL).items.height == bench.items.height
 
 
-def test_help_avoids_heavy_imports():
-    code = (
-        "import sys, kgprobe.cli; "
-        "assert not {'torch', 'polars', 'numpy', 'jsonschema'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-    for part in app.registered_commands:
-        assert "Example: kgprobe " in (part.callback.__doc__ or "")
-
-
 def test_unexpanded_tilde_is_the_home_folder(typed, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     assert typed("export", "world_lite", "--as", "lm-eval", "--to=~/out").exit_code == 0

@@ -57,14 +57,11 @@ def test_closure_contains_packages_modules_and_local_imports(small):
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("script.py", "near.VALUE + 1\n"),
-        ("pack/__init__.py", "X = 1\n"),
-        ("pack/room/__init__.py", "X = 1\n"),
-        ("pack/room/near.py", "X = 1\n"),
-        ("pack/room/far.py", "VALUE = True\n"),
-        ("pack/late.py", "LATE = '1'\n"),
+        ("script.py", "near.VALUE + 1\n"), ("pack/__init__.py", "X = 1\n"),
+        ("pack/room/__init__.py", "X = 1\n"), ("pack/room/near.py", "X = 1\n"),
+        ("pack/room/far.py", "VALUE = True\n"), ("pack/late.py", "LATE = '1'\n"),
     ],
-)
+)  # fmt: skip
 def test_changed_code_in_the_closure_changes_the_hash(small, name, text):
     before = hashed(small)
     path = small.package.parent / name

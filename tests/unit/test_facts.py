@@ -21,13 +21,10 @@ def statements(*rows: tuple[str, str, str, str]) -> pl.DataFrame:
 
 
 def test_preferred_rank_hides_normal_only_for_the_same_subject():
-    result = facts.of_statements(
-        statements(
-            ("Q1", "Q10", "item", "normal"),
-            ("Q1", "Q11", "item", "preferred"),
-            ("Q2", "Q12", "item", "normal"),
-        )
-    )
+    result = facts.of_statements(statements(
+        ("Q1", "Q10", "item", "normal"), ("Q1", "Q11", "item", "preferred"),
+        ("Q2", "Q12", "item", "normal"),
+    ))  # fmt: skip
     assert sorted(result.select("subject", "object").rows()) == [("Q1", "Q11"), ("Q2", "Q12")]
 
 
@@ -40,13 +37,10 @@ def test_unknown_values_are_dropped_at_any_rank():
 
 
 def test_literals_are_dropped_and_duplicates_count_once():
-    result = facts.of_statements(
-        statements(
-            ("Q1", "1879-03-14", "literal", "normal"),
-            ("Q1", "Q10", "item", "normal"),
-            ("Q1", "Q10", "item", "normal"),
-        )
-    )
+    result = facts.of_statements(statements(
+        ("Q1", "1879-03-14", "literal", "normal"), ("Q1", "Q10", "item", "normal"),
+        ("Q1", "Q10", "item", "normal"),
+    ))  # fmt: skip
     assert result["object"].to_list() == ["Q10"]
 
 

@@ -60,14 +60,10 @@ def dump(*rows):
 
 def test_only_item_properties_with_a_label_get_a_template():
     properties = dump(
-        ("P1", "WikibaseItem", "hub"),
-        ("P2", "WikibaseItem", None),
-        ("P3", "Time", "start time"),
-        ("P4", "WikibaseProperty", "subproperty of"),
-        ("P5", "WikibaseItem", "b"),
-        ("P5", "WikibaseItem", "a"),
-        ("P6", "WikibaseItem", "[Y]"),
-    )
+        ("P1", "WikibaseItem", "hub"), ("P2", "WikibaseItem", None), ("P3", "Time", "start time"),
+        ("P4", "WikibaseProperty", "subproperty of"), ("P5", "WikibaseItem", "b"),
+        ("P5", "WikibaseItem", "a"), ("P6", "WikibaseItem", "[Y]"),
+    )  # fmt: skip
     assert label_templates(properties) == {
         "P1": "The hub of [X] is [Y].",
         "P5": "The a of [X] is [Y].",

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm, t
 
+from kgprobe.metrics import attributes
 from kgprobe.metrics.attributes import EQUATIONS, fractions, measure
 from kgprobe.sampling import hash_key
 
@@ -111,9 +112,10 @@ def test_missing_is_not_wrong():
 
 
 def test_partial_scores():
-    made = measure(pl.concat([alphas("hierarchy", [(1, 1, 0), (0, 1, 1)]), alphas("bias", [(1,)])]))
+    given_ = {"asymmetry": [(1, 0), (1, 1)], "bias": [(1,)], "hierarchy": [(1, 1, 0), (0, 1, 1)]}
+    made = measure(pl.concat(alphas(name, scores) for name, scores in given_.items()))
     found = made.select("benchmark", "partial", "examples").rows()
-    assert found == [("bias", None, 1), ("hierarchy", 0.5, 2)]
+    assert found == [("asymmetry", 1.0, 2), ("bias", None, 1), ("hierarchy", 0.5, 2)]
 
 
 def drawn_with_replacement(above, below, seed):
@@ -219,3 +221,4 @@ def test_the_kind_of_metric_sets_the_interval():
     found = measure(pl.concat([exact, mean]), by=["kind"])
     kinds = dict(found.select("kind", "interval").rows())
     assert kinds == {"exact": "wilson", "token_mean": "bootstrap"}
+    assert attributes.KEYS == (1, 3, 5)

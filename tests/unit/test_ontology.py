@@ -95,13 +95,9 @@ def test_a_class_without_instances_is_in_the_table():
     given = types(("Painter", "x"), ("Painter", "y"), ("Work", "w"), ("undeclared", "z"))
     classes, chains, instances = ontology.class_tables(CLASSES, EDGES, given, 20, 0)
     assert classes.select("label", "depth", "instances").sort("label").rows() == [
-        ("agent", 0, 0),
-        ("animal", 0, 0),
-        ("artist", 2, 0),
-        ("painter", 3, 2),
-        ("person", 1, 0),
+        ("agent", 0, 0), ("animal", 0, 0), ("artist", 2, 0), ("painter", 3, 2), ("person", 1, 0),
         ("work", 0, 1),
-    ]
+    ]  # fmt: skip
     assert chains.equals(CHAINS)
     assert instances.height == 3
 

@@ -24,14 +24,9 @@ from tools.world.build import load
 TRAIN = [("Ada", "London"), ("Bea", "Paris"), ("Rome", "Roma"), ("Oslo", "Oslo")]
 DEV = [("Cid", "Bonn"), ("Bea", "Paris")]
 TEST = [
-    ("Ada", "London"),
-    ("Dan", "Paris"),
-    ("Roma", "Rome"),
-    ("New York City", "New York"),
-    ("Lima", "Lima"),
-    ("Dan", "Bonn"),
-    ("Dan", "Bonn"),
-]
+    ("Ada", "London"), ("Dan", "Paris"), ("Roma", "Rome"), ("New York City", "New York"),
+    ("Lima", "Lima"), ("Dan", "Bonn"), ("Dan", "Bonn"),
+]  # fmt: skip
 SETTINGS = PromptFacts(least=Rows(1, 1, 1))
 
 

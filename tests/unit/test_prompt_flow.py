@@ -334,11 +334,8 @@ def test_a_sweep_over_few_examples(tmp_path, selection):
     frame = sweep.low_data(loaded, task, "searched", own, "default", tmp_path / "shards")
     check(frame.sort(SWEEPS.key), SWEEPS)
     assert frame.select("size", "draw").sort("size", "draw").rows() == [
-        (4, 0),
-        (4, 1),
-        (8, 0),
-        (8, 1),
-    ]
+        (4, 0), (4, 1), (8, 0), (8, 1),
+    ]  # fmt: skip
     assert set(frame["n"]) == {8}
 
 
@@ -411,16 +408,12 @@ def test_model_settings_override_task_settings():
 
 #: k, A, B and iterations of the published commands
 SIZES = {
-    "auto_lama": (10, 1, 56, 1000),
-    "auto_lama_trex": (10, 1, 56, 1000),
-    "auto_world": (10, 1, 56, 1000),
-    "auto_re": (10, 1, 32, 500),
-    "auto_re_perturbed": (10, 1, 32, 500),
-    "auto_sst2": (100, 30, 24, 180),
-    "auto_sick": (10, 10, 120, 100),
-    "auto_sick_3way": (10, 10, 120, 100),
+    "auto_lama": (10, 1, 56, 1000), "auto_lama_trex": (10, 1, 56, 1000),
+    "auto_world": (10, 1, 56, 1000), "auto_re": (10, 1, 32, 500),
+    "auto_re_perturbed": (10, 1, 32, 500), "auto_sst2": (100, 30, 24, 180),
+    "auto_sick": (10, 10, 120, 100), "auto_sick_3way": (10, 10, 120, 100),
     "auto_sick_2way": (10, 10, 120, 100),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("mode", ["default", "paper", "released"])

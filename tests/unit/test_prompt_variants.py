@@ -54,11 +54,6 @@ def test_texts_are_sentences_without_duplicates():
         assert (row["kind"] == "paraphrase") == bool(row["parent"])
 
 
-def test_no_article_precedes_a_slot_that_may_begin_with_a_vowel():
-    wrong = [r["text"] for r in MORE if r["kind"] == "own" and " an [" in r["text"]]
-    assert wrong == []
-
-
 def test_the_space_before_the_stop_is_removed_by_default():
     assert TABLE["P19"][-1].text == "[X] was born in [Y]."
     kept = relations.join(SHARED, MORE, stop_space=True)

@@ -368,13 +368,10 @@ def trained(tmp_path_factory):
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("pseudoword_slots", "pattern_rules"),
-        ("alpha", "0.9"),
-        ("premise_order", "P2_P1"),
-        ("conj_train", "test_rows"),
-        ("softmax_rows", "all"),
+        ("pseudoword_slots", "pattern_rules"), ("alpha", "0.9"), ("premise_order", "P2_P1"),
+        ("conj_train", "test_rows"), ("softmax_rows", "all"),
     ],
-)
+)  # fmt: skip
 def test_each_switch_changes_scores(trained, tmp_path, key, value, monkeypatch):
     monkeypatch.setattr(entailment, "TAKEN", 1)
     plain, other = (

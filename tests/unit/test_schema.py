@@ -9,12 +9,9 @@ from kgprobe.schema import TRAINED_ON, Contract, ContractError
 
 def trained_on(**changes: list[object]) -> pl.DataFrame:
     columns: dict[str, list[object]] = {
-        "fact": ["b", "a"],
-        "relation": ["P36", "P36"],
-        "subject": ["Q2", "Q1"],
-        "object": ["Q4", "Q3"],
-        "trained_on": [True, False],
-    }
+        "fact": ["b", "a"], "relation": ["P36", "P36"], "subject": ["Q2", "Q1"],
+        "object": ["Q4", "Q3"], "trained_on": [True, False],
+    }  # fmt: skip
     return pl.DataFrame({**columns, **changes})
 
 

@@ -29,13 +29,9 @@ from tests.unit.study_frames import (
 FRAMES = benchmark({"P1": (["a", "b"], ["a", "a", "b", "b"]), "P2": (["c", "d"], ["c", "d"])})
 #: which items are right under templates 0, 1, 2
 RIGHT = {
-    "P1/Qs0": (1, 1, 1),
-    "P1/Qs1": (1, 0, 0),
-    "P1/Qs2": (0, 0, 0),
-    "P1/Qs3": (1, 1, 0),
-    "P2/Qs0": (1, 0, 1),
-    "P2/Qs1": (0, 0, 0),
-}
+    "P1/Qs0": (1, 1, 1), "P1/Qs1": (1, 0, 0), "P1/Qs2": (0, 0, 0), "P1/Qs3": (1, 1, 0),
+    "P2/Qs0": (1, 0, 1), "P2/Qs1": (0, 0, 0),
+}  # fmt: skip
 
 
 def answers(right):

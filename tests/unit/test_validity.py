@@ -133,17 +133,12 @@ def test_the_probes_of_every_paper_are_counted_by_one_rule():
     assert "4 of 7 control probes (4 of them on fewer than 80 facts)." in shown_text
     met = list(shown.heads).index("requirement")
     shown_text = sorted((row[0].text, row[1].text, row[met].text) for row in shown.rows)
-    assert shown_text == sorted(
-        [
-            ("control-masked", "bear", "met"),
-            ("control-masked", "ontoprobe", "met"),
-            ("control-masked", "ontoprobe", "not met"),
-            ("control-causal", "attributes", "met"),
-            ("control-masked", "attributes", "not met"),
-            ("control-masked", "autoprompt", "met"),
-            ("control-masked", "autoprompt", "not met"),
-        ]
-    )
+    assert shown_text == sorted([
+        ("control-masked", "bear", "met"), ("control-masked", "ontoprobe", "met"),
+        ("control-masked", "ontoprobe", "not met"), ("control-causal", "attributes", "met"),
+        ("control-masked", "attributes", "not met"), ("control-masked", "autoprompt", "met"),
+        ("control-masked", "autoprompt", "not met"),
+    ])  # fmt: skip
     trained_on = shown.heads.index("trained-on, %")
     for row in shown.rows:
         assert row[trained_on].text.endswith(" (?)") == (row[met].text == "not met")

@@ -121,23 +121,6 @@ def test_a_run_on_dumps_is_planned_without_endpoints(planner, project, way):
     assert ("\nread_types " in result.stdout) == (way == "json")
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("sources: {wikidata: {access: dump, dump: dbpedia_dump}}",
-         "sources.wikidata.dump is 'dbpedia_dump'; sources.dumps of form json or"),
-        ("sources: {dbpedia: {access: dump}}",
-         "sources.dbpedia: ontology, types missing, needed where access is dump"),
-        ("attributes: {graph: nowhere}", "attributes.graph is 'nowhere'; valid: world, trex"),
-    ],
-)  # fmt: skip
-def test_a_missing_source_is_refused(planner, project, text, message):
-    (project.folder / "wrong.yaml").write_text(f"run: {{name: wrong}}\n{text}\n")
-    result = planner.plan(project.folder, "--configfile", *CONFIGS, "wrong.yaml")
-    assert result.returncode
-    assert message in result.stdout
-
-
 def test_the_tutorial_on_an_own_graph_is_planned_up_to_its_table(planner, project, monkeypatch):
     monkeypatch.chdir(project.folder)
     page = (ROOT / "docs/tutorials/own_graph.md").read_text()

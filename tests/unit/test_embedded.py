@@ -11,6 +11,12 @@ from tools import embedded
 FOLDER = embedded.ROOT / "resources" / "benchmarks"
 
 
+def test_packaged_sets_have_hundreds_of_items():
+    """Lint checks that they match the embedded graph (`python -m tools.embedded check`)."""
+    for size, least in (("lite", 400), ("big", 1300)):
+        assert schema.read(FOLDER / f"world_{size}" / "items.parquet", ITEMS).height > least
+
+
 def test_file_with_other_rows_is_reported_and_rebuilt(tmp_path, capsys):
     for name in ("resources", "config"):
         shutil.copytree(embedded.ROOT / name, tmp_path / name)

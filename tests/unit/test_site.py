@@ -1,5 +1,6 @@
 """The documentation builds, shows what the code prints, and its commands run."""
 
+import html
 import importlib.util
 import re
 import shlex
@@ -108,6 +109,17 @@ def broken(site: Path) -> list[tuple[str, str]]:
 def test_every_picture_and_link_of_the_built_site_has_a_target(site):
     assert sum(len(Links(page).links) for page in site.rglob("*.html")) > 1000
     assert broken(site) == []
+
+
+@SITE
+@NEEDED
+def test_the_commands_of_the_first_page_keep_their_comments(site):
+    """They equal those of the README, and none is cut at the page's edge."""
+    text = re.sub(r"<[^>]+>", "", (site / "index.html").read_text())
+    lines = re.findall(r"^    (\S.* # .+)$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert len(lines) > 10
+    assert not [line for line in lines if line not in html.unescape(text)]
+    assert "site.css" in (site / "index.html").read_text()
 
 
 def test_a_broken_link_is_detected(tmp_path):

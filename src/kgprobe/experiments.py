@@ -111,6 +111,8 @@ def read_rows(path: str | Path, schema: Mapping[str, Any]) -> list[dict[str, str
             column = ".".join(map(str, problem.path)) or "row"
             raise TableError(f"{path}, line {number}, column {column!r}: {problem.message}")
         rows.append({**row, "_line": str(number)})
+    if not rows:
+        raise TableError(f"{path}: no row below its header; expected one at least")
     return rows
 
 
@@ -163,7 +165,8 @@ def _numbered(texts: Iterable[str]) -> list[tuple[int, str]]:
 def read_text(path: str | Path) -> str:
     """Read a UTF-8 file; TableError names line and byte of the first byte that is not UTF-8."""
     if not Path(path).is_file():
-        raise TableError(f"{path}: no such file (working folder: {Path.cwd().name})")
+        what = "a folder; expected a file" if Path(path).is_dir() else "no such file"
+        raise TableError(f"{path}: {what} (working folder: {Path.cwd().name})")
     data = Path(path).read_bytes()
     try:
         return data.decode("utf-8-sig")
@@ -332,8 +335,6 @@ def products(
     paper. Models vary slowest, then benchmarks; a probe keeps the line number of its row.
     Raises TableError with file, line, value and the valid values.
     """
-    if not rows:
-        raise TableError(f"{path}: no row below its header; expected one at least")
     groups: dict[str, list[str]] = {}
     for name, model in models.items():
         for group in filter(None, model.get("groups", "").split(",")):

@@ -85,7 +85,8 @@ def test_lm_pub_quiz_loads_a_constructed_set_with_equal_content(constructed, tmp
 def test_the_workflow_writes_the_relations_file_like_the_command(tmp_path):
     given = ROOT / "resources/benchmarks/world_lite"
     command = ["export", str(given), "--as", "lm-pub-quiz", "--to", str(tmp_path / "a/world_lite")]
-    assert CliRunner().invoke(app, command).exit_code == 0
+    done = CliRunner().invoke(app, command)
+    assert (done.exit_code, "../relation_info.json" in done.stdout) == (0, True)
     fake = SimpleNamespace(
         rule="export", config={}, threads=1, log=[], resources=Namedlist(),
         input=Namedlist(fromdict={"questions": str(given / "items.parquet")}),

@@ -629,7 +629,7 @@ def test_interrupt_before_scoring_is_reported(model, typed, monkeypatch, tmp_pat
         (["plan", "embeded"], 1, "no such file (did you mean 'config/embedded.yaml'?)"),
         (["plan", "my run.yml"], 1, "no such file (did you mean 'my run.yaml'?)"),
         (["run", "empty"], 1, "empty: a folder; expected a file"),
-        (["plan", "."], 1, ".: a folder; expected cut.yaml, list.yaml, lost.yaml, my run"),
+        (["plan", "."], 1, ".: a folder; expected cut.yaml, list.yaml, lost.yaml, model.yaml"),
         (["validate", "service.yaml"], 1, "endpoint is 'wdqz' (did you mean 'wdqs'?); resources/"),
         (["validate", "lost.yaml"], 1, "no such file or folder: lost.csv; correct the path"),
         (["validate", "prompts.yaml"], 1, "prompts.yaml: autoprompt.models has the unknown model"),
@@ -637,6 +637,8 @@ def test_interrupt_before_scoring_is_reported(model, typed, monkeypatch, tmp_pat
         (["run", "list.yaml"], 1, "list.yaml: a list; expected keys with values"),
         (["probe", "x", "--on", "world_lite", "--prompt", "no.json"], 1, "no.json: no such file"),
         (["probe", "x", "--on", "world_lite", "--prompt", "{}.json"], 1, 'expected {"P36"'),
+        (["probe", "x", "--on", "world_lite", "--prompt", "d.json"], 1, "d.json: a folder; expect"),
+        (["validate", "model.yaml"], 1, "no such file or folder: lost-model; correct the path"),
         (["probe", "x", "--on", "world_lite", "--prompt", "2.json"], 1, "'P36' appears twice"),
     ],
 )
@@ -654,6 +656,14 @@ def test_impossible_requests_get_a_one_line_error(typed, tmp_path, words, code, 
     (tmp_path / "prompts.yaml").write_text(
         "run: {name: a}\nautoprompt: {models: {bert-base-case: {facts: {triggers: 3}}}}\n"
     )
+    (tmp_path / "model.yaml").write_text(
+        "run: {name: a}\ntables: {models: models.tsv, experiments: experiments.tsv}\n"
+    )
+    columns = "model\tkind\tsource\tdtype\tbos\nm\tmasked\tfolder:lost-model\tfloat32\t-\n"
+    (tmp_path / "models.tsv").write_text(columns)
+    row = "bear\tbear_lite\ttemplates\tsentence\tm\n"
+    (tmp_path / "experiments.tsv").write_text(f"paper\tbenchmark\tprompt\tmethod\tmodel\n{row}")
+    (tmp_path / "d.json").mkdir()
     (tmp_path / "{}.json").write_text("{}")
     (tmp_path / "2.json").write_text('{"P36": "[X], [Y].", "P36": "[X] is [Y]."}')
     (tmp_path / "nearly-a-model").mkdir()

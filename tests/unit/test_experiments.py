@@ -96,6 +96,8 @@ def probes(tmp_path: Path, *rows: str) -> list[dict[str, str]]:
 def test_empty_table_raises(tmp_path):
     with pytest.raises(experiments.TableError, match=r"table\.tsv: no row below its header"):
         probes(tmp_path, "# only a comment")
+    with pytest.raises(experiments.TableError, match=r"table\.tsv: no row below its header"):
+        models(tmp_path, "")
 
 
 @pytest.mark.parametrize(

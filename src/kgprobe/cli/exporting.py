@@ -38,6 +38,7 @@ def export(
     """
     with screen.report_errors(as_json):
         from kgprobe.tables.exports import formats, origins
+        from kgprobe.tables.exports.lm_pub_quiz import INFO
         from kgprobe.tables.study import relations_of
 
         # `--to=~/x` arrives unexpanded from the shell, and only pyarrow would expand it
@@ -53,7 +54,10 @@ def export(
         relations = relations_of(folder_of(what) / "relations.parquet")
         paper = origins.paper_of(folder_of(what))
         formats.write(chosen, name, content, sources, to, relations, paper)
-        tree = sorted(p.relative_to(to).as_posix() for p in to.rglob("*") if p.is_file())
+        tree = [p.relative_to(to).as_posix() for p in to.rglob("*") if p.is_file()]
+        if chosen == "lm-pub-quiz" and relations is not None:
+            tree.append(f"../{INFO}")  # next to the folder, in which each file is a relation
+        tree.sort()
         if as_json:
             screen.data({"folder": str(to), "as": chosen, "files": tree})
         else:

@@ -33,13 +33,17 @@ def validate(configs: Configs = None, as_json: Json = False) -> None:
 
         files = files_of(configs or [])
         settings = load(files)
-        for graph in settings.sources.graphs.values():
-            sources.files(path for path in graph.files if "$" not in path)
-        summary = {"run": settings.run.name, "models": len(read_run(settings, files).models)}
+        checked = read_run(settings, files)
+        asked = (checked.models[row["model"]]["source"] for row in checked.rows)
+        folders = [place for one, _, place in (s.partition(":") for s in asked) if one == "folder"]
+        tables = [path for graph in settings.sources.graphs.values() for path in graph.files]
+        sources.files(path for path in (*tables, *folders) if "$" not in path)
+        summary = {"run": settings.run.name, "models": len(checked.models)}
         if as_json:
             screen.data({**summary, "valid": True})
         else:
-            screen.say(f"run {summary['run']}: valid; {summary['models']} models can be asked")
+            models = "1 model" if len(checked.models) == 1 else f"{len(checked.models)} models"
+            screen.say(f"run {summary['run']}: valid; {models} can be asked")
 
 
 def plan(configs: Configs = None, as_json: Json = False) -> None:

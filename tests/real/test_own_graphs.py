@@ -46,7 +46,7 @@ def tasks(made: GraphTables, section: OwnGraph) -> dict[str, int]:
         made["classes"], made["class_hierarchy"], made["types"], made["properties"],
         made["property_hierarchy"], made["facts"],
     )  # fmt: skip
-    frames = (built["classes"], built.class_chains, built.instances, built["properties"])
+    frames = (built.classes, built.class_chains, built.instances, built.properties)
     tables = own.OwnOntology(*frames, built.property_chains, own.popularity(made["facts"]))
     switches = modes.resolve("default", {})
     taken = own.take(tables, own_words.patterns(rows, labels), switches, 0, 50, partly=True)

@@ -202,6 +202,22 @@ def test_the_finer_of_two_superclasses_of_one_name_is_kept():
     assert golds == {("above one", "above-two")}
 
 
+def test_clauses_name_both_ends_of_a_property_as_their_classes_are_named():
+    names = pl.col("label").replace({"kind 1": "film-maker", "kind 2": "work (film)"})
+    patterns = [{**row, "pattern": row["pattern"].replace("'s", " has").replace(" is", "")}
+                for row in PATTERNS]  # fmt: skip
+    tables = own_tables()
+    tables = replace(tables, classes=tables.classes.with_columns(names))
+    taken = ontoprobe_own.take(tables, patterns, SWITCHES, seed=0)
+    items = build.build(taken, SWITCHES, "onto_world").items.filter(subject_id="w/P20")
+    assert dict(
+        items.filter(pl.col("relation").is_in(["DM", "RG"]))["relation", "subject"].rows()
+    ) == {
+        "DM": "if one has link 20 a work (film) .",
+        "RG": "if a film-maker has link 20 that .",
+    }
+
+
 def test_a_name_with_composed_and_combining_accents_is_one_question():
     names = pl.col("label").replace({"Thing 6": "Café", "Thing 7": "Cafe\u0301"})
     tables = own_tables()

@@ -37,10 +37,11 @@ def build(concept_rows: ConceptRows, switches: Switches, name: str) -> OntoProbe
     every gold that is not a candidate and every property without a pattern."""
     labels = candidate_labels(concept_rows)
     index = {s: {label: n for n, label in enumerate(names)} for s, names in labels.items()}
-    # spelled like the candidates ("legal case" is "Legal Case")
-    by_casefold = {label.casefold(): label for label in labels.get("class", ())}
+    # spelled like the classes ("legal case" is "Legal Case")
+    classes = [n for c in concept_rows.concepts.classes for n in (c.label, *c.chain)]
+    spelling = {concepts.name_of(label): label for label in reversed(classes)}
     ends = {
-        p.label: (by_casefold.get(concepts.norm(p.domain or "").casefold(), p.domain), p.range)
+        p.label: (spelling.get(concepts.name_of(p.domain or ""), p.domain), p.range)
         for p in concept_rows.concepts.properties
     }
     problems, rows = TaskProblems(name), []

@@ -153,7 +153,7 @@ def attributes(real_data, tmp_path_factory):
     folder = "results/measured/benchmarks"
     files = [
         f"{folder}/{name}/{table}.parquet"
-        for name in ("ambiguous", "paths", "composite", "entity_centric")
+        for name in ("ambiguous", "asymmetry", "bias", "paths", "composite", "entity_centric")
         for table in ("items", "candidates", "prompts")
     ]
     with pytest.MonkeyPatch.context() as patched:
@@ -175,11 +175,15 @@ def attributes(real_data, tmp_path_factory):
     return items, options, texts
 
 
-def test_two_hundred_answers_to_attributes(attributes):
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [("smollm2_attributes", smollm2), pytest.param("gemma_attributes", gemma, marks=needs_gemma)],
+)
+def test_two_hundred_answers_to_attributes(attributes, name, model):
     """Section 4 of the paper, by candidates: the object with the likeliest sentence."""
     items, options, texts = attributes
-    loaded, other = smollm2(), 0
-    for item, chosen, expected in drawn("smollm2_attributes").rows():
+    loaded, other = model(), 0
+    for item, chosen, expected in drawn(name).rows():
         row = items[item]
         text = texts[row["relation"]].replace("[X]", row["subject"])
         sentences = [text.replace("[Y]", label) for label in options[row["candidates"]]]

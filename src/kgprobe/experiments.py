@@ -108,8 +108,10 @@ def read_rows(path: str | Path, schema: Mapping[str, Any]) -> list[dict[str, str
             raise TableError(f"{path}, line {number}: {len(cells)} cells, expected {len(header)}")
         row = dict(zip(header, cells + [""] * (len(header) - len(cells)), strict=True))
         for problem in jsonschema.Draft202012Validator(schema).iter_errors(row):
-            column = ".".join(map(str, problem.path)) or "row"
-            raise TableError(f"{path}, line {number}, column {column!r}: {problem.message}")
+            column, text = ".".join(map(str, problem.path)) or "row", problem.message
+            if problem.validator == "pattern":
+                text = f"{problem.instance!r}; expected {problem.schema['description']}"
+            raise TableError(f"{path}, line {number}, column {column!r}: {text}")
         rows.append({**row, "_line": str(number)})
     if not rows:
         raise TableError(f"{path}: no row below its header; expected one at least")

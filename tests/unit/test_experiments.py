@@ -221,7 +221,11 @@ WIDE = HEADER.rstrip("\n") + "\tquantized\tadapter\tdevice_map\tpublished\n"
     ("row", "message"),
     [
         ("g\tcausal\tfolder:z\t\tfloat32\tnone\tint3\t\t\t", "'quantized': 'int3' is not one of"),
-        ("g\tcausal\tfolder:z\t\tfloat32\tnone\t\tlora\t\t", "'adapter': 'lora' does not match"),
+        (
+            "g\tcausal\tfolder:z\t\tfloat32\tnone\t\tlora\t\t",
+            "'adapter': 'lora'; expected folder:PATH",
+        ),
+        ("a model\tcausal\tfolder:z\t\tfloat32\tnone", "'a model'; expected a name for files"),
         ("g\tapi\tapi:z\t\tfloat32\t-\t\t\tauto\t", "'auto' for a model of kind api"),
         ("g\tapi\tapi:z\t\tfloat32\t-\tint8\t\t\t", "'int8' for a model of kind api"),
         ("g\tcausal\tfolder:z\t\tfloat32\tnone\t\tfolder:l\t\tgpt2", "leave published empty"),

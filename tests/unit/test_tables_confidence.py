@@ -7,8 +7,11 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+from scipy.stats import norm, t
 
 from kgprobe.metrics.aggregations import folds
+from kgprobe.metrics.intervals import resamples
+from kgprobe.sampling import hash_key
 from kgprobe.tables import confidence, consistency
 from kgprobe.tables.answers import judge
 from kgprobe.tables.bear import figures, views
@@ -108,8 +111,10 @@ def test_the_interval_is_not_a_point_if_all_answers_are_alike():
 def test_the_interval_of_the_calibration_error_holds_it_and_nought_where_all_agrees(templates):
     """Confidence and hits agree in each bin but for noise, so that the error is only bias."""
     generator, misses = np.random.default_rng(1), 0
-    asked = Study(**FRAMES, seed=SEED)
-    items = [f"i{n:02}" for n in range(30) for _ in range(templates)]
+    names = [f"i{n:02}" for n in range(30)]
+    rows = pl.DataFrame({"item": names, "relation": "P1", "subject_id": "", "subject": names})
+    asked = Study(**{**FRAMES, "items": rows}, seed=SEED)
+    items = [name for name in names for _ in range(templates)]
     for _ in range(20):
         sure = np.repeat(0.3 + 0.7 * generator.beta(3, 1.5, 30), templates)
         answers = pl.DataFrame({
@@ -122,6 +127,32 @@ def test_the_interval_of_the_calibration_error_holds_it_and_nought_where_all_agr
         assert error.interval.low <= error.value <= error.interval.high
         misses += error.interval.low > 0
     assert misses <= 3
+
+
+def test_the_items_of_a_subject_are_drawn_together_and_counted_once():
+    subjects = [*"aaabbcddde"]
+    hits = pl.Series([1.0, 1, 0.5, 0, 0, 1, 1, 1, 1, 0])
+    names = [f"i{n}" for n in range(10)]
+    rows = pl.DataFrame({"item": names, "relation": "P1", "subject_id": subjects, "subject": "x"})
+    frame = pl.DataFrame({"item": names, "relation": "P1", "hit": hits, "templates": 1})
+    asked = Study(**{**FRAMES, "items": rows}, seed=SEED)
+    found = asked.estimate(frame, "hit", is_proportion=True)
+    weights = resamples(5, 2000, hash_key(SEED, "bootstrap", "P1"))
+    sums, sizes = np.array([2.5, 0, 1, 3, 0]), np.array([3, 2, 1, 3, 1])
+    tail = norm.cdf(-t.ppf(0.975, 4))
+    bounds = np.quantile(100 * (weights @ sums) / (weights @ sizes), [tail, 1 - tail])
+    assert (found["value"], found["n"]) == (pytest.approx(65), 5)
+    assert found["interval"][:2] == pytest.approx(tuple(bounds))
+    part = frame.with_columns(weight=pl.Series([1.0, 1, 1, 0, 0, 0, 1, 1, 1, 0]))
+    assert asked.estimate(part, "hit", weight="weight")["n"] == 2
+    answers = frame.with_columns(template=0, confidence=pl.lit(0.9))
+    (error,) = [n for n in confidence._calibration(asked, Number(), answers) if n.metric == "ECE"]
+    assert error.n == 5
+    # a subject of two relations is drawn in each
+    two = rows.with_columns(relation=pl.Series([*["P1"] * 5, *["P2"] * 5]), subject_id=pl.lit("a"))
+    other = Study(**{**FRAMES, "items": two}, seed=SEED)
+    both = frame.with_columns(relation=two["relation"])
+    assert other.estimate(both, "hit")["n"] == 2
 
 
 def test_right_under_any_most_and_all_templates_and_the_best_one():

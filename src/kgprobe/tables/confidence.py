@@ -1,7 +1,7 @@
 """Quality of the option probabilities: pairwise AUC, calibration, abstention.
 
 Computed for every probe that scores its options, under its own and the prior-corrected aggregation.
-An answer is one item under one template; intervals come from resampling items within their
+An answer is one item under one template; intervals come from resampling subjects within their
 relation. The threshold for abstaining is chosen on one half of a relation's subjects (by hash) and
 evaluated on the other.
 """
@@ -101,19 +101,20 @@ def _pairs(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
 def _calibration(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
     """Yield ECE, and the bins that it is computed from."""
     rows = answers.sort("item", "template")
+    rows = rows.join(study.drawn_together, on="item", how="left", maintain_order="left")
     bins = bins_of(rows["confidence"].to_numpy())
     # each bin's gaps are a column, so that they add up in every draw
     gaps = np.zeros((len(rows), BINS))
     gaps[np.arange(len(rows)), bins] = (rows["confidence"] - rows["hit"]).to_numpy()
-    boot = bootstrap(gaps, rows["relation"].to_list(), rows["item"].to_list(), study.seed)
+    boot = bootstrap(gaps, rows["relation"].to_list(), rows["cluster"].to_list(), study.seed)
     drawn, mean = boot.drawn.sum(axis=1), gaps.mean(axis=0)
-    n, value = rows["item"].n_unique(), expected_calibration_error(mean)
+    n, value = rows["cluster"].n_unique(), expected_calibration_error(mean)
     bounds = calibration_interval(mean, drawn[:, :BINS] / drawn[:, [BINS]])
     is_alike = bounds[1] - bounds[0] < 1e-9
     interval = _alike(value, 0, 1, n) if is_alike else Interval(*bounds, "bootstrap")
     yield of.but(metric="ECE", value=100 * value, interval=interval.times(100), n=n)
     binned = rows.group_by(bin=pl.Series(bins / BINS)).agg(
-        ordered_mean(["hit", "confidence"]), n=pl.col("item").n_unique()
+        ordered_mean(["hit", "confidence"]), n=pl.col("cluster").n_unique()
     )
     for low, *means, n in binned.sort("bin").rows():
         for metric, share in zip(OF_BINS, means, strict=True):

@@ -33,7 +33,7 @@ def estimate(
 ) -> dict[str, Any]:
     """Return value, n and interval of a Number, scaled by `scale`.
 
-    Rows are drawn within their `stratum`, or by whole clusters, which n then counts. `weight`:
+    Rows are drawn within their `stratum`, and by whole clusters, which n then counts. `weight`:
     weight of a row in a mean or difference; rows of weight 0 are drawn as well, so that the number
     of others varies, but not counted in n. `is_macro`: strata weigh the same; `is_proportion`: a
     mean of hits, with Wilson's interval, also used for a mean if all draws are equal, where a
@@ -47,7 +47,8 @@ def estimate(
     weights = boot.macro() if is_macro else None
     n = rows[cluster].n_unique() if cluster else rows.height
     if weight:
-        n = rows.filter(pl.col(weight) > 0).height
+        asked = rows.filter(pl.col(weight) > 0)
+        n = asked[cluster].n_unique() if cluster else asked.height
         result, interval = boot.ratio(0, 2, less=1) if less else boot.ratio(0, 1)
         if not less and (is_proportion or not interval):
             interval = Interval(*wilson(min(result, 1.0) * n, n), "wilson")

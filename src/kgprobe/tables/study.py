@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kgprobe.metrics.sums import ordered_mean
-from kgprobe.tables.answers import Probe, gold_ids
+from kgprobe.tables.answers import SUBJECT, Probe, gold_ids
 from kgprobe.tables.estimate import estimate
 from kgprobe.tables.results import Number
 
@@ -121,8 +121,21 @@ class Study:
         rows = every.join(rows, on="item", how="left", maintain_order="left")
         return rows.with_columns(pl.col("hit", "templates").fill_null(0))
 
+    @cached_property
+    def drawn_together(self) -> pl.DataFrame:
+        """item, cluster: the items of a subject within a relation, which depend on each other; if
+        no relation asks for a subject twice, every item by itself."""
+        named = self.items.select("item", "relation", subject=SUBJECT)
+        if not named.select("relation", "subject").is_duplicated().any():
+            return named.select("item", cluster="item")
+        return named.select("item", cluster=pl.concat_str("relation", "subject", separator="\n"))
+
     def estimate(self, rows: pl.DataFrame, value: str, **more: Any) -> dict[str, Any]:
-        """Apply `estimate` to rows of items, which are drawn within their relation."""
+        """Apply `estimate` to rows of items, drawn within their relation, all of a subject
+        together; n then counts subjects."""
+        if self.drawn_together["cluster"].n_unique() < self.items.height:
+            rows = rows.join(self.drawn_together, on="item", how="left", maintain_order="left")
+            more |= {"cluster": "cluster", "is_proportion": False}
         return estimate(rows, value, stratum="relation", seed=self.seed, **more)
 
     @cached_property

@@ -11,8 +11,9 @@ from scipy.stats import norm, t
 
 from kgprobe.metrics.aggregations import folds
 from kgprobe.metrics.intervals import resamples
+from kgprobe.metrics.tests import detectable
 from kgprobe.sampling import hash_key
-from kgprobe.tables import confidence, consistency
+from kgprobe.tables import confidence, consistency, slices
 from kgprobe.tables.answers import judge
 from kgprobe.tables.bear import figures, views
 from kgprobe.tables.results import Number
@@ -148,6 +149,17 @@ def test_the_items_of_a_subject_are_drawn_together_and_counted_once():
     answers = frame.with_columns(template=0, confidence=pl.lit(0.9))
     (error,) = [n for n in confidence._calibration(asked, Number(), answers) if n.metric == "ECE"]
     assert error.n == 5
+    compared = frame.with_columns(other=pl.Series([0.0, 0, 0, 0, 0, 0, 1, 0, 0, 1]))
+    values = {
+        n.metric: n for n in slices.differences(asked, [(Number(), compared)], [slices.EVERY_ITEM])
+    }
+    gaps = np.array([2.5, 0, 1, 2, -1])
+    flips = np.abs(np.array(list(itertools.product([1, -1], repeat=5))) @ gaps)
+    p = (flips > 4.5).mean() + (flips == 4.5).mean() / 2
+    assert values["p after Holm"].value == pytest.approx(p)
+    error = np.sqrt((gaps**2).sum()) / 10
+    assert values["detectable difference"].value == pytest.approx(100 * detectable(error))
+    assert (values["accuracy"].value, values["accuracy"].n) == (pytest.approx(45), 5)
     # a subject of two relations is drawn in each
     two = rows.with_columns(relation=pl.Series([*["P1"] * 5, *["P2"] * 5]), subject_id=pl.lit("a"))
     other = Study(**{**FRAMES, "items": two}, seed=SEED)

@@ -8,8 +8,8 @@ detectable difference for that many items is given.
 
 Items of a bin are drawn, as everywhere, within their whole relation, so that the number drawn from
 the bin also varies. A difference is tested under the null hypothesis by exchanging the answers of
-both to an item at random (metrics/tests.py): the spread over resamples would be zero if a bin has
-one item of a relation.
+both to an item at random (metrics/tests.py), or to all items of a subject that a relation asks for
+several times: the spread over resamples would be zero if a bin has one item of a relation.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -334,7 +334,7 @@ def differences(study: Study, pairs: Pairs, bins: Sequence[Bin]) -> Iterator[Num
                 of = of.but(slice=part.name, n=inside.height)
                 gap = study.estimate(rows, "hit", less="other", weight="weight")
                 yield of.but(metric="accuracy", **gap)
-                tested.append((of, (inside["hit"] - inside["other"]).to_numpy()))
+                tested.append((of, study.gaps(inside, "other")))
     yield from family(tested)
 
 

@@ -138,6 +138,14 @@ class Study:
             more |= {"cluster": "cluster", "is_proportion": False}
         return estimate(rows, value, stratum="relation", seed=self.seed, **more)
 
+    def gaps(self, rows: pl.DataFrame, less: str) -> NDArray[np.float64]:
+        """Return the hits of items minus the values of `less`: of every item, or of every subject
+        the sum over its items, scaled to the same mean."""
+        rows = rows.join(self.drawn_together, on="item", how="left", maintain_order="left")
+        gap = (pl.col("hit") - pl.col(less)).sum()
+        sums = rows.group_by("cluster", maintain_order=True).agg(gap=gap)["gap"]
+        return sums.to_numpy() * (len(sums) / rows.height)
+
     @cached_property
     def options(self) -> NDArray[np.float64]:
         """Number of options, per item."""

@@ -157,7 +157,7 @@ def test_parquet_and_rdf_are_detected_by_suffix(start):
         (
             "facts.csv",
             FACTS + f"{'x' * 200_000},capital,Rome\n",
-            "field larger than field limit (131072); a cell with quotes stands in quotes",
+            "a cell of more than 131,072 characters; a cell with quotes stands in quotes",
         ),
         ("facts.csv", FACTS + '"Rome,capital,Italy\n', "one that is never closed takes in"),
         ("facts.csv", FACTS + "Rome,capital\n", "facts.csv, line 4: 2 cells, expected 3"),

@@ -1,6 +1,7 @@
 """Coverage of intervals and size of tests over many simulated samples with known truth."""
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy.stats import pearsonr, spearmanr
 
@@ -10,6 +11,7 @@ from kgprobe.metrics.confidence import BINS, calibration_interval
 from kgprobe.metrics.intervals import fisher, of_hits, wilson
 from kgprobe.metrics.tests import exchange_p, holm
 from kgprobe.tables.claims.comparison import Measured, _difference, _reduce
+from kgprobe.tables.study import Study
 
 DRAWS = 2000
 #: how often a 95 % interval has to hold the truth
@@ -258,3 +260,44 @@ def test_the_interval_of_a_slice_covers(n, relations):
         # each item is in the slice with equal probability, so relations have equal weight
         inside += found.low <= rates.mean() <= found.high
     assert COVERS[0] <= inside / DRAWS <= COVERS[1]
+
+
+@pytest.mark.nightly(
+    gate="unit/test_tables_confidence.py"
+    "::test_the_items_of_a_subject_are_drawn_together_and_counted_once"
+)
+@pytest.mark.parametrize(("relations", "subjects"), [(1, 30), (4, 12), (12, 12)])
+def test_the_interval_of_a_study_covers_where_subjects_have_several_items(relations, subjects):
+    """One to four items of a subject, on whose answers it has as much influence as its relation:
+    the accuracy over items, over relations, under one template, and minus another probe's."""
+    generator, inside = np.random.default_rng([relations, subjects]), np.zeros(4)
+    rates = np.random.default_rng(relations).uniform(0.3, 0.7, relations)
+    every = relations * subjects
+    for draw in range(DRAWS):
+        each = generator.integers(1, 5, every)
+        of = np.repeat(np.arange(every), each)
+        relation, rate = of % relations, np.repeat(rates[np.arange(every) % relations], each)
+        sure = generator.beta(2 * rate, 2 * (1 - rate))
+        sure = sure[np.unique(of, return_index=True)[1]][of]
+        names = [f"i{n:04}" for n in range(len(of))]
+        rows = pl.DataFrame({
+            "item": names, "relation": [f"P{one}" for one in relation], "templates": 1,
+            "hit": (generator.random(len(of)) < sure).astype(float),
+            "other": (generator.random(len(of)) < sure).astype(float),
+        })  # fmt: skip
+        items = rows.select("item", "relation", subject=pl.lit("x")).with_columns(
+            subject_id=pl.Series([f"Q{one}" for one in of])
+        )
+        study = Study(items, pl.DataFrame(), pl.DataFrame(), seed=draw)
+        truths = rates.mean(), rates.mean(), rates.mean(), 0.0
+        found = (
+            study.estimate(rows, "hit"),
+            study.estimate(rows, "hit", is_macro=True),
+            study.hit_rate(rows),
+            study.estimate(rows, "hit", less="other"),
+        )
+        assert found[0]["n"] == every
+        for at, (truth, one) in enumerate(zip(truths, found, strict=True)):
+            low, high, _ = one["interval"]
+            inside[at] += low <= 100 * truth <= high
+    assert 0.93 <= inside.min() / DRAWS <= inside.max() / DRAWS <= 0.97, inside

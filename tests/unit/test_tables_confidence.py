@@ -16,9 +16,11 @@ from kgprobe.sampling import hash_key
 from kgprobe.tables import confidence, consistency, slices
 from kgprobe.tables.answers import judge
 from kgprobe.tables.bear import figures, views
+from kgprobe.tables.bear.make import estimates as bear_numbers
 from kgprobe.tables.results import Number
+from kgprobe.tables.results import frame as results_frame
 from kgprobe.tables.scored import Scored, numbers_of
-from kgprobe.tables.study import Study
+from kgprobe.tables.study import BaselineAnswers, Study
 from tests.unit.study_frames import benchmark, guesses, number, probe, results, scores
 from tests.unit.study_frames import drawn as rows_of
 from tests.unit.test_confidence_all import compare, hit, literal, softmax
@@ -165,6 +167,27 @@ def test_the_items_of_a_subject_are_drawn_together_and_counted_once():
     other = Study(**{**FRAMES, "items": two}, seed=SEED)
     both = frame.with_columns(relation=two["relation"])
     assert other.estimate(both, "hit")["n"] == 2
+
+
+def test_every_number_over_items_counts_subjects():
+    """Two items for each subject of P1 (10 subjects), one for each of P2 (6)."""
+    pairs = pl.Series([f"Q{i // 2}" for i in range(20)] + [f"Q{i}" for i in range(6)])
+    study = read()
+    items = study.items.sort("relation", "row").with_columns(subject_id=pairs)
+    low = pl.concat([study.probes[0][1].filter(template=0)])
+    study = replace(study, items=items, baselines=[BaselineAnswers(0, "the subject", low)])
+    found = results_frame("bear", bear_numbers([replace(study, numbers=[])]))
+    of_items = found.filter(~pl.col("metric").is_in(["parameters", "detectable difference"]))
+    of_items = of_items.filter(pl.col("metric") != "p after Holm", pl.col("n") > 0)
+    whole = of_items.filter(group="", slice="", weighting="")
+    assert set(whole["n"]) == {16}
+    assert {"random", "majority", "m"} == set(whole["model"])
+    templates = whole.filter(pl.col("template") != "", without="")
+    assert templates.height == TEMPLATES
+    assert set(templates["interval"]) == {"cluster bootstrap"}
+    assert set(consistency.METRICS) <= set(whole["metric"])
+    of_relations = of_items.filter(pl.col("group") != "")
+    assert set(of_relations.select("group", "n").rows()) == {("P1", 10), ("P2", 6)}
 
 
 def test_right_under_any_most_and_all_templates_and_the_best_one():

@@ -136,7 +136,10 @@ def _facts(graph: str, path: Path) -> tuple[Form, dict[str, int]]:
     try:
         facts = read.read(graph, OwnGraph(form, (str(path),)), LANGUAGES)["facts"]
     except ValueError as error:
-        raise ValueError(str(error).removeprefix(f"sources.graphs.{graph}: ")) from error
+        text = str(error).removeprefix(f"sources.graphs.{graph}: ")
+        # there is no configuration yet
+        text = text.replace("count and skip them: ", "count and skip them, in a configuration: ")
+        raise ValueError(text) from error
     return form, {"facts": facts.height, "relations": facts["relation"].n_unique()}
 
 

@@ -165,20 +165,20 @@ def _gain_by_split(
     study: Study, probe: Probe, base: pl.DataFrame, answers: pl.DataFrame, name: str
 ) -> Iterator[Number]:
     """Yield accuracy and gain on trained-on and held-out facts, and the AUC that separates them."""
-    margins: list[NDArray[np.float64]] = []
+    margins, n = list[NDArray[np.float64]](), 0
     for half, chosen in zip(("trained-on", "held-out"), study.splits or (), strict=False):
         inside = study.ordered.filter(pl.Series(chosen)).select("item")
         mine, theirs = (a.join(inside, on="item", how="semi") for a in (answers, base))
         if not mine.height:
             return
         margins.append(by_item(mine, "margin")["margin"].to_numpy())
+        n += study.count(mine["item"])
         for number in _accuracy(study, _of(study, probe, name), theirs, mine):
             if number.metric == "accuracy":
                 yield number.but(metric=half)
             else:
                 yield number.but(slice=half)
     if margins:
-        n = sum(len(one) for one in margins)
         yield _of(study, probe, name, metric="AUC", value=auc(*margins), n=n)
 
 

@@ -101,7 +101,7 @@ def _pairs(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
 def _calibration(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
     """Yield ECE, and the bins that it is computed from."""
     rows = answers.sort("item", "template")
-    rows = rows.join(study.drawn_together, on="item", how="left", maintain_order="left")
+    rows = rows.join(study.clusters, on="item", how="left", maintain_order="left")
     bins = bins_of(rows["confidence"].to_numpy())
     # each bin's gaps are a column, so that they add up in every draw
     gaps = np.zeros((len(rows), BINS))

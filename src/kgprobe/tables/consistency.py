@@ -1,6 +1,7 @@
 """Consistency across templates: items right under all, any or most of them, and agreement."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -9,6 +10,8 @@ from numpy.typing import NDArray
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables.results import Number, hit_rate
 
+#: value, n and interval of a column of hits, one per item
+Rate = Callable[[pl.DataFrame, str], dict[str, Any]]
 METRICS = ("agreement", "correct in any", "correct in most", "correct in all", "best template")
 WORDS = {
     ("metric", "agreement"): "same answer in all templates, %",
@@ -23,33 +26,42 @@ CAPTION = (
 )
 
 
-def estimates(of: Number, answers: pl.DataFrame, by: str = "") -> Iterator[Number]:
+def _wilson(rows: pl.DataFrame, value: str) -> dict[str, Any]:
+    return hit_rate(rows[value].to_numpy())
+
+
+def estimates(
+    of: Number, answers: pl.DataFrame, by: str = "", rate: Rate = _wilson
+) -> Iterator[Number]:
     """Yield METRICS, in per cent, over items asked with several templates; nothing without any.
 
     `answers`: item, template, hit (0 to 1; under ties a probability), said (the top-ranked answer;
     if one is null, there is no agreement). Templates are the same for all items, or, if `by` is a
-    column, for those with the same value: the best one is chosen among them.
+    column, for those with the same value: the best one is chosen among them. `rate` computes value,
+    n and interval of a column of hits, from rows of items (with their relation, if it is given).
     """
     rows = answers.with_columns(size=pl.len().over("item")).filter(pl.col("size") > 1)
     rows = rows.sort("item", "template")
     if not rows.height:
         return
+    who = [name for name in ("item", "relation") if name in rows.columns]
     if not rows["said"].null_count():
-        said = rows.group_by("item").agg(same=pl.col("said").n_unique() == 1).sort("item")
-        yield of.but(metric="agreement", **hit_rate(said["same"].to_numpy().astype(float)))
-    right = []
+        said = rows.group_by(who).agg(same=pl.col("said").n_unique() == 1).sort("item")
+        yield of.but(metric="agreement", **rate(said.cast({"same": pl.Float64}), "same"))
+    items, right = [], []
     for (size,), group in rows.group_by("size", maintain_order=True):
         chances = at_least(group["hit"].to_numpy().reshape(-1, size))
         right.append(chances[:, [1, size // 2 + 1, size]])
-    shares = np.concatenate(right)
-    for column, name in enumerate(("any", "most", "all")):
-        yield of.but(metric=f"correct in {name}", **hit_rate(shares[:, column]))
+        items.append(group.gather_every(size).select(who))
+    shares = pl.concat(items).hstack(pl.DataFrame(np.concatenate(right), ["any", "most", "all"]))
+    for name in ("any", "most", "all"):
+        yield of.but(metric=f"correct in {name}", **rate(shares, name))
     key = [by] if by else []
     means = rows.group_by(*key, "template").agg(ordered_mean("hit"))
     best = means.sort(*key, "hit", "template", descending=[*[False] * len(key), True, False])
     best = best.unique(key, keep="first", maintain_order=True) if by else best.head(1)
-    hits = rows.join(best.drop("hit"), on=[*key, "template"], how="semi").sort("item")["hit"]
-    yield of.but(metric="best template", setting={"choice": "oracle"}, **hit_rate(hits.to_numpy()))
+    hits = rows.join(best.drop("hit"), on=[*key, "template"], how="semi").sort("item")
+    yield of.but(metric="best template", setting={"choice": "oracle"}, **rate(hits, "hit"))
 
 
 def at_least(hits: NDArray[np.float64]) -> NDArray[np.float64]:

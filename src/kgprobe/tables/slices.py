@@ -25,7 +25,7 @@ from kgprobe.contracts import COUNTS, WITHOUT
 from kgprobe.tables import baselines
 from kgprobe.tables.aggregations import EVERY, PROBE
 from kgprobe.tables.answers import OPTION, choosable
-from kgprobe.tables.results import Number, family, hit_rate
+from kgprobe.tables.results import Number, family
 from kgprobe.tables.study import BaselineAnswers, Bools, Study, relations_of
 from kgprobe.tables.views import View
 
@@ -236,7 +236,7 @@ def estimates(study: Study) -> Iterator[Number]:
     for baseline in study.baselines:
         for (index,), rows in baseline.answers.group_by("template", maintain_order=True):
             of = _of_baseline(study, baseline).but(setting={"template": index})
-            yield of.but(metric="accuracy", **hit_rate(rows["hit"].to_numpy()))
+            yield of.but(metric="accuracy", **study.hit_rate(rows))
     yield from differences(study, _above_baselines(study), [EVERY_ITEM])
     yield from slice_numbers(study)
 
@@ -303,9 +303,10 @@ def _split(study: Study, part: Bin) -> Bin:
 def _chance(study: Study, part: Bin) -> Iterator[Number]:
     """Yield random and majority accuracy, which are exact."""
     inside = part.weights > 0
+    n = study.count(study.ordered["item"].filter(pl.Series(inside)))
     for model, values in (("random", study.random), ("majority", study.majority)):
         number = study.of.but(metric="accuracy", model=model, slice=part.name)
-        yield number.but(value=100 * float(values[inside].mean()), n=int(inside.sum()))
+        yield number.but(value=100 * float(values[inside].mean()), n=n)
 
 
 def _within(rows: pl.DataFrame, part: Bin) -> pl.DataFrame:
@@ -331,7 +332,7 @@ def differences(study: Study, pairs: Pairs, bins: Sequence[Bin]) -> Iterator[Num
             rows = _within(every, part)
             inside = rows.filter(pl.col("weight") > 0)
             if inside.height:
-                of = of.but(slice=part.name, n=inside.height)
+                of = of.but(slice=part.name, n=study.count(inside["item"]))
                 gap = study.estimate(rows, "hit", less="other", weight="weight")
                 yield of.but(metric="accuracy", **gap)
                 tested.append((of, study.gaps(inside, "other")))

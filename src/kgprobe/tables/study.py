@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables.answers import SUBJECT, Probe, gold_ids
 from kgprobe.tables.estimate import estimate
-from kgprobe.tables.results import Number
+from kgprobe.tables.results import Number, hit_rate
 
 #: Columns of the optional frame of relations.
 RELATIONS = {"relation": pl.String, "cardinality": pl.String, "domains": pl.List(pl.String)}
@@ -122,7 +122,7 @@ class Study:
         return rows.with_columns(pl.col("hit", "templates").fill_null(0))
 
     @cached_property
-    def drawn_together(self) -> pl.DataFrame:
+    def clusters(self) -> pl.DataFrame:
         """item, cluster: the items of a subject within a relation, which depend on each other; if
         no relation asks for a subject twice, every item by itself."""
         named = self.items.select("item", "relation", subject=SUBJECT)
@@ -130,18 +130,33 @@ class Study:
             return named.select("item", cluster="item")
         return named.select("item", cluster=pl.concat_str("relation", "subject", separator="\n"))
 
+    @property
+    def is_clustered(self) -> bool:
+        """Whether some cluster has several items."""
+        return self.clusters["cluster"].n_unique() < self.items.height
+
+    def count(self, items: pl.Series) -> int:
+        """Return n of some items: the number of their clusters."""
+        return self.clusters.filter(pl.col("item").is_in(items.implode()))["cluster"].n_unique()
+
     def estimate(self, rows: pl.DataFrame, value: str, **more: Any) -> dict[str, Any]:
-        """Apply `estimate` to rows of items, drawn within their relation, all of a subject
-        together; n then counts subjects."""
-        if self.drawn_together["cluster"].n_unique() < self.items.height:
-            rows = rows.join(self.drawn_together, on="item", how="left", maintain_order="left")
+        """Apply `estimate` to rows of items, drawn within their relation by whole clusters."""
+        if self.is_clustered:
+            rows = rows.join(self.clusters, on="item", how="left", maintain_order="left")
             more |= {"cluster": "cluster", "is_proportion": False}
         return estimate(rows, value, stratum="relation", seed=self.seed, **more)
+
+    def hit_rate(self, rows: pl.DataFrame, value: str = "hit") -> dict[str, Any]:
+        """Return value, n and interval of hits of items under one template: Wilson's, or by whole
+        clusters."""
+        if self.is_clustered:
+            return self.estimate(rows, value)
+        return hit_rate(rows[value].to_numpy().astype(float))
 
     def gaps(self, rows: pl.DataFrame, less: str) -> NDArray[np.float64]:
         """Return the hits of items minus the values of `less`: of every item, or of every subject
         the sum over its items, scaled to the same mean."""
-        rows = rows.join(self.drawn_together, on="item", how="left", maintain_order="left")
+        rows = rows.join(self.clusters, on="item", how="left", maintain_order="left")
         gap = (pl.col("hit") - pl.col(less)).sum()
         sums = rows.group_by("cluster", maintain_order=True).agg(gap=gap)["gap"]
         return sums.to_numpy() * (len(sums) / rows.height)

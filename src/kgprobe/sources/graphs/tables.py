@@ -182,11 +182,14 @@ def _text(path: str, separator: str) -> Iterator[Row]:
     except (OSError, UnicodeDecodeError):
         read_text(path)  # raises an error that names the line and byte, or the missing file
         raise
-    except csv.Error as problem:
+    except csv.Error as error:
+        problem = str(error)
+        if problem.startswith("field larger"):
+            problem = f"a cell of more than {csv.field_size_limit():,} characters"
         raise GraphFileError(
             f"{path}, line {begun}: {problem}; a cell with quotes stands in quotes, and its own "
             "are doubled; one that is never closed takes in the lines that follow"
-        ) from problem
+        ) from error
 
 
 def _json_lines(

@@ -24,7 +24,7 @@ from kgprobe.tables.estimate import estimate
 from kgprobe.tables.judged import frame as judged_frame
 from kgprobe.tables.judged import of_scores
 from kgprobe.tables.report import validity
-from kgprobe.tables.results import Number, as_published, hit_rate
+from kgprobe.tables.results import Number, as_published
 from kgprobe.tables.results import frame as results_frame
 from kgprobe.tables.scored import Scored, numbers_of, read_random_init, with_probe
 from kgprobe.tables.study import Study, by_item, relations_of
@@ -90,7 +90,7 @@ def preferences(one: Scored, answers: pl.DataFrame) -> Iterator[Number]:
     most = counts.group_by(by).agg(pl.col("wins").max())
     of_relations = most.group_by("relation").agg(ordered_mean("wins"))
     value = 100 * of_relations.select(ordered_sum("wins")).item() / items.height
-    yield of.but(metric=PREDICTED, value=value, n=items.height)
+    yield of.but(metric=PREDICTED, value=value, n=one.study.count(items["item"]))
     question = ["item", "template"]
     below = pl.col("sum").rank("average", descending=True).over(question) - 1
     ranks = one.scores.select(
@@ -186,8 +186,9 @@ def _by_template(study: Study, position: int) -> Iterator[Number]:
     for key in keys:
         for values, rows in answers.group_by(key, maintain_order=True):
             at = of.but(group=values[0] if values[1:] else "", setting={"template": values[-1]})
-            yield at.but(**hit_rate(rows["hit"].to_numpy()))
-    yield from consistency.estimates(of, answers.select("item", "template", "hit", said="winner"))
+            yield at.but(**study.hit_rate(rows))
+    rows = answers.select("item", "relation", "template", "hit", said="winner")
+    yield from consistency.estimates(of, rows, rate=study.hit_rate)
 
 
 def answer_position(template: str) -> str:
@@ -244,13 +245,15 @@ def compare(study: Study) -> pl.DataFrame:
 def _baselines(study: Study, published: Published | None) -> Iterator[Number]:
     """Yield random and majority accuracy, exact (no interval), and the number of options."""
     rows = study.ordered.select(
-        "relation", random=study.random, majority=study.majority, options=study.options
+        "item", "relation", random=study.random, majority=study.majority, options=study.options
     )
-    n = rows.height
-    paper = published.baseline(study.benchmark, n) if published else None
+    rows = rows.join(study.clusters, on="item", how="left", maintain_order="left")
+    n = rows["cluster"].n_unique()
+    paper = published.baseline(study.benchmark, rows.height) if published else None
     base = Number(metric="accuracy", benchmark=study.benchmark, n=n)
     names = ["random", "majority", "options"]
-    relations = rows.group_by("relation").agg(ordered_mean(names), n=pl.len()).sort("relation")
+    relations = rows.group_by("relation").agg(ordered_mean(names), n=pl.col("cluster").n_unique())
+    relations = relations.sort("relation")
     whole, even = (f.select(ordered_mean(names)).row(0, named=True) for f in (rows, relations))
     for model in names[:2]:
         known = as_published(paper if model == "random" else None, LEADERBOARD_SOURCE)

@@ -223,14 +223,6 @@ def test_an_unreadable_cached_answer_is_requested_again(lm, tmp_path, clock, kep
         assert client(server, tmp_path, clock).capabilities() == first
 
 
-@pytest.mark.parametrize("form", ["echo", "field"])
-def test_all_zero_log_probabilities_are_not_used(lm, tmp_path, clock, form):
-    """Otherwise all options would tie and the first be chosen with a margin of 0."""
-    offers = EVERYTHING - {"echo": {"field"}, "field": {"echo"}}[form]
-    with ApiServer(lm, offers, faults=[all_zero] * 9) as server:
-        assert client(server, tmp_path, clock).capabilities().prompt_logprobs == ""
-
-
 def test_a_server_without_supported_features_is_refused(lm, tmp_path, clock):
     message = r"neither completions nor chat .*; it says .*HTTP 404: .*no such path"
     with ApiServer(lm, frozenset()) as server, pytest.raises(ApiError, match=message):

@@ -146,15 +146,6 @@ def test_reordered_tokens_tie_under_single_mean_pooling():
     assert (values[:, 0] == values[:, 1]).all()
 
 
-def test_candidates_of_one_token_have_one_score():
-    loaded = tiny("bert")
-    one = [i for i, ids in enumerate(candidate_ids(loaded, LABELS, "none", "").ids)
-           if len(ids) == 1]  # fmt: skip
-    values = all_scores(loaded)[:, :, one]
-    assert one
-    assert (values == values[:, :1]).all()
-
-
 @pytest.mark.parametrize("positions", [1, 64, 1 << 30])
 def test_results_are_independent_of_the_token_budget(positions):
     loaded = tiny("bert")

@@ -67,14 +67,6 @@ def test_ambiguous_with_the_head_as_denominator():
         measure(given_, ambiguous_denominator="tail")
 
 
-def test_entity_centric_is_a_mean_of_means():
-    row = one(measure(alphas("entity_centric", [(1, 1, 0, 0), (1, 0)])))
-    assert (row["value_pooled"], row["denominator"], row["undefined"]) == (0.5, 2, 0)
-    row = one(measure(alphas("entity_centric", [(1, 1, 0, 0), (1, 1)])))
-    assert row["value_pooled"] == 0.75
-    assert row["interval"] == "bootstrap"
-
-
 def test_entity_centric_by_relation():
     given_ = alphas("entity_centric", [(1, 0), (1, 1)]).with_columns(
         pattern=pl.format("P{}", "position")
@@ -139,14 +131,6 @@ def test_the_interval_of_fractional_scores_is_a_bootstrap_over_examples(seed):
     expected = drawn_with_replacement(above, below, hash_key(seed or 0, "bootstrap", ""))
     assert (row["low"], row["high"]) == pytest.approx(expected)
     assert row["low"] < row["value_pooled"] < row["high"]
-
-
-def test_an_example_of_several_relations_counts_once_unless_grouped_by_relation():
-    given_ = alphas("entity_centric", [(1, 0, 1), (1, 1, 1)]).with_columns(
-        pattern=pl.format("P{}", "position")
-    )
-    assert fractions(given_)["pattern"].to_list() == ["all", "all"]
-    assert fractions(given_, patterns=True).height == 6
 
 
 def test_wrong_input_is_reported():

@@ -133,6 +133,14 @@ def test_the_interval_of_fractional_scores_is_a_bootstrap_over_examples(seed):
     assert row["low"] < row["value_pooled"] < row["high"]
 
 
+def test_an_example_of_several_relations_counts_once_unless_grouped_by_relation():
+    given_ = alphas("entity_centric", [(1, 0, 1), (1, 1, 1)]).with_columns(
+        pattern=pl.format("P{}", "position")
+    )
+    assert fractions(given_)["pattern"].to_list() == ["all", "all"]
+    assert fractions(given_, patterns=True).height == 6
+
+
 def test_wrong_input_is_reported():
     with pytest.raises(ValueError, match=r"\[0, 1\]"):
         measure(alphas("bias", [(1.5,)]))

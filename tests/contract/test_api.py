@@ -24,28 +24,9 @@ KEY = "sk-secret-0123456789"
 TEXT = "The capital of France is Paris."
 
 
-class Clock:
-    """A clock that advances only during sleeps."""
-
-    def __init__(self):
-        self.time, self.naps = 1000.0, []
-
-    def now(self):
-        return self.time
-
-    def sleep(self, seconds):
-        self.naps.append(seconds)
-        self.time += seconds
-
-
 @pytest.fixture(scope="module")
 def lm():
     return tiny_language_model()
-
-
-@pytest.fixture
-def clock():
-    return Clock()
 
 
 def client(server, folder, clock, **options):

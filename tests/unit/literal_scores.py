@@ -17,6 +17,13 @@ def log_softmax(loaded, ids, **more):
     return logits[0].log_softmax(-1)
 
 
+def row_sum(model, ids):
+    """Return the sum of a causal model's log-probabilities of a row's tokens after the first."""
+    with torch.inference_mode():
+        logp = model(torch.tensor([ids])).logits[0].double().log_softmax(-1)
+    return sum(logp[i, token].item() for i, token in enumerate(ids[1:]))
+
+
 def answer_tokens(filled, offsets):
     """Return the tokens that overlap the answer with more than leading white space."""
     low, high = filled.answer[0]

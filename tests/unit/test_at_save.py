@@ -16,6 +16,7 @@ from kgprobe.probes.jobs.at_save import FILE, ProbeAtSave
 from kgprobe.probes.models.load import ModelError
 from kgprobe.schema import CANDIDATES, ITEMS, PROBED, PROMPTS
 from kgprobe.templates import fill
+from tests.unit.literal_scores import row_sum
 from tests.unit.test_answers import LABELS
 from tests.unit.tiny_models import tiny
 
@@ -104,10 +105,7 @@ def by_hand(folder: Path, model, tokenizer) -> dict[int, list[float]]:
             sums = []
             for label in labels:
                 text_ids = tokenizer(fill(text, subject, label).text, add_special_tokens=False)
-                ids = torch.tensor([[tokenizer.bos_token_id, *text_ids["input_ids"]]])
-                with torch.no_grad():
-                    logprobs = model(ids).logits[0].log_softmax(-1)
-                sums.append(sum(float(logprobs[j, t]) for j, t in enumerate(ids[0, 1:])))
+                sums.append(row_sum(model, [tokenizer.bos_token_id, *text_ids["input_ids"]]))
             result.setdefault(index, []).append(float(int(np.argmax(sums)) in answers))
     return result
 

@@ -14,7 +14,6 @@ from types import ModuleType
 
 import polars as pl
 import pytest
-import torch
 from typer.testing import CliRunner
 
 import kgprobe
@@ -28,6 +27,7 @@ from kgprobe.tables import results
 from kgprobe.tables.report import said
 from kgprobe.tables.report.measured import fingerprint
 from kgprobe.tables.results import Number
+from tests.unit.literal_scores import row_sum
 from tests.unit.tiny_models import save, tiny
 
 SOURCE = str(Path(kgprobe.__file__).parents[1])
@@ -1066,25 +1066,22 @@ def test_default_bos_policy_is_the_same_everywhere(model, typed, bos, front):
     assert loaded.spec.bos == usual_bos("causal") == "forced"
     for option, score in scores.items():
         ids = loaded.tokenizer(f"The capital of France is {option}.")["input_ids"]
-        ids = [loaded.tokenizer.bos_token_id] * front + ids
-        with torch.no_grad():
-            logp = loaded.model(torch.tensor([ids])).logits[0].double().log_softmax(-1)
-        expected = sum(float(logp[j, token]) for j, token in enumerate(ids[1:]))
+        expected = row_sum(loaded.model, [loaded.tokenizer.bos_token_id] * front + ids)
         assert score == pytest.approx(expected, abs=1e-3)
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("name", "words", "told"),
     [
-        (["ask", "random", "[X] is [Y].", "-x", "A", "-o", "B", "-o", "C", "--bos", "always"],
+        ("m", ["ask", "m", "[X] is [Y].", "-x", "A", "-o", "B", "-o", "C", "--bos", "always"],
          "bos is 'always'; valid: none, default, forced"),
         # tables would show its numbers as those of the baseline, and list the name twice
-        (["probe", "random", "--on", "world_lite", "--limit", 5],
+        ("random", ["probe", "random", "--on", "world_lite", "--limit", 5],
          "kgprobe: a model called 'random', as a guess is in all tables; give"),
     ],
 )  # fmt: skip
-def test_invalid_policies_and_names_of_models_are_reported(model, typed, tmp_path, words, told):
-    shutil.copytree(model, tmp_path / "random")
+def test_invalid_names_and_policies_of_models_are_reported(model, typed, name, words, told):
+    shutil.copytree(model, name)
     done = typed(*words)
     assert done.exit_code == 1
     assert told in done.output

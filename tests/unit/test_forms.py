@@ -29,6 +29,7 @@ from kgprobe.tables import forms as tabled
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.results import frame
 from kgprobe.templates import FORMS, fill, question, stop
+from tests.unit.literal_scores import row_sum
 from tests.unit.study_frames import benchmark, write_benchmark
 from tests.unit.tiny_models import tiny
 from tests.unit.token_scores import scored_tokens
@@ -79,10 +80,8 @@ def test_prefix_is_context_and_not_scored(model):
     for position, label in enumerate(options["set"]):
         text = fill(template["P"][0][1], "Italy", label).behind(item.prefix).text
         own = loaded.tokenizer(text, add_special_tokens=False)["input_ids"]
-        ids = [loaded.tokenizer.bos_token_id, *own]
-        with torch.no_grad():
-            logits = loaded.model(torch.tensor([ids])).logits[0].double().log_softmax(-1)
-        slow = sum(float(logits[t - 1, ids[t]]) for t in range(len(prefix), len(ids)))
+        whole = row_sum(loaded.model, [loaded.tokenizer.bos_token_id, *own])
+        slow = whole - row_sum(loaded.model, prefix)
         assert result.columns["sum"][position] == pytest.approx(slow, abs=1e-4)
 
 

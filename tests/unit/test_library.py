@@ -26,6 +26,7 @@ from kgprobe.probes.models.load import ModelError
 from kgprobe.questions import BenchmarkError
 from kgprobe.tables import results
 from kgprobe.templates import fill
+from tests.unit.literal_scores import row_sum
 from tests.unit.tiny_models import save, tiny
 
 CAPITAL = {"P36": "The capital of [X] is [Y].", "P30": "[X] lies in [Y]."}
@@ -53,10 +54,7 @@ def by_hand(loaded, benchmark, templates) -> dict[str, float]:
         sums = []
         for label in options:
             text = fill(templates[item["relation"]], item["subject"], label).text
-            ids = torch.tensor([loaded.tokenizer(text)["input_ids"]])
-            with torch.no_grad():
-                logprobs = loaded.model(ids).logits[0].log_softmax(-1)
-            sums.append(sum(float(logprobs[j, t]) for j, t in enumerate(ids[0, 1:])))
+            sums.append(row_sum(loaded.model, loaded.tokenizer(text)["input_ids"]))
         result[item["item"]] = float(int(np.argmax(sums)) in item["answers"])
     assert len(result) > 20
     return result
@@ -230,10 +228,7 @@ def test_ask_returns_the_softmax_over_sentences(loaded):
     for label in options:
         ids = loaded.tokenizer(f"The capital of France is {label}.")["input_ids"]
         # after a BOS, which is the default policy
-        ids = torch.tensor([[loaded.tokenizer.bos_token_id, *ids]])
-        with torch.no_grad():
-            logprobs = loaded.model(ids).logits[0].log_softmax(-1)
-        sums[label] = sum(float(logprobs[j, t]) for j, t in enumerate(ids[0, 1:]))
+        sums[label] = row_sum(loaded.model, [loaded.tokenizer.bos_token_id, *ids])
     assert answers["option"].to_list() == sorted(options, key=lambda o: -sums[o])
     total = sum(np.exp(list(sums.values())))
     for option, score, probability in answers.rows():

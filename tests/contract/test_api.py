@@ -325,13 +325,6 @@ def test_an_error_with_status_200_is_handled_as_its_stated_status(lm, tmp_path, 
             assert caught.value.status == status
             assert len(server.hits) == 1
     assert not list(tmp_path.rglob("*.json"))
-    with ApiServer(lm) as server:
-        asked = client(server, tmp_path, clock)
-        asked.capabilities()
-        server.faults = [faults[0][0]]
-        settings = FillSettings(most_tokens=2, failures="leave_out", instruction="Fill the gap.")
-        found = predict.predict(asked, ASKED[:2], 1, settings)
-    assert found.left_out == [("i1", 0, -1, "refused with HTTP 400")]
 
 
 def test_an_error_cached_by_an_earlier_version_is_requested_again(lm, tmp_path, clock, caplog):

@@ -17,7 +17,7 @@ from kgprobe.probes.models.load import ModelError
 from kgprobe.schema import CANDIDATES, ITEMS, PROBED, PROMPTS
 from kgprobe.templates import fill
 from tests.unit.literal_scores import row_sum
-from tests.unit.test_answers import LABELS
+from tests.unit.test_answers import capitals
 from tests.unit.tiny_models import tiny
 
 STEPS, EVERY = 60, 30
@@ -25,20 +25,7 @@ STEPS, EVERY = 60, 30
 
 @pytest.fixture(scope="module")
 def frames():
-    roles = ["fact"] * 8 + ["train"]
-    items = [
-        (f"P36/Q{i}", "P36", role, "P36", f"country {i}", f"Q{i}", "s", [0], i, "{}")
-        for i, role in enumerate(roles)
-    ]
-    candidates = [("s", i, f"Q{i}", label) for i, label in enumerate(LABELS)]
-    prompts = [
-        (f"P36/{i}", "P36", i, text, "manual")
-        for i, text in enumerate(["The capital of [X] is [Y].", "[Y] lies in [X]."])
-    ]
-    return tuple(
-        pl.DataFrame(rows, schema=dict(contract.columns), orient="row")
-        for rows, contract in ((items, ITEMS), (candidates, CANDIDATES), (prompts, PROMPTS))
-    )
+    return capitals(["fact"] * 8 + ["train"], "The capital of [X] is [Y].", "[Y] lies in [X].")
 
 
 @pytest.fixture

@@ -59,15 +59,15 @@ def _trained(kind: str, style: str, bos: bool) -> Any:
         vocabulary, draft = tok.get_vocab(), tok
         tok = Tokenizer(models.WordPiece(vocabulary, unk_token="<unk>"))
         tok.pre_tokenizer = draft.pre_tokenizer
-    ids = {s: tok.token_to_id(s) for s in SPECIALS}
-    if kind == "masked":
-        pattern, used = "<s> $A </s>", ("<s>", "</s>")
-    elif kind == "seq2seq":
-        pattern, used = "$A </s>", ("</s>",)
-    else:
-        pattern, used = ("<s> $A", ("<s>",)) if bos else ("$A", ())
+    return _finished(tok, kind, bos)
+
+
+def _finished(tok: Tokenizer, kind: str, bos: bool = False) -> Any:
+    """Return a fast tokenizer that adds the special tokens of its kind of model."""
+    causal = "<s> $A" if bos else "$A"
+    pattern = {"masked": "<s> $A </s>", "seq2seq": "$A </s>", "causal": causal}[kind]
     tok.post_processor = processors.TemplateProcessing(
-        single=pattern, special_tokens=[(s, ids[s]) for s in used]
+        single=pattern, special_tokens=[(s, tok.token_to_id(s)) for s in ("<s>", "</s>")]
     )
     return transformers.PreTrainedTokenizerFast(
         tokenizer_object=tok, pad_token="<pad>", bos_token="<s>", eos_token="</s>",
@@ -154,15 +154,7 @@ def sentencepiece(kind: str, style: str = "bpe") -> Any:
         known |= dict.fromkeys((f"▁{word}" for word in [*words, *sorted(shorter)]), -6.0)
         tok = Tokenizer(models.Unigram([*((s, 0.0) for s in SPECIALS), *known.items()], unk_id=3))
         tok.pre_tokenizer = pre_tokenizers.Metaspace()
-    ends = {"masked": "<s> $A </s>", "seq2seq": "$A </s>", "causal": "$A"}[kind]
-    tok.post_processor = processors.TemplateProcessing(
-        single=ends, special_tokens=[(s, tok.token_to_id(s)) for s in ("<s>", "</s>")]
-    )
-    return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tok, pad_token="<pad>", bos_token="<s>", eos_token="</s>",
-        unk_token="<unk>", mask_token="<mask>",
-        extra_special_tokens=["<extra_id_0>", "<extra_id_1>"],
-    )  # fmt: skip
+    return _finished(tok, kind)
 
 
 def with_tokenizer(name: str, tok: Any, double: bool = True) -> Loaded:

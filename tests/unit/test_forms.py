@@ -76,12 +76,12 @@ def test_prefix_is_context_and_not_scored(model):
         assert result.columns["sum"][answer] == pytest.approx(tokens["score"][scored].sum())
     if model != "gpt2":
         return
-    prefix = [0, *loaded.tokenizer(item.prefix, add_special_tokens=False)["input_ids"]]
+    front = [loaded.tokenizer.bos_token_id]
+    prefix = [*front, *loaded.tokenizer(item.prefix, add_special_tokens=False)["input_ids"]]
     for position, label in enumerate(options["set"]):
         text = fill(template["P"][0][1], "Italy", label).behind(item.prefix).text
         own = loaded.tokenizer(text, add_special_tokens=False)["input_ids"]
-        whole = row_sum(loaded.model, [loaded.tokenizer.bos_token_id, *own])
-        slow = whole - row_sum(loaded.model, prefix)
+        slow = row_sum(loaded.model, front + own) - row_sum(loaded.model, prefix)
         assert result.columns["sum"][position] == pytest.approx(slow, abs=1e-4)
 
 

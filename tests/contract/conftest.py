@@ -22,12 +22,13 @@ class FakeClock:
     """A clock that advances only during sleeps."""
 
     def __init__(self) -> None:
-        self.time = 1_800_000_000.0
+        self.time, self.naps = 1_800_000_000.0, list[float]()
 
     def now(self) -> float:
         return self.time
 
     def sleep(self, seconds: float) -> None:
+        self.naps.append(seconds)
         self.time += seconds
 
 

@@ -24,28 +24,9 @@ KEY = "sk-secret-0123456789"
 TEXT = "The capital of France is Paris."
 
 
-class Clock:
-    """A clock that advances only during sleeps."""
-
-    def __init__(self):
-        self.time, self.naps = 1000.0, []
-
-    def now(self):
-        return self.time
-
-    def sleep(self, seconds):
-        self.naps.append(seconds)
-        self.time += seconds
-
-
 @pytest.fixture(scope="module")
 def lm():
     return tiny_language_model()
-
-
-@pytest.fixture
-def clock():
-    return Clock()
 
 
 def client(server, folder, clock, **options):
@@ -223,14 +204,6 @@ def test_an_unreadable_cached_answer_is_requested_again(lm, tmp_path, clock, kep
         assert client(server, tmp_path, clock).capabilities() == first
 
 
-@pytest.mark.parametrize("form", ["echo", "field"])
-def test_all_zero_log_probabilities_are_not_used(lm, tmp_path, clock, form):
-    """Otherwise all options would tie and the first be chosen with a margin of 0."""
-    offers = EVERYTHING - {"echo": {"field"}, "field": {"echo"}}[form]
-    with ApiServer(lm, offers, faults=[all_zero] * 9) as server:
-        assert client(server, tmp_path, clock).capabilities().prompt_logprobs == ""
-
-
 def test_a_server_without_supported_features_is_refused(lm, tmp_path, clock):
     message = r"neither completions nor chat .*; it says .*HTTP 404: .*no such path"
     with ApiServer(lm, frozenset()) as server, pytest.raises(ApiError, match=message):
@@ -352,13 +325,6 @@ def test_an_error_with_status_200_is_handled_as_its_stated_status(lm, tmp_path, 
             assert caught.value.status == status
             assert len(server.hits) == 1
     assert not list(tmp_path.rglob("*.json"))
-    with ApiServer(lm) as server:
-        asked = client(server, tmp_path, clock)
-        asked.capabilities()
-        server.faults = [faults[0][0]]
-        settings = FillSettings(most_tokens=2, failures="leave_out", instruction="Fill the gap.")
-        found = predict.predict(asked, ASKED[:2], 1, settings)
-    assert found.left_out == [("i1", 0, -1, "refused with HTTP 400")]
 
 
 def test_an_error_cached_by_an_earlier_version_is_requested_again(lm, tmp_path, clock, caplog):

@@ -301,16 +301,6 @@ def loaded_rows(folder, configuration: str, cache) -> datasets.Dataset:
     )  # fmt: skip
 
 
-def test_hugging_face_loads_the_configuration_of_the_card(constructed, tmp_path):
-    folder = tmp_path / "hub"
-    formats.write("huggingface", "big", constructed, [SOURCES["wikidata"]], folder)
-    rows = loaded_rows(folder, "big", tmp_path / "cache")
-    assert rows.column_names == huggingface.COLUMNS.names
-    assert len(rows) == 3 * constructed.items.height
-    assert len(set(rows["composite_id"])) == len(rows)
-    assert "| Wikidata | CC0-1.0 |" in (folder / "README.md").read_text()
-
-
 def test_every_exported_column_has_a_description():
     for contract in (schema.ITEMS, schema.CANDIDATES, schema.PROMPTS, schema.CHOICES):
         assert list(MEANING[contract.name]) == list(contract.columns)

@@ -1,26 +1,18 @@
-"""Repeatedly stopped runs, and the files and processes that they leave.
+"""A run that can be stopped in a job of a rule, and the files and processes that it leaves.
 
-    python -m tests.soak.stops [--tries 30] [--seed 0]
-
-A small embedded run (pulls with their server, training, scoring, a search, tables) is made once
-without interruption. Then another is stopped at seeded moments of seeded jobs by SIGTERM or Ctrl-C,
-sent to Snakemake alone or to all processes, once or twice, and restarted, until the tries are used
-up; then it runs to its end. The table has a row per try; `lost` counts runs whose results differ at
-the end.
+The small embedded run pulls with its server, trains, scores, searches and makes tables. A stop is a
+SIGTERM or Ctrl-C, sent to Snakemake alone or to all processes, once or twice.
 """
 
-import argparse
 import os
-import random
 import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass, field, fields
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 
 import psutil
@@ -36,7 +28,7 @@ autoprompt	auto_world	searched	predict	control-masked
 SAME = ("benchmarks", "models", "prompts", "scores", "outcomes", "tables")
 #: marks all processes of a run, whatever they do with the rest of their environment
 MARK = "KGPROBE_SOAK"
-FINISHED = re.compile(r"^\[ *\d+/\d+\]  (.+?)  ((?:[\d.]+ (?:s|min|h) ?)+)$", re.MULTILINE)
+FINISHED = re.compile(r"^\[ *\d+/\d+\]  (.+?)  (?:[\d.]+ (?:s|min|h) ?)+$", re.MULTILINE)
 BEGUN = re.compile(r"^(?:local)?rule (\S+):$", re.MULTILINE)
 WITHIN = 5.0
 TIMEOUT = 300.0
@@ -107,9 +99,9 @@ class Soak:
         """Return the output of the last run so far."""
         return (self.project.folder / "said").read_text()
 
-    def finished(self) -> list[tuple[str, float]]:
-        """Return the jobs that the last run finished, with their seconds."""
-        return [(name, _seconds(took)) for name, took in FINISHED.findall(self.said())]
+    def finished(self) -> list[str]:
+        """Return the jobs that the last run finished."""
+        return FINISHED.findall(self.said())
 
     def begun(self, rule: str, run: subprocess.Popen[str]) -> bool:
         """Wait until a job of the rule begins; return False if the run ends first."""
@@ -151,7 +143,7 @@ class Soak:
         return self._look(Try(job, name, words, round(took, 1), late=int(took > WITHIN)))
 
     def _count(self) -> int:
-        names = [name for name, _ in self.finished()]
+        names = self.finished()
         self.seen.update(names)
         return len(names)
 
@@ -186,12 +178,6 @@ class Soak:
         return self.project.hashes(*(f"results/embedded/{name}" for name in SAME))
 
 
-def _seconds(told: str) -> float:
-    """Parse the seconds that `snakemake_logger_plugin_kgprobe.spell` writes."""
-    unit = {"s": 1.0, "min": 60.0, "h": 3600.0}
-    return sum(float(n) * unit[u] for n, u in re.findall(r"([\d.]+) (s|min|h)", told))
-
-
 def marked(folder: str) -> Iterator[psutil.Process]:
     """Return the processes of the runs in a folder."""
     for process in psutil.process_iter():
@@ -200,59 +186,3 @@ def marked(folder: str) -> Iterator[psutil.Process]:
                 yield process
         except psutil.Error:
             continue
-
-
-def soak(folder: Path, tries: int, seed: int) -> Iterator[Try | dict[str, int]]:
-    """Yield the tries, and finally their combined outcome."""
-    drawn = random.Random(seed)
-    peace = Soak.made(folder / "peace")
-    peace.end()
-    jobs, expected = peace.finished(), peace.hashes()
-    assert expected
-    life, lives, lost, repeated = Soak.made(folder / "1"), 1, 0, 0
-    done = 0
-    while done < tries:
-        left = [job for job in jobs if not life.seen[job[0]]]
-        if not left:
-            lost += life.hashes() != expected
-            lives += 1
-            life = Soak.made(folder / str(lives))
-            continue
-        # so that the tries reach from the first job to the last
-        near = left[: max(1, 2 * len(left) // (tries - done))]
-        name, seconds = drawn.choice(near)
-        made = life.stop(
-            name, drawn.uniform(0, seconds), drawn.choice([signal.SIGTERM, signal.SIGINT]),
-            drawn.random() < 0.5, drawn.random() < 0.3, drawn.random() < 0.2,
-        )  # fmt: skip
-        if made:
-            done += 1
-            yield made
-    repeated += life.end()
-    lost += life.hashes() != expected
-    yield {"jobs": len(jobs), "lives": lives, "lost": lost, "repeated": repeated}
-
-
-def main() -> int:
-    """Print the table; return 1 if something was lost, left or repeated."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--tries", type=int, default=30)
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
-    print(*(f.name for f in fields(Try)), sep="\t", flush=True)
-    wrong = 0
-    with tempfile.TemporaryDirectory(prefix="kgprobe-soak-") as folder:
-        for made in soak(Path(folder), given.tries, given.seed):
-            if isinstance(made, Try):
-                print(*astuple(made), sep="\t", flush=True)
-                wrong += not made.is_right
-            else:
-                print(*(f"{key} {value}" for key, value in made.items()), sep=", ")
-                wrong += made["lost"] + made["repeated"]
-    return int(wrong > 0)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -14,15 +14,8 @@ import transformers
 from tokenizers import Tokenizer
 
 from kgprobe.probes.models.load import Loaded, ModelSpec
-from tests.unit.tiny_models import tokenizer
+from tests.unit.tiny_models import AUTO, SIZE, WIDE, tokenizer
 
-AUTO = {
-    "masked": transformers.AutoModelForMaskedLM,
-    "causal": transformers.AutoModelForCausalLM,
-    "seq2seq": transformers.AutoModelForSeq2SeqLM,
-}
-SIZE = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
-WIDE = {**SIZE, "intermediate_size": 64}
 GROUPED = {**WIDE, "num_key_value_heads": 2, "head_dim": 8}
 SMALL = {**WIDE, "max_position_embeddings": 130}
 XLM = {"emb_dim": 32, "n_layers": 2, "n_heads": 4, "pad_index": 0, "max_position_embeddings": 130}

@@ -1,15 +1,15 @@
 """Small frames of prompt tasks: examples and outcomes with known numbers."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
-from kgprobe.schema import EXAMPLES, OUTCOMES
+from kgprobe.schema import OUTCOMES
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.autoprompt.numbers import Answers
 from kgprobe.tables.results import Number
+from tests.unit import prompt_examples
 
 
 def examples(
@@ -18,23 +18,16 @@ def examples(
     flags: Mapping[str, Sequence[str]] | None = None,
 ) -> pl.DataFrame:
     """Return EXAMPLES by group -> split -> count; example i has labels[i % len(labels)]."""
-    rows = [
+    return prompt_examples.examples(
         {
-            "group": group,
-            "split": split,
-            "example": f"{split}{i}",
-            "fact": f"{split}{i}",
-            "fields": json.dumps({"sub": f"S{i}"}),
-            "label": labels[i % len(labels)],
-            "surfaces": [],
-            "others": [],
+            "group": group, "split": split, "example": f"{split}{i}", "fact": f"{split}{i}",
+            "fields": {"sub": f"S{i}"}, "label": labels[i % len(labels)],
             "flags": list((flags or {}).get(f"{split}{i}", [])),
         }
         for group, splits in groups.items()
         for split, n in splits.items()
         for i in range(n)
-    ]
-    return pl.DataFrame(rows, schema=dict(EXAMPLES.columns))
+    )  # fmt: skip
 
 
 def outcomes(

@@ -159,3 +159,30 @@ def number(found: pl.DataFrame, metric: str = "accuracy", **where: object) -> di
     where |= {name: str(where[name]) for name in SETTING}
     (row,) = found.filter(metric=metric, **where).iter_rows(named=True)
     return row
+
+
+def write_onto_world(folder: Path, written: tuple[int, int], alone: tuple[int, int]) -> Path:
+    """Write a question of two golds, a rule, a lettered question, and a model's answers to these.
+
+    `written` and `alone` are the first and last rank of the rule's gold with and without premises.
+    """
+    labels = ["lake", "ship", "writer"]
+    premises = '{"p1": "Poet is a writer .", "p2": "[X] is a poet .", "h": "[X] is a [MASK] ."}'
+    made = {
+        "items": (schema.ITEMS, [
+            ("TP-0", "TP", "test", "TP", "Dante", "Q1", "class", [0, 2], 0, '{"label": "Dante"}')]),
+        "reasoning": (schema.ITEMS, [
+            ("rdfs9-0", "rdfs9", "test", "rdfs9", "poet", "", "class", [2], 0, premises)]),
+        "candidates": (schema.CANDIDATES, [("class", i, "", x) for i, x in enumerate(labels)]),
+        "choices": (schema.CHOICES, [
+            ("TP-0", "TP", "", "TP-0", "What is the type of Dante?", "", labels, 2, 0)]),
+        "chosen": (schema.CHOSEN, [
+            ("TP-0", "answer", 2, "label", "(c)", None), ("TP-0", "letter", 0, "scored", "", -1.5),
+            ("TP-0", "text", None, "none", "I am a poem", None)]),
+        "ranks": (schema.REASON_RANKS, [
+            ("rdfs9-0", "manual+manual", p, p, 0, 2, first, last, first, 0.0)
+            for p, (first, last) in ((True, written), (False, alone))]),
+    }  # fmt: skip
+    for name, (contract, rows) in made.items():
+        schema.write(of_rows(contract, rows), contract, folder / f"{name}.parquet")
+    return folder

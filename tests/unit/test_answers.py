@@ -14,6 +14,20 @@ from tests.unit.tiny_models import save, tiny
 LABELS = ["Paris", "Rome", "Berlin", "Niger", "Nigeria"]
 
 
+def capitals(roles: list[str], *texts: str) -> tuple[pl.DataFrame, ...]:
+    """Return ITEMS of countries with these roles, CANDIDATES, and PROMPTS of these texts."""
+    items = [
+        (f"P36/Q{i}", "P36", role, "P36", f"country {i}", f"Q{i}", "s", [0], i, "{}")
+        for i, role in enumerate(roles)
+    ]
+    candidates = [("s", i, f"Q{i}", label) for i, label in enumerate(LABELS)]
+    prompts = [(f"P36/{i}", "P36", i, text, "manual") for i, text in enumerate(texts)]
+    return tuple(
+        pl.DataFrame(rows, schema=dict(contract.columns), orient="row")
+        for rows, contract in ((items, ITEMS), (candidates, CANDIDATES), (prompts, PROMPTS))
+    )
+
+
 class Bar:
     """A progress bar that counts."""
 
@@ -35,17 +49,8 @@ def spec(tmp_path_factory) -> ModelSpec:
 
 
 @pytest.fixture(scope="module")
-def frames() -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    items = [
-        (f"P36/Q{i}", "P36", "fact", "P36", f"country {i}", f"Q{i}", "s", [0], i, "{}")
-        for i in range(12)
-    ]
-    candidates = [("s", i, f"Q{i}", label) for i, label in enumerate(LABELS)]
-    prompts = [("P36/0", "P36", 0, "The capital of [X] is [Y].", "manual")]
-    return tuple(  # type: ignore[return-value]
-        pl.DataFrame(rows, schema=dict(contract.columns), orient="row")
-        for rows, contract in ((items, ITEMS), (candidates, CANDIDATES), (prompts, PROMPTS))
-    )
+def frames() -> tuple[pl.DataFrame, ...]:
+    return capitals(["fact"] * 12, "The capital of [X] is [Y].")
 
 
 def scores(spec, frames, folder=None):

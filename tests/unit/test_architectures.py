@@ -19,8 +19,9 @@ from kgprobe.probes.scoring.fill.predict import FillItem, FillSettings
 from kgprobe.probes.scoring.sentence.score import Item
 from kgprobe.probes.text.mask_slots import ClozePrompt, PromptIds, candidate_ids, tokenize_prompts
 from kgprobe.probes.text.vectors import inserted
-from kgprobe.templates import fill as filled
+from kgprobe.templates import fill
 from tests.unit.architectures import KINDS, tiny, without_sentinels
+from tests.unit.literal_scores import cloze, log_softmax, slot_of, token_scores
 from tests.unit.token_scores import scored_tokens
 
 ALL = [(kind, name) for kind, names in KINDS.items() for name in names]
@@ -83,71 +84,11 @@ def float64_throughout(monkeypatch):
     torch.set_default_dtype(torch.float32)
 
 
-def sentences():
-    return [filled(TEMPLATES[i.relation][0][1], i.subject, o) for i in ITEMS for o in OPTIONS]
-
-
-def log_softmax(loaded, ids, **more):
-    """Return log-probabilities at every position of one row, from a pass of the whole model."""
-    options = {} if loaded.spec.kind == "masked" else {"use_cache": False}
-    with torch.inference_mode():
-        logits = loaded.model(
-            input_ids=torch.tensor([list(map(int, ids))]), **options, **more
-        ).logits[0]
-    return logits.log_softmax(-1)
-
-
-def literal_masked(loaded):
-    """Score each token with it and the later tokens of its word masked."""
-    tok = loaded.tokenizer
-    for f in sentences():
-        enc = tok(f.text, return_special_tokens_mask=True)
-        ids, words = enc["input_ids"], enc.word_ids(0)
-        for position, special in enumerate(enc["special_tokens_mask"]):
-            if special:
-                yield np.nan
-                continue
-            row = list(ids)
-            for i in range(position, len(ids)):
-                if words[i] == words[position]:
-                    row[i] = tok.mask_token_id
-            yield log_softmax(loaded, row)[position, ids[position]].item()
-
-
-def literal_causal(loaded):
-    prefix = {"forced": [1], "none": []}[loaded.spec.bos]
-    for f in sentences():
-        ids = prefix + loaded.tokenizer(f.text, add_special_tokens=False)["input_ids"]
-        logp = log_softmax(loaded, ids)
-        yield from [np.nan, *(logp[i - 1, ids[i]].item() for i in range(1, len(ids)))]
-
-
-def literal_seq2seq(loaded):
-    """Score the answer decoded after its sentinel; without sentinels, the whole sentence."""
-    tok = loaded.tokenizer
-    slot, start = slot_of(loaded), loaded.model.config.decoder_start_token_id
-    for f in sentences():
-        enc = tok(f.text, return_offsets_mapping=True)
-        ids, ((low, high),) = enc["input_ids"], f.answer
-        own = [i for i, (a, b) in enumerate(enc["offset_mapping"]) if a < high and b > low]
-        context = [*ids[: own[0]], slot, *ids[own[-1] + 1 :]]
-        if slot == tok.mask_token_id:
-            forced, read = [start, *ids], own
-        else:
-            forced, read = [start, slot, *(ids[i] for i in own)], range(1, 1 + len(own))
-        logp = log_softmax(loaded, context, decoder_input_ids=torch.tensor([forced]))
-        values = np.full(len(ids), np.nan)
-        values[own] = [logp[j, ids[i]].item() for j, i in zip(read, own, strict=True)]
-        yield from values
-
-
-def slot_of(loaded):
-    opening = loaded.tokenizer.convert_tokens_to_ids("<extra_id_0>")
-    known = opening not in (None, loaded.tokenizer.unk_token_id)
-    return opening if known else loaded.tokenizer.mask_token_id
-
-
-LITERAL = {"masked": literal_masked, "causal": literal_causal, "seq2seq": literal_seq2seq}
+def literal(loaded):
+    """Return the scores of all tokens of all sentences."""
+    texts = [(TEMPLATES[item.relation][0][1], item.subject) for item in ITEMS]
+    filled = [fill(text, subject, option) for text, subject in texts for option in OPTIONS]
+    return np.concatenate([token_scores(loaded, sentence) for sentence in filled])
 
 
 def scored(loaded):
@@ -167,7 +108,7 @@ def test_every_token_scores_as_in_the_literal_loop(kind, name, double):
         refused(name, lambda: scored(loaded))
         return
     result, record = scored(loaded)
-    np.testing.assert_allclose(result, list(LITERAL[kind](loaded)), rtol=0, atol=NEAR[double])
+    np.testing.assert_allclose(result, literal(loaded), rtol=0, atol=NEAR[double])
     assert np.isfinite(result).sum() > 30
     why = [n for n in record["notes"] if n.startswith("batches of equal lengths only: padding")]
     assert bool(why) == (name in UNPADDED)
@@ -183,7 +124,7 @@ def test_every_token_scores_as_in_the_literal_loop(kind, name, double):
 def test_without_sentinels_the_decoder_scores_the_whole_sentence(name, double):
     loaded = without_sentinels(tiny(name, "seq2seq", double))
     result, _ = scored(loaded)
-    np.testing.assert_allclose(result, list(literal_seq2seq(loaded)), rtol=0, atol=NEAR[double])
+    np.testing.assert_allclose(result, literal(loaded), rtol=0, atol=NEAR[double])
     assert np.isfinite(result).sum() > 30
 
 
@@ -203,30 +144,6 @@ QUESTIONS = [
 LABELS = ["A", "Niger", "Nigeria", "capital of Italy"]
 
 
-def literal_cloze(loaded, question, label, masks):
-    """Return the log-probabilities of a candidate's tokens in the mask slot, by the whole model."""
-    tok = loaded.tokenizer
-    tokens = tok(label, add_special_tokens=False)["input_ids"]
-    if loaded.spec.kind == "masked":
-        whole = tok(question.before + "<mask>" + question.after)["input_ids"]
-        position = whole.index(tok.mask_token_id)
-        slot = [tok.mask_token_id] * (len(tokens) if masks == "multi" else 1)
-        logp = log_softmax(loaded, [*whole[:position], *slot, *whole[position + 1 :]])
-        at = [position + min(j, len(slot) - 1) for j in range(len(tokens))]
-        return [logp[p, t].item() for p, t in zip(at, tokens, strict=True)]
-    prefix, back = (tok(part, add_special_tokens=False)["input_ids"]
-                   for part in (question.before.rstrip(), question.after))  # fmt: skip
-    context, start = (
-        [*prefix, slot_of(loaded), *back, 2],
-        loaded.model.config.decoder_start_token_id,
-    )
-    parts = []
-    for j, token in enumerate(tokens):
-        forced = torch.tensor([[start, slot_of(loaded), *(tokens[:j] if masks == "multi" else [])]])
-        parts.append(log_softmax(loaded, context, decoder_input_ids=forced)[-1, token].item())
-    return parts
-
-
 @pytest.mark.parametrize(("kind", "name"), [(k, n) for k, n in ALL if k != "causal"])
 def test_candidate_scores_and_gradients_equal_a_literal_loop(kind, name, float64_throughout):
     loaded = tiny(name, kind)
@@ -240,7 +157,7 @@ def test_candidate_scores_and_gradients_equal_a_literal_loop(kind, name, float64
     chunk = ranked()
     expected = np.array(
         [
-            [[f(literal_cloze(loaded, QUESTIONS[q], label, masks)) for label in LABELS]
+            [[f(cloze(loaded, QUESTIONS[q], label, masks)) for label in LABELS]
              for masks in ("multi", "single") for f in (np.mean, max, lambda parts: parts[0])]
             for q in chunk.indices
         ]

@@ -16,7 +16,8 @@ from kgprobe.probes.jobs.at_save import FILE, ProbeAtSave
 from kgprobe.probes.models.load import ModelError
 from kgprobe.schema import CANDIDATES, ITEMS, PROBED, PROMPTS
 from kgprobe.templates import fill
-from tests.unit.test_answers import LABELS
+from tests.unit.literal_scores import row_sum
+from tests.unit.test_answers import capitals
 from tests.unit.tiny_models import tiny
 
 STEPS, EVERY = 60, 30
@@ -24,20 +25,7 @@ STEPS, EVERY = 60, 30
 
 @pytest.fixture(scope="module")
 def frames():
-    roles = ["fact"] * 8 + ["train"]
-    items = [
-        (f"P36/Q{i}", "P36", role, "P36", f"country {i}", f"Q{i}", "s", [0], i, "{}")
-        for i, role in enumerate(roles)
-    ]
-    candidates = [("s", i, f"Q{i}", label) for i, label in enumerate(LABELS)]
-    prompts = [
-        (f"P36/{i}", "P36", i, text, "manual")
-        for i, text in enumerate(["The capital of [X] is [Y].", "[Y] lies in [X]."])
-    ]
-    return tuple(
-        pl.DataFrame(rows, schema=dict(contract.columns), orient="row")
-        for rows, contract in ((items, ITEMS), (candidates, CANDIDATES), (prompts, PROMPTS))
-    )
+    return capitals(["fact"] * 8 + ["train"], "The capital of [X] is [Y].", "[Y] lies in [X].")
 
 
 @pytest.fixture
@@ -104,10 +92,7 @@ def by_hand(folder: Path, model, tokenizer) -> dict[int, list[float]]:
             sums = []
             for label in labels:
                 text_ids = tokenizer(fill(text, subject, label).text, add_special_tokens=False)
-                ids = torch.tensor([[tokenizer.bos_token_id, *text_ids["input_ids"]]])
-                with torch.no_grad():
-                    logprobs = model(ids).logits[0].log_softmax(-1)
-                sums.append(sum(float(logprobs[j, t]) for j, t in enumerate(ids[0, 1:])))
+                sums.append(row_sum(model, [tokenizer.bos_token_id, *text_ids["input_ids"]]))
             result.setdefault(index, []).append(float(int(np.argmax(sums)) in answers))
     return result
 

@@ -9,8 +9,6 @@ from kgprobe.knowledge.ids import GraphError
 from kgprobe.schema import FACTS
 from tests.unit.attribute_graphs import LABELS, encode, graph, settings, worked
 
-DATES = [(1, 569, "1970-01-22T00:00:00Z^^date")]
-
 
 def made(module, name, **changed):
     chosen = settings(name, **changed)
@@ -72,13 +70,6 @@ def test_two_hop_object_ends_the_two_steps(role, side, other):
     golds = pl.concat_list("golds", pl.lit(other))
     with pytest.raises(GraphError, match="two_hop is not the two steps"):
         check_examples(examples.with_columns(wrong, golds=golds), given, chosen)
-
-
-def test_one_pattern_has_all_triples():
-    """Two steps up from 5 and from 12: four stored triples of one pattern."""
-    given = graph([(5, 279, 6), (6, 279, 7), (12, 279, 13), (13, 279, 7)])
-    sizes = hierarchy.build(given, settings("hierarchy")).sizes.filter(build="structural")
-    assert sizes.select("patterns", "triples", "triples_per_pattern").rows() == [(1, 4, 4.0)]
 
 
 def test_sizes_count_triples_by_pattern_and_labeled_triples():

@@ -231,25 +231,6 @@ def test_no_template_step_without_templates_or_with_missing_template_error():
         assert "templates" not in built.steps["step"].to_list()
 
 
-def test_cycles_are_excluded_and_counted():
-    chains = [(1, 279, 2), (2, 279, 1), (2, 279, 3)]
-    built = hierarchy.build(graph(chains), settings("hierarchy"))
-    assert triples(built.examples) == [((1, 279, 2), (2, 279, 3), (1, TWO_HOP, 3))]
-    step = built.steps.filter(step="chains of two").row(0, named=True)
-    assert (step["kept"], step["dropped"], step["reason"]) == (1, 2, "cycle of two")
-
-
-def test_hubs_are_cut_and_reported(caplog):
-    caplog.set_level("INFO")
-    hub = [(1, 50, n) for n in range(2, 102)] + [(1, 31, 500)]
-    hub += [(n, 51, 300) for n in range(2, 102)]
-    built = paths.build(graph(hub), settings("paths", max_out=10, min_combo=1, categories=1))
-    step = built.steps.filter(step="hub cap").row(0, named=True)
-    assert (step["kept"], step["dropped"]) == (110, 90)
-    assert "Q1 (100)" in step["reason"]
-    assert "hub Q1: 100 out-edges, 10 of them are expanded" in caplog.text
-
-
 def bounded(rows, max_out):
     encoded = graph(rows)
     chosen = settings("paths", max_out=max_out)

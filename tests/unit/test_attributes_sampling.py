@@ -81,21 +81,6 @@ def test_one_added_candidate_swaps_at_most_one_example():
     assert 0 < swapped < 10
 
 
-def test_a_smaller_cap_gives_a_subset():
-    rows = random_triples(400)
-    small, large = (set(chosen(asymmetry, "asymmetry", rows, min_triples=1, cap=c)) for c in (5, 9))
-    assert small < large
-
-
-def test_the_evaluation_sample_of_entities_is_a_subset():
-    built = entity_centric.build(
-        graph(random_triples(400)), settings("entity_centric", facts=3, entities=6, eval_entities=2)
-    )
-    sampled = built.examples.group_by("example").agg(pl.col("sampled").any())
-    assert (sampled.height, sampled["sampled"].sum()) == (6, 2)
-    assert built.items.height == 6
-
-
 @pytest.mark.parametrize(("module", "name", "changed"), SAMPLED[1:3], ids=lambda v: str(v)[:14])
 def test_results_are_independent_of_threads_and_memory(module, name, changed):
     given = facts(random_triples(500), literals=[(3, 19, "red"), (9, 19, "red")])
@@ -108,18 +93,6 @@ def test_results_are_independent_of_threads_and_memory(module, name, changed):
     for first, *others in zip(*made, strict=True):
         assert first.height
         assert all(first.equals(other) for other in others)
-
-
-def test_reciprocal_pairs_are_complete_and_unique():
-    encoded = graph(random_triples(300, nodes=15))
-    edges = content(encoded, "edges").select("s", "p", "o").rows()
-    slow = {(p1, p2, s, o) for s, p1, o in edges for o2, p2, s2 in edges if (s, o) == (s2, o2)}
-    inverse = {row for row in slow if row[0] < row[1]}
-    assert len(inverse) > 40
-    joined = encoded.frame(bidirectional.inverse_pairs(encoded)).select("p1", "p2", "s", "o").rows()
-    assert (len(joined), set(joined)) == (len(inverse), inverse)
-    mutual = encoded.frame(encoded.symmetric).select("p", "s", "o").rows()
-    assert sorted(mutual) == sorted((p1, s, o) for p1, p2, s, o in slow if p1 == p2)
 
 
 #: lowest and highest numbers of every width, and numbers of literals
@@ -160,22 +133,6 @@ def test_engine_smallest_equals_the_function():
             expected = order.group_by(by).head(n) if by else order.head(n)
             assert result.equals(expected.select(rows.columns).sort([*by, *ids]))
             assert result.height == n * (rows["p"].n_unique() if by else 1)
-
-
-def test_rare_combinations_are_kept_or_dropped():
-    rows = random_triples(400)
-    whole = chosen(composite, "composite", rows, min_combo=8, cap=3)
-    frequent = chosen(composite, "composite", rows, min_combo=8, cap=3, keep_rare=False)
-    assert set(frequent) < set(whole)
-    assert len(chosen(composite, "composite", rows, min_combo=10**6, fallback=7)) == 7
-
-
-def test_fallback_paths_come_from_every_seed():
-    rows = random_triples(400)
-    result = chosen(paths, "paths", rows, min_combo=10**6, fallback_per_entity=2, seeds=5)
-    starts = [example[0][0] for example in result]
-    assert max(starts.count(s) for s in starts) == 2
-    assert len(set(starts)) >= 10
 
 
 def test_sensitivity_tries_every_alternative():

@@ -183,29 +183,6 @@ def test_file_is_independent_of_order_batches_and_threads(tmp_path, name):
         assert save_as(other, tmp_path / "e") == exact
 
 
-@pytest.mark.parametrize("stops", [(1, 9), (5, 13, 2)])
-def test_interrupted_search_resumes_to_the_same_file(tmp_path, monkeypatch, stops):
-    loaded, template = tiny("bert", double=False), template_for("bert", 3)
-    plain = save_as(search(loaded, template, TRAIN, DEV, quick()), tmp_path / "a")
-    state, iterate = tmp_path / "state.json", autoprompt.Search._iterate
-    for stop in stops:
-        count = itertools.count()
-
-        def stopping(own, *given, count=count, stop=stop):
-            if next(count) == stop:
-                raise KeyboardInterrupt
-            return iterate(own, *given)
-
-        monkeypatch.setattr(autoprompt.Search, "_iterate", stopping)
-        with pytest.raises(KeyboardInterrupt):
-            search(loaded, template, TRAIN, DEV, quick(), state)
-    monkeypatch.setattr(autoprompt.Search, "_iterate", iterate)
-    assert save_as(search(loaded, template, TRAIN, DEV, quick(), state), tmp_path / "b") == plain
-    # a finished search is not repeated
-    monkeypatch.setattr(autoprompt.Search, "_iterate", None)
-    assert save_as(search(loaded, template, TRAIN, DEV, quick(), state), tmp_path / "b") == plain
-
-
 def test_state_of_another_search_raises(tmp_path):
     loaded, template, state = tiny("bert", double=False), template_for("bert", 1), tmp_path / "s"
     options = quick(iterations=2, restarts=1)
@@ -287,33 +264,19 @@ def test_no_accepted_swap_leaves_a_given_initial_trigger(monkeypatch):
     assert found.restarts[0]["unfilled"] == 0
 
 
-def test_near_ties_of_a_step_in_float32_are_final(monkeypatch):
-    """The model whose numbers were not finite is not asked again about them."""
+@pytest.mark.parametrize("is_again", [False, True])
+def test_near_ties_that_are_not_finite_are_scored_in_float32_once(monkeypatch, is_again):
+    """Of a step in float32 they are final, and the model is not asked again about them."""
     loaded, template = tiny("llama", double=False), template_for("llama", 2)
     plain = search(loaded, template, TRAIN, DEV, quick(iterations=2))
     values = Scorer.values
 
-    def unless_shared(own, split, *given, **more):
-        if own._shared is not None and split == "train":
-            raise NotFiniteError("nan")
-        return values(own, split, *given, **more)
-
-    monkeypatch.setattr(Scorer, "values", unless_shared)
-    monkeypatch.setattr(autoprompt, "NEAR", 1e9)
-    assert search(loaded, template, TRAIN, DEV, quick(iterations=2)).trigger == plain.trigger
-
-
-def test_near_ties_that_are_not_finite_are_scored_in_float32(monkeypatch):
-    loaded, template = tiny("llama", double=False), template_for("llama", 2)
-    plain = search(loaded, template, TRAIN, DEV, quick(iterations=2))
-    values = Scorer.values
-
-    def unless_again(own, split, *given, share=True, **more):
-        if not share and own._shared is not None:
+    def failing(own, split, *given, share=True, **more):
+        if own._shared is not None and (not share if is_again else split == "train"):
             raise NotFiniteError("nan")
         return values(own, split, *given, share=share, **more)
 
-    monkeypatch.setattr(Scorer, "values", unless_again)
+    monkeypatch.setattr(Scorer, "values", failing)
     monkeypatch.setattr(autoprompt, "NEAR", 1e9)
     assert search(loaded, template, TRAIN, DEV, quick(iterations=2)).trigger == plain.trigger
 

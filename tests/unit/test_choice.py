@@ -14,6 +14,7 @@ from kgprobe import schema
 from kgprobe.probes.jobs.methods.choice import choose_frame
 from kgprobe.probes.scoring.choice import choose
 from kgprobe.probes.scoring.choice.text import CUE, ChoiceQuestion, lettered, prompt, read
+from tests.unit.literal_scores import row_sum
 from tests.unit.tiny_models import sentencepiece, tiny, with_tokenizer
 
 ASKED = [
@@ -157,10 +158,7 @@ def test_slot_at_the_start_is_scored_by_the_whole_sentence():
     values = []
     for option in ASKED[1].options:
         ids = loaded.tokenizer(ASKED[1].stem.replace("[MASK]", option))["input_ids"]
-        row = [loaded.tokenizer.bos_token_id, *ids]
-        with torch.no_grad():
-            logp = loaded.model(torch.tensor([row])).logits[0].double().log_softmax(-1)
-        values.append(sum(float(logp[j, t]) for j, t in enumerate(ids)))
+        values.append(row_sum(loaded.model, [loaded.tokenizer.bos_token_id, *ids]))
     kept = {c.scoring: c for c in result.chosen}
     sums, counts = result.scores["q2", "stem"]
     assert sums == pytest.approx(values)

@@ -108,38 +108,6 @@ def test_claims_hold_or_fail_in_print_as_recorded(in_print):
             assert holds == (claim.holds == "yes"), (name, outcome.value, claim.holds)
 
 
-def test_means_over_cells_equal_a_slow_loop(in_print):
-    cells = {
-        (r["task"], r["model"], r["template"], r["metric"]): float(r["value"])
-        for r in rows("ontoprobe_memorizing")
-    }
-    differences = []
-    for (task, model, template, metric), value in cells.items():
-        if template == "soft":
-            differences.append(value - cells[task, model, "manual", metric])
-    assert len(differences) == 108 == in_print["O38"].pairs
-    assert in_print["O38"].value == pytest.approx(np.mean(differences))
-    above = []
-    for task in ("TP", "SCO", "SPO", "RG"):
-        for metric in ("R@1", "R@5", "MRRa", "MRR"):
-            if (task, "bert-base-cased", "soft", metric) not in cells:
-                continue
-            berts = sorted({m for t, m, _, _ in cells if m.startswith("bert")})
-            best = [max(cells[task, m, k, metric] for k in ("soft", "manual")) for m in berts]
-            assert len(best) == 4
-            above.append(np.mean(best) - cells[task, "frequency-baseline", "", metric])
-    assert in_print["O19"].value == pytest.approx(np.mean(above))
-
-
-def test_averages_over_configurations_equal_a_slow_loop(in_print):
-    result = defaultdict(list)
-    for row in rows("ontoprobe_configurations"):
-        result[row["masks"]].append(float(row["R@1"]))
-    assert [len(result[m]) for m in ("single", "multiple")] == [342, 342]
-    difference = np.mean(result["single"]) - np.mean(result["multiple"])
-    assert in_print["O46"].value == pytest.approx(difference)
-
-
 def test_size_correlations_and_family_steps_equal_numpy(in_print):
     board = [r for r in rows("bear_leaderboard") if r["listed"] == "paper"]
     board = [r for r in board if r["kind"] != "baseline"]
@@ -240,20 +208,6 @@ def test_claims_about_print_alone_hold_or_fail_as_recorded():
     assert (sum(sizes["BEAR"]), len(sizes["BEAR"]), sum(sizes["BEAR-big"])) == (7731, 60, 40916)
     recorded = [BY_NAME[name].holds for name in ("O77", "K31", "B11", "O78")]
     assert recorded == ["partly", "partly", "yes", "no"]
-
-
-def test_largest_model_has_the_most_parameters(in_print):
-    printed_at_1 = {
-        (r["benchmark"], r["printed_model"]): r["at_1"] for r in rows("attributes_scores")
-    }
-    names = ("symmetry", "asymmetry", "hierarchy", "composite", "entity_centric", "bias")
-    others = ("BERT", "RoBERTa", "T5", "GPT-3")
-    differences = [
-        float(printed_at_1[b, "GPT-4"]) - max(float(printed_at_1[b, m]) for m in others)
-        for b in names
-    ]
-    assert in_print["K03"].value == pytest.approx(np.mean(differences))
-    assert in_print["K01"].a == pytest.approx(23.77, abs=0.005)
 
 
 def test_difference_intervals_are_newcombe():
@@ -437,40 +391,16 @@ def outcome(value, low, high, n=100, sides=None):
     return Outcome(value, 0.0, value, low, high, n, 1, sides or {})
 
 
-def judged(direction, own, margin=5.0, p=None, there=None):
-    claim = next(c for c in CLAIMS if c.direction == direction and c.comparison)
-    claim = type(claim)(**{**vars(claim), "margin": margin})
-    chance = verdicts.chance(claim, own) if p is None else p
-    return verdicts.verdict(verdicts.ComparedClaim(claim, own, "", there), chance)[0]
-
-
-def test_insufficient_evidence_is_undecided():
-    assert judged(">", outcome(10.0, None, None)) == "undecided"
-    assert judged(">", outcome(10.0, 5.0, 15.0, n=19)) == "undecided"
-    assert judged(">", outcome(10.0, 5.0, 15.0), p=0.05) == "undecided"
-    assert judged(">", outcome(10.0, 5.0, 15.0), p=0.049) == "same direction"
-
-
-def reproduced(value, printed, n=500, direction=">", bounds=(-40.0, 42.0), figure=None):
+def reproduced(value, printed, direction=">"):
     """Return the verdict on a value compared with a printed one of the same weights and items."""
-    row = {"kind": "masked", "model": "m", "published": printed if figure is None else figure}
-    own = Outcome(value, 0.0, value, *bounds, n, 1, {"a": (row,), "b": ()})
+    row = {"kind": "masked", "model": "m", "published": printed}
+    own = Outcome(value, 0.0, value, -40.0, 42.0, 500, 1, {"a": (row,), "b": ()})
     there = Outcome(printed, 0.0, printed, None, None, 0, 1, {"a": (row,), "b": ()})
-    return judged(direction, own, there=there)
-
-
-def test_not_reproduced_with_wide_intervals_few_items_or_wrong_sign():
-    assert reproduced(-30.0, -30.0, n=3) == "undecided"
-    assert reproduced(1.0, -30.0, n=3) == "undecided"
-    assert reproduced(30.0, 30.0, n=29) == "undecided"
-    assert reproduced(30.0, 30.0, n=30) == "reproduced"
-    assert reproduced(-30.0, -30.0) == "undecided"
-    assert reproduced(-30.0, -30.0, bounds=(-31.0, -29.0)) == "opposite"
-    assert reproduced(30.0, 20.0) == "undecided"
-    assert reproduced(30.0, 29.0, bounds=(28.0, 32.0)) == "same direction"
-    # the same weights on the same items have no sampling error: no interval is needed
-    assert reproduced(30.0, 30.0, bounds=(None, None)) == "reproduced"
-    assert reproduced(30.0, 20.0, bounds=(None, None)) == "undecided"
+    claim = replace(
+        next(c for c in CLAIMS if c.direction == direction and c.comparison), margin=5.0
+    )
+    compared = verdicts.ComparedClaim(claim, own, "", there)
+    return verdicts.verdict(compared, verdicts.chance(claim, own))[0]
 
 
 def test_reproduced_means_within_rounding_and_noise():

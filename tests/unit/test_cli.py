@@ -14,7 +14,6 @@ from types import ModuleType
 
 import polars as pl
 import pytest
-import torch
 from typer.testing import CliRunner
 
 import kgprobe
@@ -28,6 +27,7 @@ from kgprobe.tables import results
 from kgprobe.tables.report import said
 from kgprobe.tables.report.measured import fingerprint
 from kgprobe.tables.results import Number
+from tests.unit.literal_scores import row_sum
 from tests.unit.tiny_models import save, tiny
 
 SOURCE = str(Path(kgprobe.__file__).parents[1])
@@ -47,19 +47,19 @@ def typed(tmp_path, monkeypatch):
     return lambda *words: CliRunner().invoke(app, [str(word) for word in words])
 
 
+def process(*words, cwd=None, **environment) -> subprocess.CompletedProcess[str]:
+    """Run the command in a process with only these environment variables."""
+    known = {"PATH": os.environ["PATH"], "PYTHONPATH": SOURCE, "HF_HUB_OFFLINE": "1"}
+    return subprocess.run(
+        [sys.executable, "-m", "kgprobe.cli", *map(str, words)], cwd=cwd, env=known | environment,
+        capture_output=True, encoding="utf-8", timeout=120,
+    )  # fmt: skip
+
+
 def test_advice_of_transformers_is_not_printed():
     """Causal models are asked without an attention mask, which is right for padding at the end."""
     words = ["The capital of [X] is [Y].", "-x", "France", "-o", "Paris", "-o", "Rome"]
-    command = [
-        sys.executable,
-        "-m",
-        "kgprobe.cli",
-        "ask",
-        ROOT / "resources/control/causal",
-        *words,
-    ]
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": SOURCE, "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    done = process("ask", ROOT / "resources/control/causal", *words)
     assert done.stdout.splitlines()[0].split() == ["option", "score", "probability"]
     assert done.stderr == ""
 
@@ -81,13 +81,8 @@ report: results/tiny-llama-world_lite-limit30/report/index\.html
 
 
 def test_first_probe_at_sixty_columns_with_an_unwritable_home(model, tmp_path):
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": SOURCE, "HOME": "/proc",
-                   "COLUMNS": "60", "HF_HUB_OFFLINE": "1"}  # fmt: skip
-    command = [sys.executable, "-m", "kgprobe.cli", "probe", str(model), "--on", "world_lite",
-               "--limit", "30"]  # fmt: skip
-    done = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
-    )
+    words = ("probe", model, "--on", "world_lite", "--limit", 30)
+    done = process(*words, cwd=tmp_path, HOME="/proc", COLUMNS="60")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0].startswith("world_lite: 30 items; accuracy")
@@ -899,12 +894,8 @@ def test_command_shows_its_version_and_describes_subcommands(typed):
 
 def test_failed_completion_install_gets_a_one_line_error(tmp_path):
     # the shell is the named one, not the parent of this process, which may not exist
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": SOURCE, "HOME": "/proc/none",
-                   "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}  # fmt: skip
-    done = subprocess.run(
-        [sys.executable, "-m", "kgprobe.cli", "--install-completion", "bash"],
-        cwd=tmp_path, env=environment, capture_output=True, text=True,
-    )  # fmt: skip
+    told = {"HOME": "/proc/none", "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    done = process("--install-completion", "bash", cwd=tmp_path, **told)
     assert done.returncode == 1
     assert re.fullmatch(r"kgprobe: \[Errno \d+\] .*: '/proc/none'\n", done.stderr)
 
@@ -990,16 +981,14 @@ def test_a_value_that_is_no_fraction_is_shown_without_one(capsys):
     assert "  value 12.5 (none), n 30\n" in capsys.readouterr().out
 
 
-def test_characters_missing_from_the_terminal_encoding_are_escaped(tmp_path):
-    command = [sys.executable, "-m", "kgprobe.cli", "show", "world_big", "P103/Q504"]
+def test_characters_missing_from_the_terminal_encoding_are_escaped():
+    words = ("show", "world_big", "P103/Q504")
     for encoding in ("ascii", "utf-8"):
-        environment = {"PYTHONPATH": SOURCE, "PYTHONIOENCODING": encoding}
-        text = subprocess.run(command, env=environment, capture_output=True, check=True).stdout
         subject = "Émile Zola".encode(encoding, "backslashreplace").decode(encoding)
-        assert f"subject: {subject}\n" in text.decode(encoding)
-    environment["PYTHONIOENCODING"] = "ascii"
-    data = subprocess.run([*command, "--json"], env=environment, capture_output=True, check=True)
-    assert json.loads(data.stdout)["subject"] == "Émile Zola"
+        done = process(*words, PYTHONIOENCODING=encoding)
+        assert f"subject: {subject}\n" in done.stdout
+    data = process(*words, "--json", PYTHONIOENCODING="ascii").stdout
+    assert json.loads(data)["subject"] == "Émile Zola"
 
 
 def test_zero_width_screen_counts_as_eighty_columns(typed, monkeypatch):
@@ -1077,26 +1066,25 @@ def test_default_bos_policy_is_the_same_everywhere(model, typed, bos, front):
     assert loaded.spec.bos == usual_bos("causal") == "forced"
     for option, score in scores.items():
         ids = loaded.tokenizer(f"The capital of France is {option}.")["input_ids"]
-        ids = [loaded.tokenizer.bos_token_id] * front + ids
-        with torch.no_grad():
-            logp = loaded.model(torch.tensor([ids])).logits[0].double().log_softmax(-1)
-        expected = sum(float(logp[j, token]) for j, token in enumerate(ids[1:]))
+        expected = row_sum(loaded.model, [loaded.tokenizer.bos_token_id] * front + ids)
         assert score == pytest.approx(expected, abs=1e-3)
 
 
-def test_unknown_bos_policy_raises_with_the_valid_ones(model, typed):
-    words = ["ask", model, "[X] has [Y].", "-x", "France", "-o", "Paris", "-o", "Rome"]
-    done = typed(*words, "--bos", "always")
+@pytest.mark.parametrize(
+    ("name", "words", "told"),
+    [
+        ("m", ["ask", "m", "[X] is [Y].", "-x", "A", "-o", "B", "-o", "C", "--bos", "always"],
+         "bos is 'always'; valid: none, default, forced"),
+        # tables would show its numbers as those of the baseline, and list the name twice
+        ("random", ["probe", "random", "--on", "world_lite", "--limit", 5],
+         "kgprobe: a model called 'random', as a guess is in all tables; give"),
+    ],
+)  # fmt: skip
+def test_invalid_names_and_policies_of_models_are_reported(model, typed, name, words, told):
+    shutil.copytree(model, name)
+    done = typed(*words)
     assert done.exit_code == 1
-    assert "bos is 'always'; valid: none, default, forced" in done.output
-
-
-def test_model_named_like_a_guessing_baseline_raises(model, typed, tmp_path):
-    """Tables would show its numbers as those of the baseline, and list the name twice."""
-    shutil.copytree(model, tmp_path / "random")
-    done = typed("probe", str(tmp_path / "random"), "--on", "world_lite", "--limit", "5")
-    assert done.exit_code == 1
-    assert "kgprobe: a model called 'random', as a guess is in all tables; give" in done.output
+    assert told in done.output
 
 
 def test_bos_policy_raises_for_non_causal_models(typed, tmp_path):

@@ -10,6 +10,7 @@ from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.scoring.cloze import rank as cloze
 from kgprobe.probes.scoring.cloze.vectors import _sentences
 from kgprobe.probes.text.mask_slots import ClozePrompt, candidate_ids, questions, tokenize_prompts
+from tests.unit.literal_scores import cloze as literal
 from tests.unit.tiny_models import tiny
 
 LABELS = ["Paris", "Rome", "capital of France", "Niger", "Nigeria", "a country", "country a",
@@ -24,40 +25,6 @@ QUESTIONS = [
     ClozePrompt("i4", 0, "The capital of France is ", " .", "set", (1,)),
 ]
 MASKED = ["bert", "roberta", "albert", "distilbert", "electra"]
-
-
-def literal_masked(loaded, question, candidate, masks):
-    """Return the log-probability of every token: one pass of the whole model per candidate."""
-    tok = loaded.tokenizer
-    tokens = tok(candidate, add_special_tokens=False)["input_ids"]
-    sentence = tok(question.before + "<mask>" + question.after)["input_ids"]
-    position = sentence.index(tok.mask_token_id)
-    n = len(tokens) if masks == "multi" else 1
-    row = sentence[:position] + [tok.mask_token_id] * n + sentence[position + 1 :]
-    with torch.no_grad():
-        logits = loaded.model(torch.tensor([row])).logits[0].double()
-    at = [position + (j if masks == "multi" else 0) for j in range(len(tokens))]
-    return [float(torch.log_softmax(logits[p], 0)[t]) for p, t in zip(at, tokens, strict=True)]
-
-
-def literal_span(loaded, question, candidate, masks):
-    """Return forced decoding scores of one candidate after the sentinel in the sentence."""
-    tok = loaded.tokenizer
-    tokens = tok(candidate, add_special_tokens=False)["input_ids"]
-    whole = tok(question.before + "x" + question.after)["input_ids"]
-    word = tok(" x" if question.before else "x", add_special_tokens=False)["input_ids"]
-    sentinel = tok.convert_tokens_to_ids("<extra_id_0>")
-    at = next(i for i in range(len(whole)) if whole[i : i + len(word)] == word)
-    context = [*whole[:at], sentinel, *whole[at + len(word) :]]
-    parts = []
-    for j, token in enumerate(tokens):
-        read = [0, sentinel, *(tokens[:j] if masks == "multi" else [])]
-        with torch.no_grad():
-            logits = loaded.model(
-                input_ids=torch.tensor([context]), decoder_input_ids=torch.tensor([read])
-            ).logits[0, -1]
-        parts.append(float(torch.log_softmax(logits.double(), 0)[token]))
-    return parts
 
 
 def pool(parts, pooling):
@@ -81,7 +48,6 @@ def test_scores_equal_a_literal_loop(name, double):
         # weights of the usual size: larger ones amplify float32 noise
         for weight in loaded.model.parameters():
             weight.div_(3.0) if weight.dim() > 1 else None
-    literal = literal_span if name == "t5" else literal_masked
     result = all_scores(loaded)
     for q in (0, 3) if double else (2,):
         question = QUESTIONS[q]
@@ -144,15 +110,6 @@ def test_reordered_tokens_tie_under_single_mean_pooling():
     single = cloze.CONFIGURATIONS.index(("single", "mean"))
     values = all_scores(loaded)[:, single][:, pair]
     assert (values[:, 0] == values[:, 1]).all()
-
-
-def test_candidates_of_one_token_have_one_score():
-    loaded = tiny("bert")
-    one = [i for i, ids in enumerate(candidate_ids(loaded, LABELS, "none", "").ids)
-           if len(ids) == 1]  # fmt: skip
-    values = all_scores(loaded)[:, :, one]
-    assert one
-    assert (values == values[:, :1]).all()
 
 
 @pytest.mark.parametrize("positions", [1, 64, 1 << 30])

@@ -16,7 +16,7 @@ from kgprobe.probes.models.load import Loaded, ModelError, ModelSpec, load_model
 from kgprobe.probes.models.parts import Parts
 from kgprobe.probes.models.reinitialize import reinitialize
 from tests.unit import architectures
-from tests.unit.tiny_models import CONFIGS, WIDE, save, tiny, tokenizer
+from tests.unit.tiny_models import CONFIGS, WIDE, config_of, save, tiny, tokenizer
 from tools.controls.train import RECIPES, train_control
 from tools.controls.training_facts import TrainingFact
 
@@ -66,11 +66,19 @@ def test_missing_word_embeddings_are_detected_when_tied(tmp_path, name):
         load_model(spec(folder, loaded.spec.kind))
 
 
-def test_mismatched_weights_are_reported_with_both_shapes(tmp_path):
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"n_positions": 77},
+         r"1 have another shape: .*wpe.weight \(1024 x 32 stored, 77 x 32 wanted\)"),
+        ({"n_layer": 1}, r"no place for 1[12] weights of the checkpoint.*h\.1\.attn"),
+    ],
+)  # fmt: skip
+def test_weights_of_another_configuration_are_reported(tmp_path, changed, message):
     folder = saved(tiny("gpt2", double=False).model, tmp_path / "m")
     config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "n_positions": 77}))
-    with pytest.raises(ModelError, match=r"1 have another shape: .*wpe.weight \(1024 x 32 stored, 77 x 32 wanted\)"):  # fmt: skip  # noqa: E501
+    (folder / "config.json").write_text(json.dumps({**config, **changed}))
+    with pytest.raises(ModelError, match=message):
         load_model(spec(folder))
 
 
@@ -104,20 +112,10 @@ def test_unused_pooler_and_pretraining_head_are_only_recorded(tmp_path):
 
 
 def test_classifier_with_a_tied_head_is_rejected(tmp_path):
-    config = CONFIGS["gpt2"][2](len(tokenizer("causal")))
+    config = config_of("gpt2", len(tokenizer("causal")))
     config.pad_token_id = 0
     folder = saved(transformers.GPT2ForSequenceClassification(config), tmp_path / "m")
     with pytest.raises(ModelError, match=r"GPT2LMHeadModel has no place for 1 weights .*: score"):
-        load_model(spec(folder))
-
-
-def test_extra_layers_in_the_checkpoint_are_reported(tmp_path):
-    folder = saved(tiny("gpt2", double=False).model, tmp_path / "m")
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "n_layer": 1}))
-    with pytest.raises(
-        ModelError, match=r"no place for 1[12] weights of the checkpoint.*h\.1\.attn"
-    ):
         load_model(spec(folder))
 
 

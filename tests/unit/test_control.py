@@ -7,8 +7,6 @@ import pytest
 import torch
 
 from kgprobe.job import sha256
-from kgprobe.probes.models.load import ModelSpec, load_model
-from kgprobe.probes.scoring.sentence.score import Item, score
 from tools.controls.train import RECIPES, train_control
 from tools.controls.training_facts import TrainingFact
 
@@ -33,25 +31,6 @@ def test_training_is_byte_reproducible(tmp_path, kind):
         assert 300_000 < record["parameters"] < 1_500_000
     assert sha256(tmp_path / "a") == sha256(tmp_path / "b")
     assert torch.get_num_threads() == threads
-
-
-@pytest.mark.nightly(
-    gate=[
-        "mini/test_controls.py::test_the_rounded_weights_recall_facts_that_were_trained_on",
-        "unit/test_control_recall.py::test_training_goes_on_until_all_kinds_are_recalled_and_says_so",
-    ]
-)
-@pytest.mark.parametrize("kind", ["masked", "causal", "seq2seq"])
-def test_training_facts_are_ranked_first(tmp_path, kind):
-    record = train(kind, tmp_path / f"control-{kind}", steps=1500)
-    assert record["recall"] == {"all": {"facts": 10, "recall": 1.0}}
-    assert record["steps"] < 1500
-    bos = "forced" if kind == "causal" else "-"
-    loaded = load_model(ModelSpec("c", kind, f"folder:{tmp_path}/control-{kind}", bos=bos))
-    items = [Item(c, "P36", c, "set") for c in COUNTRIES]
-    result = score(loaded, items, {"set": CITIES}, {"P36": [(0, TEXTS[0])]})
-    best = result.columns["sum"].reshape(10, 10).argmax(axis=1)
-    assert best.tolist() == list(range(10))
 
 
 def test_unknown_kind_and_missing_facts_raise(tmp_path):

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from kgprobe.templates import fill
+from tests.unit.literal_scores import row_sum
 from tools.controls.recall import RecallTest
 from tools.controls.tokens import train_tokenizer
 from tools.controls.train import RecallError, Recipe, build_model, train_control
@@ -59,12 +60,7 @@ def half_trained(kind):
 
 
 def causal_score(model, tokenizer, text, answer):
-    ids = tokenizer(text)["input_ids"]
-    total = 0.0
-    for position in range(1, len(ids)):
-        logits = model(torch.tensor([ids[:position]])).logits[0, -1].double()
-        total += float(torch.log_softmax(logits, -1)[ids[position]])
-    return total
+    return row_sum(model, tokenizer(text)["input_ids"])
 
 
 def masked_score(model, tokenizer, text, answer):

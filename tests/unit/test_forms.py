@@ -29,6 +29,7 @@ from kgprobe.tables import forms as tabled
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.results import frame
 from kgprobe.templates import FORMS, fill, question, stop
+from tests.unit.literal_scores import row_sum
 from tests.unit.study_frames import benchmark, write_benchmark
 from tests.unit.tiny_models import tiny
 from tests.unit.token_scores import scored_tokens
@@ -75,14 +76,12 @@ def test_prefix_is_context_and_not_scored(model):
         assert result.columns["sum"][answer] == pytest.approx(tokens["score"][scored].sum())
     if model != "gpt2":
         return
-    prefix = [0, *loaded.tokenizer(item.prefix, add_special_tokens=False)["input_ids"]]
+    front = [loaded.tokenizer.bos_token_id]
+    prefix = [*front, *loaded.tokenizer(item.prefix, add_special_tokens=False)["input_ids"]]
     for position, label in enumerate(options["set"]):
         text = fill(template["P"][0][1], "Italy", label).behind(item.prefix).text
         own = loaded.tokenizer(text, add_special_tokens=False)["input_ids"]
-        ids = [loaded.tokenizer.bos_token_id, *own]
-        with torch.no_grad():
-            logits = loaded.model(torch.tensor([ids])).logits[0].double().log_softmax(-1)
-        slow = sum(float(logits[t - 1, ids[t]]) for t in range(len(prefix), len(ids)))
+        slow = row_sum(loaded.model, front + own) - row_sum(loaded.model, prefix)
         assert result.columns["sum"][position] == pytest.approx(slow, abs=1e-4)
 
 

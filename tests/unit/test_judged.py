@@ -14,10 +14,9 @@ from kgprobe.tables.autoprompt.numbers import Answers
 from kgprobe.tables.bear import make as bear
 from kgprobe.tables.ontoprobe import make as ontoprobe
 from kgprobe.tables.ontoprobe import values as per_item
-from tests.unit.study_frames import benchmark, of_rows, probe, study
+from tests.unit.study_frames import benchmark, of_rows, probe, study, write_onto_world
 
 WORTH = ("hit", "rank_low", "rank_high", "margin", "options", "answer")
-LABELS = ("lake", "ship", "writer")
 
 
 def worth(frame, *key, **where):
@@ -50,26 +49,7 @@ def test_bear_splits_ties_and_counts_higher_options():
 
 @pytest.fixture
 def onto(tmp_path):
-    """Write a folder with a memorizing question of two golds, a rule and a lettered question."""
-    folder, meta = tmp_path / "onto_world", json.dumps({"label": "Dante"})
-    item = ("TP-0", "TP", "test", "TP", "Dante", "Q1", "class", [0, 2], 0, meta)
-    rule = ("rdfs9-0", "rdfs9", "test", "rdfs9", "poet", "", "class", [2], 0, "{}")
-    choice = ("TP-0", "TP", "", "TP-0", "What is Dante?", "", list(LABELS), 2, 0)
-    contracts = {
-        "items": (schema.ITEMS, [item]),
-        "reasoning": (schema.ITEMS, [rule]),
-        "candidates": (schema.CANDIDATES, [("class", i, "", x) for i, x in enumerate(LABELS)]),
-        "choices": (schema.CHOICES, [choice]),
-        "chosen": (schema.CHOSEN, [
-            ("TP-0", "answer", 2, "label", "(c)", None), ("TP-0", "letter", 0, "scored", "", -1.5),
-            ("TP-0", "text", None, "none", "I am a poem", None)]),
-        "ranks": (schema.REASON_RANKS, [
-            ("rdfs9-0", "manual+manual", p, p, 0, 2, 1, worst, 1, 0.0)
-            for p, worst in ((True, 1), (False, 2))]),
-    }  # fmt: skip
-    for name, (contract, rows) in contracts.items():
-        schema.write(of_rows(contract, rows), contract, folder / f"{name}.parquet")
-    return folder
+    return write_onto_world(tmp_path / "onto_world", (1, 1), (1, 2))
 
 
 def test_ontoprobe_has_rows_per_configuration_scoring_and_premise(onto):

@@ -207,7 +207,8 @@ def test_processes_and_threads_give_identical_bytes(tmp_path, asked, capsys):
     assert "process" not in capsys.readouterr().err
 
 
-def test_failures_in_processes_are_reported_once_and_others_finish(tmp_path, capsys, monkeypatch):
+@pytest.mark.parametrize("threads", [1, 2])
+def test_failures_are_reported_once_and_others_finish(tmp_path, capsys, monkeypatch, threads):
     project = Project(tmp_path)
     wrong = {**SETTINGS["fill"], "fill": {**SETTINGS["fill"]["fill"], "strategy": "wrong"}}
     monkeypatch.setitem(SETTINGS, "fill", wrong)
@@ -215,12 +216,13 @@ def test_failures_in_processes_are_reported_once_and_others_finish(tmp_path, cap
     with pytest.raises(SystemExit):
         project.run(
             {"fill": "f1", "sentence": "s1", "cloze": "c1", "content_free": "t1"},
-            threads=2,
+            threads=threads,
             sentence=str(tmp_path / "broken.parquet"),
         )
     shown = capsys.readouterr().err
     assert "2 of 4 parts failed" in shown
     assert "sentence of b, prompt templates: ContractError" in shown
+    assert "broken.parquet" in shown
     assert "fill of b, prompt templates: ValueError: " in shown
     assert shown.count("fill of b, prompt templates: begins") == 1, "it is not tried again"
     assert files(tmp_path / "run").keys() == {
@@ -228,19 +230,6 @@ def test_failures_in_processes_are_reported_once_and_others_finish(tmp_path, cap
         "cloze.top.parquet",
         "content_free.content_free.parquet",
     }
-
-
-def test_failures_are_reported_and_others_finish(tmp_path, capsys):
-    project = Project(tmp_path)
-    (tmp_path / "broken.parquet").write_text("no table")
-    with pytest.raises(SystemExit):
-        project.run(METHODS, fill=str(tmp_path / "broken.parquet"))
-    shown = capsys.readouterr().err
-    assert "1 of 3 parts failed" in shown
-    assert "fill of b, prompt templates: ContractError" in shown
-    assert "broken.parquet" in shown
-    made = {path.name for path in (tmp_path / "run").glob("*.*.parquet")}
-    assert made == {"sentence.scores.parquet", "cloze.ranks.parquet", "cloze.top.parquet"}
 
 
 def test_long_tasks_start_first(monkeypatch):

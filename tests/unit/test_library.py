@@ -5,7 +5,6 @@ import doctest
 import inspect
 import re
 import shutil
-import socket
 import subprocess
 import sys
 from collections import Counter
@@ -23,11 +22,11 @@ from kgprobe import library, questions, schema
 from kgprobe.cli import app
 from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.tests import exchange_p
-from kgprobe.probes.models import reachable
 from kgprobe.probes.models.load import ModelError
 from kgprobe.questions import BenchmarkError
 from kgprobe.tables import results
 from kgprobe.templates import fill
+from tests.unit.literal_scores import row_sum
 from tests.unit.tiny_models import save, tiny
 
 CAPITAL = {"P36": "The capital of [X] is [Y].", "P30": "[X] lies in [Y]."}
@@ -55,10 +54,7 @@ def by_hand(loaded, benchmark, templates) -> dict[str, float]:
         sums = []
         for label in options:
             text = fill(templates[item["relation"]], item["subject"], label).text
-            ids = torch.tensor([loaded.tokenizer(text)["input_ids"]])
-            with torch.no_grad():
-                logprobs = loaded.model(ids).logits[0].log_softmax(-1)
-            sums.append(sum(float(logprobs[j, t]) for j, t in enumerate(ids[0, 1:])))
+            sums.append(row_sum(loaded.model, loaded.tokenizer(text)["input_ids"]))
         result[item["item"]] = float(int(np.argmax(sums)) in item["answers"])
     assert len(result) > 20
     return result
@@ -232,10 +228,7 @@ def test_ask_returns_the_softmax_over_sentences(loaded):
     for label in options:
         ids = loaded.tokenizer(f"The capital of France is {label}.")["input_ids"]
         # after a BOS, which is the default policy
-        ids = torch.tensor([[loaded.tokenizer.bos_token_id, *ids]])
-        with torch.no_grad():
-            logprobs = loaded.model(ids).logits[0].log_softmax(-1)
-        sums[label] = sum(float(logprobs[j, t]) for j, t in enumerate(ids[0, 1:]))
+        sums[label] = row_sum(loaded.model, [loaded.tokenizer.bos_token_id, *ids])
     assert answers["option"].to_list() == sorted(options, key=lambda o: -sums[o])
     total = sum(np.exp(list(sums.values())))
     for option, score, probability in answers.rows():
@@ -323,21 +316,6 @@ def line(error: pytest.ExceptionInfo) -> str:
 
 
 @pytest.mark.parametrize(
-    ("gone", "told"),
-    [("tokenizer.json", "without tokenizer (tokenizer.json or"),
-     ("model.safetensors", "without weights (*.safetensors or *.bin)"),
-     ("config.json", "without config.json")],
-)  # fmt: skip
-def test_incomplete_folder_lists_missing_and_present_files(folder, tmp_path, gone, told):
-    other = shutil.copytree(folder, tmp_path / "cut")
-    (other / gone).unlink()
-    with pytest.raises(ModelError) as error:
-        kgprobe.load(other)
-    assert told in line(error)
-    assert "it holds" in line(error)
-
-
-@pytest.mark.parametrize(
     ("which", "given", "told"),
     [("loaded", {"bos": "none", "name": "b"}, "a loaded model takes no bos and no name"),
      ("model", {"dtype": "float64"}, "a model in memory takes no dtype"),
@@ -358,76 +336,10 @@ def test_row_gets_the_requested_dtype():
     assert kgprobe.load("control-masked").spec.dtype == "float32"
 
 
-def test_near_miss_names_are_suggested(folder, monkeypatch):
-    monkeypatch.setattr(reachable, "is_reachable", lambda: False)
-    with pytest.raises(ModelError) as error:
-        kgprobe.load("bert-base-casd")
-    assert "did you mean 'bert-base-cased'?" in line(error)
-    with pytest.raises(ModelError) as error:
-        kgprobe.load(folder.parent / "tiny-lama")
-    assert "no such folder (did you mean 'tiny-llama'?)" in line(error)
-    with pytest.raises(BenchmarkError) as error:
-        kgprobe.benchmark("world_light")
-    assert "(did you mean 'world_lite'?); valid: world_big, world_lite, or a folder" in line(error)
+def test_near_miss_relations_are_suggested(folder):
     with pytest.raises(BenchmarkError) as error:
         kgprobe.probe(folder, "world_lite", {"P63": "[X] has [Y]."})
     assert "world_lite asks of no 'P63' (did you mean 'P" in line(error)
-    with pytest.raises(BenchmarkError, match="no prompt 7; valid: templates, 0, 1, 2"):
-        kgprobe.probe(folder, "world_lite", prompt=7)
-    with pytest.raises(ValueError, match=r"'sentense' \(did you mean 'sentence'\?\)"):
-        kgprobe.probe(folder, "world_lite", method="sentense")
-
-
-def test_folder_in_another_format_lists_missing_files(tmp_path):
-    (tmp_path / "facts.csv").write_text("a,b\n")
-    with pytest.raises(BenchmarkError) as error:
-        kgprobe.benchmark(tmp_path)
-    assert "lacks items.parquet, candidates.parquet, prompts.parquet and holds facts.csv" in line(
-        error
-    )
-
-
-def test_a_released_folder_is_read(tmp_path):
-    (tmp_path / "metadata_relations.json").write_text(
-        '{"P36": {"templates": ["The capital of [X] is [Y].", "[Y] is the capital of [X].", '
-        '"[X] has the capital [Y]."]}}'
-    )
-    rows = [("Q1", "France", "Q2", "Paris"), ("Q3", "Italy", "Q4", "Rome")]
-    (tmp_path / "P36.jsonl").write_text(
-        "".join(
-            f'{{"sub_id": "{a}", "sub_label": "{b}", "obj_id": "{c}", "obj_label": "{d}"}}\n'
-            for a, b, c, d in rows
-        )
-    )
-    result = kgprobe.benchmark(tmp_path)
-    assert result.items["subject"].to_list() == ["France", "Italy"]
-    assert result.candidates["label"].to_list() == ["Paris", "Rome"]
-
-
-@pytest.mark.timing
-@pytest.mark.parametrize("way", ["refused", "silent"])
-def test_no_network_gives_one_line_within_five_seconds(tmp_path, way):
-    """The hub refuses the connection, or accepts it and does not respond."""
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        if way == "silent":
-            server.listen(8)
-        address = f"http://127.0.0.1:{server.getsockname()[1]}"
-        code = (
-            "import time, kgprobe; kgprobe.load; clock = time.monotonic()\n"
-            "try: kgprobe.load('nobody/nothing')\n"
-            "except RuntimeError as error: print(time.monotonic() - clock, error, sep='|')"
-        )
-        environment = {"HF_ENDPOINT": address, "HF_HOME": str(tmp_path), "PATH": "/usr/bin"}
-        environment |= {"PYTHONPATH": str(Path(kgprobe.__file__).parents[1]), "NO_PROXY": "*"}
-        done = subprocess.run(
-            [sys.executable, "-c", code], env=environment, capture_output=True, text=True,
-            timeout=60,
-        )  # fmt: skip
-    assert done.stdout.count("\n") == 1, done.stdout + done.stderr
-    seconds, output = done.stdout.split("|")
-    assert float(seconds) < 5
-    assert "nobody/nothing: no folder and no row of config/models.tsv, the hub cannot be" in output
 
 
 def test_model_in_memory_needs_its_tokenizer(loaded):

@@ -6,24 +6,20 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
-from kgprobe.benchmarks.ontoprobe import modes
 from kgprobe.cli import screen
 from kgprobe.metrics.intervals import wilson
 from kgprobe.tables import results
 from kgprobe.tables.answers import probes_of
-from kgprobe.tables.attributes import study
 from kgprobe.tables.autoprompt import make as autoprompt_make
 from kgprobe.tables.autoprompt import numbers as autoprompt_numbers
 from kgprobe.tables.autoprompt import section as autoprompt_section
 from kgprobe.tables.bear import make as make_bear
 from kgprobe.tables.bear import section as bear_section
-from kgprobe.tables.ontoprobe import make, values, views
 from kgprobe.tables.report import gather as gather_report
 from kgprobe.tables.report import grid, headline, marks, overview, pages, section
 from kgprobe.tables.report.section import Section
 from kgprobe.tables.results import Number, frame
 from kgprobe.tables.views import View
-from tests.unit import attribute_answers, test_ontoprobe_tables, test_tables_choices
 from tests.unit.prompt_outcomes import examples, outcomes
 from tests.unit.study_frames import benchmark, guesses, scores, write_benchmark
 
@@ -127,42 +123,6 @@ def test_a_section_that_shows_the_mark_explains_it(tmp_path, place):
     assert section.read(tmp_path / "c.json").notes == ["a note"]
 
 
-def test_ontoprobe_carries_the_mark_and_keeps_the_printed_values(tmp_path):
-    items = test_ontoprobe_tables.make_items()
-    folder = tmp_path / "onto_released"
-    schema.write(items, schema.ITEMS, folder / "items.parquet")
-    paths = answers(tmp_path, schema.RANKS, test_ontoprobe_tables.make_ranks(items))
-    experiments = rows(benchmark="onto_released", method="cloze")
-    switches = modes.resolve("default")
-    probes = probes_of(experiments, MODELS, list(map(str, paths)))
-    found = make.answers(
-        dict(zip(probes, paths, strict=True)), {"onto_released": folder}, switches.ties
-    )
-    assert [p.model for p in found] == list(RECORDS)
-    wrong = [x.model for x in marks.estimates(experiments, paths) if x.value == 0]
-    assert [f"{model} (!)" if model in wrong else model for model in RECORDS] == SHOWN
-
-
-def test_multiple_choice_carries_the_mark(tmp_path):
-    asked, chosen = test_tables_choices.answered()
-    questions = tmp_path / "choices.parquet"
-    schema.write(asked, schema.CHOICES, questions)
-    paths = answers(tmp_path, schema.CHOSEN, chosen)
-    experiments, files = rows(benchmark="onto_world", method="choice"), list(map(str, paths))
-    given = values.published(Path(__file__).parents[2] / "resources/published")
-    probes = probes_of(experiments, MODELS, files)
-    found = [
-        *marks.estimates(experiments, files),
-        *make.estimate_choices(
-            {p: (questions, f) for p, f in zip(probes, files, strict=True)}, given
-        ),
-    ]
-    shown = grid.of_view(views.TABLE5, frame("ontoprobe", found))
-    assert {any("(!)" in cell.text for cell in row) for row in shown.rows} == {True, False}
-    marked = {row[0].text for row in shown.rows if any("(!)" in cell.text for cell in row)}
-    assert marked == {name.removesuffix(" (!)") for name in SHOWN if name.endswith(" (!)")}
-
-
 def test_autoprompt_carries_the_mark(tmp_path):
     frame = examples({"P36": {"train": 1, "test": 2}})
     schema.write(frame, schema.EXAMPLES, tmp_path / "examples.parquet")
@@ -183,16 +143,6 @@ def test_autoprompt_carries_the_mark(tmp_path):
                     assert ("(!)" in cell.text) == (model == {"other"}), (shown.title, head)
                     checked |= model
     assert checked == set(RECORDS)
-
-
-def test_the_nine_attributes_carry_the_mark(bear):
-    experiments, paths, _ = bear
-    probes = probes_of([{**r, "benchmark": "symmetry"} for r in experiments], MODELS, paths)
-    made = attribute_answers.study()
-    alphas, _ = next(iter(made.answers.values()))
-    named = study.triples(probes[1], alphas, made.benchmarks["symmetry"])
-    assert named.height > 0
-    assert set(named["model"]) == {"other"}
 
 
 def of_sizes(most: int, **changed) -> pl.DataFrame:

@@ -67,14 +67,6 @@ def test_ambiguous_with_the_head_as_denominator():
         measure(given_, ambiguous_denominator="tail")
 
 
-def test_entity_centric_is_a_mean_of_means():
-    row = one(measure(alphas("entity_centric", [(1, 1, 0, 0), (1, 0)])))
-    assert (row["value_pooled"], row["denominator"], row["undefined"]) == (0.5, 2, 0)
-    row = one(measure(alphas("entity_centric", [(1, 1, 0, 0), (1, 1)])))
-    assert row["value_pooled"] == 0.75
-    assert row["interval"] == "bootstrap"
-
-
 def test_entity_centric_by_relation():
     given_ = alphas("entity_centric", [(1, 0), (1, 1)]).with_columns(
         pattern=pl.format("P{}", "position")

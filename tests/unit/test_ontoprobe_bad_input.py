@@ -292,6 +292,7 @@ def test_modes_are_refused_with_the_legal_values():
         ({"properties": "5²"}, r"switches\.properties: '5²'; valid: 50, 52, as_they_are"),
         ({"split": "1²/5"}, r"switches\.split: '1²/5'; valid: 10/10"),
         ({"wording": "paper"}, "unknown 'wording', which is 'phrasing' now; valid: "),
+        ({"pseudoword_centre": "mask"}, "'pseudoword_centre', which is 'pseudoword_center' now"),
         ({"tie": "x"}, r"unknown 'tie' \(did you mean 'ties'\?\); valid: tp_rows"),
         ({"ties": "x"}, "valid: mean_rank, index_order, expectation"),
     ):

@@ -62,12 +62,6 @@ def differing(before, after, column):
     return joined.filter(pl.col(column) != pl.col(f"{column}_right"))[before.columns[0]].to_list()
 
 
-def test_the_old_name_of_a_switch_is_refused_with_the_new_one():
-    message = "unknown 'pseudoword_centre', which is 'pseudoword_center' now; valid: "
-    with pytest.raises(ValueError, match=message):
-        modes.resolve("default", {"pseudoword_centre": "mask"})
-
-
 @pytest.mark.parametrize(
     ("key", "value", "item", "subject"),
     [

@@ -109,9 +109,11 @@ def test_missing_parquet_columns_are_reported_with_the_present_ones(tmp_path):
 
 
 def test_ids_are_the_labels_if_there_are_no_others(tmp_path):
-    made = table(tmp_path, "subject,relation,object\nNew_York,capitalOf,x\n")
-    assert made["facts"].select("subject_label", "object_label").rows() == [("New York", "x")]
-    assert made["properties"]["label"].to_list() == ["capital of"]
+    # names of entities keep their capitals, and nothing but underscores is no blank label
+    made = table(tmp_path, "subject,relation,object\nNew_York_Inc.,capitalOf,iPhone\n_,of,__\n")
+    labels = made["facts"].sort("subject").select("subject_label", "object_label").rows()
+    assert labels == [("New York Inc.", "iPhone"), ("_", "__")]
+    assert sorted(made["properties"]["label"]) == ["capital of", "of"]
     text = "subject,relation,relation_label,object\nNew_York,capitalOf,has its seat in,x\n"
     made = table(tmp_path, text)
     assert made["facts"].select("subject_label", "object_label").rows() == [("New York", "x")]
@@ -347,16 +349,6 @@ def test_settings_of_tables_are_refused_for_other_forms(form):
     section = {"form": form, "files": ["g"], "labels": ["labels.tsv"]}
     with pytest.raises(ConfigError, match=r"sources\.graphs\.mine: labels: only for form table"):
         read_config({"run": {"name": "r"}, "sources": {"graphs": {"mine": section}}})
-
-
-def test_names_of_entities_keep_their_capitals(tmp_path):
-    made = table(tmp_path, "subject,relation,object\nApple_Inc.,madeBy,iPhone\n")
-    labels = made["facts"].select("subject_label", "object_label").rows()
-    assert labels == [("Apple Inc.", "iPhone")]
-    assert made["properties"]["label"].to_list() == ["made by"]
-    # nothing but underscores is no blank label
-    made = table(tmp_path, "subject,relation,object\n_,madeBy,__\n")
-    assert made["facts"].select("subject_label", "object_label").rows() == [("_", "__")]
 
 
 def test_json_lines_may_end_at_carriage_returns(tmp_path):

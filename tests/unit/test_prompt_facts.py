@@ -285,32 +285,27 @@ def test_a_user_graph_is_split_by_subject_and_small_relations_are_reported():
     assert task.vocabulary == ["O0", "O1", "O2", "O9"]
 
 
-def test_a_subject_of_a_user_graph_comes_with_all_its_facts_or_none():
-    """This holds for any limit, because an omitted answer would count as wrong."""
-    rows = [("zoo", f"s{n}", f"S{n}", "eats", f"o{m}", f"O{m}") for n in range(12) for m in (0, 1)]
-    rows += [("zoo", "s0", "S0", "eats", f"o{m}", f"O{m}") for m in range(2, 20)]
-    facts = pl.DataFrame(rows, schema=dict(FACTS.columns), orient="row")
-    templates = [{"relation": "eats", "index": "0", "kind": "manual", "text": "[X] eats [Y].",
-                  "note": "eats"}]  # fmt: skip
-    for most in (11, 12, 17):
-        settings = PromptGraph(most=most, least=Rows(1, 1, 1))
-        made = own_graph.build("auto_zoo", facts, templates, settings, 3, seed=0).examples
-        assert made.height == most // 2 * 2
-        assert {len(others) for others in made["others"]} == {1}
+#: (subject number, its label, object number)
+MANY_OBJECTS = [*((n, n, m) for n in range(12) for m in (0, 1)), *((0, 0, m) for m in range(2, 20))]
+TWO_OF_A_NAME = [(n, n // 2, n % 4) for n in range(60)]
 
 
-def test_same_named_subjects_of_a_user_graph_are_in_one_split():
-    rows = [("zoo", f"s{n}", f"S{n // 2}", "eats", f"o{n % 4}", f"O{n % 4}") for n in range(60)]
-    facts = pl.DataFrame(rows, schema=dict(FACTS.columns), orient="row")
+@pytest.mark.parametrize(
+    ("facts", "most"),
+    [*((MANY_OBJECTS, most) for most in (11, 12, 17)), (TWO_OF_A_NAME, 41), (TWO_OF_A_NAME, 60)],
+)
+def test_a_subject_of_a_user_graph_comes_with_all_its_facts_in_one_split(facts, most):
+    """This holds for any limit and for subjects of one name, as an omitted answer is wrong."""
+    rows = [("zoo", f"s{n}", f"S{name}", "eats", f"o{m}", f"O{m}") for n, name, m in facts]
     templates = [{"relation": "eats", "index": "0", "kind": "manual", "text": "[X] eats [Y].",
                   "note": "eats"}]  # fmt: skip
-    for most in (41, 60):
-        settings = PromptGraph(most=most, least=Rows(1, 1, 1))
-        made = own_graph.build("auto_zoo", facts, templates, settings, 3, seed=0).examples
-        assert made.height == most // 2 * 2
-        names = made.select("fields", "split").unique()
-        assert names["fields"].n_unique() == names.height == made.height // 2
-        assert {len(others) for others in made["others"]} == {1}
+    graph = pl.DataFrame(rows, schema=dict(FACTS.columns), orient="row")
+    settings = PromptGraph(most=most, least=Rows(1, 1, 1))
+    made = own_graph.build("auto_zoo", graph, templates, settings, 3, seed=0).examples
+    assert made.height == most // 2 * 2
+    names = made.select("fields", "split").unique()
+    assert names["fields"].n_unique() == names.height == made.height // 2
+    assert {len(others) for others in made["others"]} == {1}
 
 
 def test_embedded_facts_are_enough_for_an_interval():

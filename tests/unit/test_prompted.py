@@ -17,6 +17,7 @@ from kgprobe.probes.scoring.fill.options import AnswerError, Options
 from kgprobe.probes.text.prompts import encode
 from kgprobe.schema import EXAMPLES, OUTCOMES, check
 from kgprobe.templates import Template
+from tests.unit import prompt_examples
 from tests.unit.tiny_models import tiny
 
 WORDS = ["Africa", "France", "Italy", "Niger", "Nigeria", "Paris", "Rome", "capital", "Burkina"]
@@ -24,14 +25,8 @@ MASKED, CAUSAL = "{sub} [T] [T] [P].", "{sub} [T] [T] [P]"
 
 
 def examples(rows: list[dict]) -> pl.DataFrame:
-    plain = {"group": "P1", "split": "test", "label": "Rome", "surfaces": [], "others": [],
-             "flags": [], "fields": {"sub": "Italy"}}  # fmt: skip
-    made = []
-    for number, row in enumerate(rows):
-        name = f"e{number:03}"
-        full = {**plain, "example": name, "fact": name, **row}
-        made.append({**full, "fields": json.dumps(full["fields"])})
-    frame = pl.DataFrame(made, schema=dict(EXAMPLES.columns), orient="row")
+    plain = {"group": "P1", "label": "Rome", "fields": {"sub": "Italy"}}
+    frame = prompt_examples.examples(plain | row for row in rows)
     check(frame, EXAMPLES)
     return frame
 

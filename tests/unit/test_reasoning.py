@@ -22,7 +22,7 @@ from kgprobe.probes.text.mask_slots import (
 from kgprobe.probes.text.pseudowords import pseudowords
 from kgprobe.probes.text.vectors import inserted
 from kgprobe.settings.probes import Soft
-from kgprobe.templates import mark, vectors_of
+from kgprobe.templates import mark
 from tests.unit import soft_frames as frames
 from tests.unit.tiny_models import save, sentencepiece, tiny, tokenizer, with_tokenizer
 
@@ -125,64 +125,6 @@ def test_no_subject_is_trained_on_and_tested():
         ValueError, match=r"rdfs5-9 \('niger 0'\): rdfs5-0 is about the same subject"
     ):
         entailment.select_test_cases(again, "soft+soft")
-
-
-def literal(loaded, question, label, vectors):
-    """Score one candidate in one full row by inputs_embeds without hooks: mean over its tokens."""
-    table, first = loaded.model.get_input_embeddings().weight, rows_of_embedding(loaded)
-    tok = loaded.tokenizer
-    text = question.before + tok.mask_token + question.after
-    ids, k = [], 0
-    for piece in _pieces(text):
-        if isinstance(piece, int):
-            ids.append(first + piece)
-            k += 1
-        else:
-            ids += tok(piece, add_special_tokens=False)["input_ids"]
-    tokens = tok(label, add_special_tokens=False)["input_ids"]
-    place = ids.index(tok.mask_token_id)
-    row = [tok.bos_token_id, *ids[:place], *[tok.mask_token_id] * len(tokens), *ids[place + 1 :]]
-    row.append(tok.eos_token_id)
-    embedded = torch.stack([table[i] if i < first else vectors[i - first] for i in row])
-    with torch.no_grad():
-        logits = torch.log_softmax(loaded.model(inputs_embeds=embedded[None]).logits[0], -1)
-    at = row.index(tok.mask_token_id)
-    return float(np.mean([float(logits[at + j, t]) for j, t in enumerate(tokens)]))
-
-
-def _pieces(text):
-    """Split into plain text and slot numbers, dropping white space before a slot."""
-    found, run = [], ""
-    for character in text:
-        if vectors_of(character):
-            found += [run.rstrip()] if run.strip() else []
-            found += [k for _, k in vectors_of(character)]
-            run = ""
-        else:
-            run += character
-    return [*found, run]
-
-
-def test_scores_of_reasoning_prompts_equal_a_literal_loop():
-    loaded = tiny("bert")
-    words = pseudowords(loaded, pairs=2)
-    vectors = torch.cat([torch.zeros(SLOTS.words, 32, dtype=torch.float64), words.vectors])
-    asked = [
-        entailment.prompt(case, form, "manual+manual", pair, SLOTS)
-        for case in (CASES["rdfs2"][4], CASES["rdfs9"][5])
-        for form in entailment.FORMS
-        for pair in (0, 1)
-    ]
-    options = {k: frames.SETS[k] for k in ("class",)}
-    with inserted(loaded, vectors):
-        for chunk in scores(loaded, asked, options, space="none"):
-            indices, values = chunk.indices, chunk.scores
-            for index, row in zip(indices.tolist(), values, strict=True):
-                expected = [literal(loaded, asked[index], c, vectors) for c in options["class"]]
-                assert row.tolist() == pytest.approx(expected, abs=1e-9)
-    found = gold_ranks(loaded, asked, options, vectors, space="none")
-    assert found["question"].tolist() == [q for q in range(len(asked)) for _ in asked[q].golds]
-    assert len(set(zip(found["question"], found["score"], strict=True))) == len(found["score"])
 
 
 @pytest.mark.parametrize("bos", ["none", "forced"])
@@ -444,17 +386,6 @@ def test_selection_on_the_development_rows_is_a_switch():
     assert (paper.nll_gold, paper.warmup, paper.init) == ("sampled", 20, "random")
 
 
-def test_soft_implies(trained, tmp_path):
-    base, kept = (
-        reasoned(tmp_path, "bert", switches, ("soft+manual",), trained[0])[0]
-        for switches in (SWITCHES, replace(SWITCHES, soft_implies="kept"))
-    )
-    joined = base.join(kept, on=[c for c in base.columns if c not in ("best", "worst", "in_order",
-                                                                     "score")])  # fmt: skip
-    changed = joined.filter(frames.pl.col("score") != frames.pl.col("score_right"))
-    assert {item.split("-")[0] for item in changed["item"]} == {"rdfs5"}
-
-
 def test_premise_switches(tmp_path):
     schemes = ("manual+manual",)
     base = reasoned(tmp_path, schemes=schemes)[1]
@@ -468,19 +399,6 @@ def test_premise_switches(tmp_path):
     pairs = replace(SWITCHES, pseudoword_pairs="3")
     more = reasoned(tmp_path, switches=pairs, schemes=schemes, rules=("rdfs9",))
     assert sorted(more[0]["pair"].unique()) == [0, 1, 2]
-
-
-def test_nll_gold_is_a_switch(tmp_path):
-    plan = Soft(1, 2, 8, ("nll",), ("multi",), ("mean",))
-    spec = saved(tmp_path)
-    scores_ = []
-    for value in ("every", "sampled"):
-        switches = replace(SWITCHES, nll_gold=value)
-        folder = tmp_path / value
-        soft.train(spec, frames.items(), frames.candidates(), switches, plan, folder)
-        found = soft.rank(spec, frames.items(), frames.candidates(), folder, switches)
-        scores_.append(found[0]["score"])
-    assert not scores_[0].equals(scores_[1])
 
 
 def test_a_failed_task_is_reported_after_the_others_are_trained(tmp_path, monkeypatch):

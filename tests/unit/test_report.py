@@ -45,6 +45,7 @@ from tests.unit.study_frames import (
     results,
     study,
     write_benchmark,
+    write_onto_world,
 )
 from tests.unit.test_tables_draw import FRAMES, MODELS, PROBES, STUDY, found
 
@@ -499,32 +500,14 @@ def test_a_published_number_is_shown_as_printed(published, shown):
 
 @pytest.fixture
 def trained_on(tmp_path):
-    """Return a benchmark's folder with a multiple-choice question, a rule and a model's answers."""
-    folder = tmp_path / "onto_world"
-    meta = '{"p1": "Poet is a writer .", "p2": "[X] is a poet .", "h": "[X] is a [MASK] ."}'
-    item = ("rdfs9-0", "g", "test", "rdfs9", "poet", "", "class", [2], 0, meta)
-    labels = ["lake", "ship", "writer"]
-    sets = [("class", i, "", label) for i, label in enumerate(labels)]
-    choice = ("TP-0", "TP", "", "TP-0", "What is the type of Dante?", "", labels, 2, 0)
-    said_ = [("TP-0", "answer", 2, "label", "(c)", None), ("TP-0", "letter", 0, "scored", "", 1.0),
-             ("TP-0", "text", None, "none", "I am a poem", None)]  # fmt: skip
-    ranks = [("rdfs9-0", "manual+manual", p, p, 0, 2, r, r, r, 0.0)
-             for p, r in ((True, 1), (False, 3))]  # fmt: skip
-    made = {
-        "reasoning": (schema.ITEMS, [item]), "items": (schema.ITEMS, [item]),
-        "candidates": (schema.CANDIDATES, sets), "choices": (schema.CHOICES, [choice]),
-        "../chosen": (schema.CHOSEN, said_), "../ranks": (schema.REASON_RANKS, ranks),
-    }  # fmt: skip
-    for name, (contract, rows) in made.items():
-        schema.write(of_rows(contract, rows), contract, folder / f"{name}.parquet")
-    return folder
+    return write_onto_world(tmp_path / "onto_world", (1, 1), (3, 3))
 
 
 def test_choices_and_conclusions_are_shown_with_their_question(trained_on):
     row = {"paper": "ontoprobe", "benchmark": "onto_world", "prompt": "templates", "model": "m"}
     rows = [{**row, "method": "choice"}, {**row, "method": "reason"}]
     one, other = (probe("m", "onto_world", method=row["method"]) for row in rows)
-    ranks, chosen = (trained_on.parent / f"{name}.parquet" for name in ("ranks", "chosen"))
+    ranks, chosen = (trained_on / f"{name}.parquet" for name in ("ranks", "chosen"))
     judged = ontoprobe.judged_answers(
         {}, {}, {"onto_world": trained_on}, {other: (ranks, "")},
         {one: (trained_on / "choices.parquet", chosen)}, "expectation",

@@ -3,7 +3,6 @@
 import copy
 import dataclasses
 import re
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from kgprobe.probes.scoring.sentence.score import Item
 from kgprobe.probes.scoring.sentence.variants import VARIANTS
 from kgprobe.probes.text.encode import ANSWER
 from kgprobe.templates import fill
+from tests.unit.literal_scores import answer_tokens
 from tests.unit.tiny_models import CONFIGS, sentencepiece, tiny, with_tokenizer
 
 OPTIONS = ["Niger", "Nigeria", "Paris", "São Tomé", "an option of one token", "東京"]
@@ -42,18 +42,6 @@ def filled_sentences(templates=TEMPLATES, options=OPTIONS, items=ITEMS):
     ]
 
 
-def answer_tokens(
-    text: str, span: tuple[int, int], offsets: Sequence[tuple[int, int]]
-) -> list[int]:
-    """Return the indices of tokens that overlap the answer, without leading white space."""
-    found = []
-    for i, (a, b) in enumerate(offsets):
-        inner = [c for c in range(a, b) if not (text[a:b][: c - a + 1]).isspace()]
-        if any(span[0] <= c < span[1] for c in inner):
-            found.append(i)
-    return found
-
-
 def causal_loop(loaded: Loaded, bos: list[int]) -> list[tuple[float, float, float, int, bool]]:
     """(sum, answer sum, sum from the first answer token, count, is there one) by sentence."""
     rows = []
@@ -62,7 +50,7 @@ def causal_loop(loaded: Loaded, bos: list[int]) -> list[tuple[float, float, floa
         ids = bos + enc["input_ids"]
         logp = loaded.model(torch.tensor([ids])).logits[0].log_softmax(-1)
         scores = {i: logp[i - 1, ids[i]].item() for i in range(1, len(ids))}
-        own = [i + len(bos) for i in answer_tokens(f.text, f.answer[0], enc["offset_mapping"])]
+        own = [i + len(bos) for i in answer_tokens(f, enc["offset_mapping"])]
         scored = [i for i in own if i in scores]
         after = sum(v for i, v in scores.items() if own and i >= own[0])
         answer = sum(scores[i] for i in scored)
@@ -154,7 +142,7 @@ def test_pseudo_log_likelihood_equals_the_literal_loop(name, variant):
         enc = tok(f.text, return_offsets_mapping=True, return_special_tokens_mask=True)
         ids, words, special = enc["input_ids"], enc.word_ids(0), enc["special_tokens_mask"]
         inside = [i for i in range(len(ids)) if not special[i]]
-        answer = set(answer_tokens(f.text, f.answer[0], enc["offset_mapping"])) & set(inside)
+        answer = set(answer_tokens(f, enc["offset_mapping"])) & set(inside)
         role = [ANSWER if i in answer else 0 for i in range(len(ids))]
         rows = []
         for place in inside:

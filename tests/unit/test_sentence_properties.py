@@ -6,7 +6,6 @@ any script; the templates put the answer first, in the middle and last.
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.scoring.sentence import score
 from kgprobe.probes.scoring.sentence.score import Item
 from kgprobe.templates import fill
+from tests.unit.literal_scores import token_scores
 from tests.unit.tiny_models import tiny
 
 TEXT = st.text(
@@ -55,64 +55,13 @@ def sums(loaded, subjects, options, template, **more):
     return {(int(item[1:]), int(candidate)): float(value) for item, candidate, value in rows}
 
 
-def logits_of(loaded, ids):
-    """Return logits of one causal sequence, in the precision of the weights."""
-    model, row = loaded.model, torch.tensor([ids])
-    if loaded.spec.model == "mamba":
-        # transformers rounds Mamba's logits to float32, whatever the weights are
-        return model.lm_head(model.backbone(row).last_hidden_state)[0]
-    return model(row).logits[0]
-
-
-def alone(loaded, text):
-    """Return the sum of one sentence by the full model: no padding, prefix sharing, batches."""
-    tok = loaded.tokenizer
-    if loaded.spec.kind == "causal":
-        ids = [1, *tok(text, add_special_tokens=False)["input_ids"]]
-        logp = logits_of(loaded, ids).log_softmax(-1)
-        return sum(logp[i - 1, ids[i]].item() for i in range(1, len(ids)))
-    enc = tok(text, return_special_tokens_mask=True)
-    ids, words, total = enc["input_ids"], enc.word_ids(0), 0.0
-    for place in [i for i, s in enumerate(enc["special_tokens_mask"]) if not s]:
-        row = list(ids)
-        for i in range(place, len(ids)):
-            if words[i] != words[place]:
-                break
-            row[i] = tok.mask_token_id
-        logits = loaded.model(torch.tensor([row])).logits[0, place]
-        total += logits.log_softmax(-1)[ids[place]].item()
-    return total
-
-
-def span(loaded, filled):
-    """Return the answer's sum after its sentinel by the full model; None without own token."""
-    tok = loaded.tokenizer
-    opening = tok.convert_tokens_to_ids("<extra_id_0>")
-    enc = tok(filled.text, return_offsets_mapping=True)
-    low, high = filled.answer[0]
-    own = [
-        i
-        for i, (a, b) in enumerate(enc["offset_mapping"])
-        if any(low <= c < high for c in range(a, b) if filled.text[a : c + 1].strip())
-    ]
-    if not own:
-        return None
-    ids = enc["input_ids"]
-    context = [*ids[: own[0]], opening, *ids[own[-1] + 1 :]]
-    answer = ids[own[0] : own[-1] + 1]
-    forced = torch.tensor([[0, opening, *answer]])
-    logp = loaded.model(input_ids=torch.tensor([context]), decoder_input_ids=forced).logits[0]
-    logp = logp.log_softmax(-1)
-    return sum(logp[1 + i, token].item() for i, token in enumerate(answer))
-
-
 def assert_as_alone(name, subjects, options, template):
     loaded = tiny(name, bos="forced" if name in ("llama", "gpt2", "mamba") else "")
     found = sums(loaded, subjects, options, template)
     assert len(found) == len(subjects) * len(options)
     for (item, option), value in found.items():
-        text = fill(template, subjects[item], options[option]).text
-        assert value == pytest.approx(alone(loaded, text), abs=1e-9)
+        alone = token_scores(loaded, fill(template, subjects[item], options[option]))
+        assert value == pytest.approx(np.nansum(alone), abs=1e-9)
 
 
 @pytest.mark.parametrize("name", ["llama", "gpt2", "bert", "roberta"])
@@ -140,15 +89,15 @@ def test_any_sentence_scores_as_alone_with_a_recurrent_model(subjects, options, 
 def test_any_span_scores_as_alone(subjects, options, template):
     loaded = tiny("t5")
     expected = {
-        (i, j): span(loaded, fill(template, subject, option))
+        (i, j): token_scores(loaded, fill(template, subject, option))
         for i, subject in enumerate(subjects)
         for j, option in enumerate(options)
     }
-    assume(None not in expected.values())
+    assume(not any(values is None for values in expected.values()))
     found = sums(loaded, subjects, options, template)
     assert found.keys() == expected.keys()
     for key, value in found.items():
-        assert value == pytest.approx(expected[key], abs=1e-9)
+        assert value == pytest.approx(np.nansum(expected[key]), abs=1e-9)
 
 
 @pytest.mark.parametrize("name", ["llama", "bert", "t5"])
@@ -160,7 +109,7 @@ def test_neither_batches_nor_order_change_a_score(name, subjects, options, templ
     loaded = tiny(name)
     if name == "t5":
         filled = [fill(template, s, o) for s in subjects for o in options]
-        assume(all(span(loaded, f) is not None for f in filled))
+        assume(all(token_scores(loaded, f) is not None for f in filled))
     expected = sums(loaded, subjects, options, template)
     for more in ({"budget": Budget(1)}, {"budget": Budget(64)}, {"backward": True}):
         found = sums(loaded, subjects, options, template, **more)

@@ -414,19 +414,24 @@ def test_released_mode_notes_optimism_and_differences():
     assert not any("optimistic" in note or NOT_RELEASED[0] in note for note in plain)
 
 
+def stored(own, folder, mode="default", **given):
+    """Return answers as read from the files of a run, whose settings gave these keys."""
+    schema.write(own.examples, schema.EXAMPLES, folder / "examples.parquet")
+    schema.write(own.outcomes, schema.OUTCOMES, folder / "o.parquet")
+    names = ("benchmark", "prompt", "model", "method")
+    row, folders = {n: getattr(own.probe, n) for n in names}, {own.probe.benchmark: folder}
+    paths = [folder / "o.parquet"]
+    (found,) = numbers.answered([row], MODELS, paths, folders, mode, given=[given])
+    return found
+
+
 @pytest.mark.parametrize(("mode", "mrr"), [("default", 1 / 10_001), ("released", 0)])
 def test_the_mode_sets_the_cut_of_reciprocal_ranks(tmp_path, mode, mrr):
-    frame = examples({"P36": {"train": 1, "test": 1}})
-    own = outcomes(frame, {"P36": [10_001]})
-    schema.write(frame, schema.EXAMPLES, tmp_path / "examples.parquet")
-    schema.write(own, schema.OUTCOMES, tmp_path / "o.parquet")
-    row = {"benchmark": "auto_world", "prompt": "searched", "model": "m", "method": "predict"}
-    folders = {"auto_world": tmp_path}
-    (found,) = numbers.answered([row], MODELS, [tmp_path / "o.parquet"], folders, mode)
-    assert the(numbers.facts(found), "MRR").value == pytest.approx(100 * mrr)
+    own = two_relations("searched", {"P36": [10_001], "P37": [10_001]}, model="m")
+    assert the(numbers.facts(stored(own, tmp_path, mode)), "MRR").value == pytest.approx(100 * mrr)
     # and in the score of a prompt file
-    task = tasks.ProbeTask("auto_world", frame, [], {})
-    scores = search.scores(task, own, "P36", metrics.cut_of(mode))
+    task = tasks.ProbeTask("auto_world", own.examples, [], {})
+    scores = search.scores(task, own.outcomes, "P36", metrics.cut_of(mode))
     assert scores["test_mrr"]["value"] == pytest.approx(mrr, abs=1e-6)
 
 
@@ -684,16 +689,8 @@ def test_a_model_with_fewer_examples_has_a_separate_majority():
 
 
 def test_a_sample_of_a_relation_s_test_facts_has_no_printed_value(tmp_path):
-    own = religion("manual")
-    schema.write(own.examples, schema.EXAMPLES, tmp_path / "examples.parquet")
-    schema.write(own.outcomes, schema.OUTCOMES, tmp_path / "o.parquet")
-    row = {"benchmark": "auto_lama", "prompt": "manual", "method": "predict"}
-    row["model"] = "bert-base-cased"
     for most, printed_value in ((1, None), (99, 0.63), (None, 0.63)):
-        (found,) = numbers.answered(
-            [row], MODELS, [tmp_path / "o.parquet"], {"auto_lama": tmp_path},
-            given=[{"most": {"test": most}, "groups": ["P140"]}],
-        )  # fmt: skip
+        found = stored(religion("manual"), tmp_path, most={"test": most}, groups=["P140"])
         kept = found.outcomes.join(found.examples, on=numbers.KEY, how="semi")
         made = measured(replace(found, outcomes=kept))
         assert the(made, "P@1", group="P140", model="bert-base-cased").published == printed_value
@@ -701,14 +698,8 @@ def test_a_sample_of_a_relation_s_test_facts_has_no_printed_value(tmp_path):
 
 def test_the_majority_is_of_the_model_s_training_facts(tmp_path):
     own = religion(words={**WORDS, "train": ["Islam"] * 3 + ["Hinduism"] * 5})
-    schema.write(own.examples, schema.EXAMPLES, tmp_path / "examples.parquet")
-    schema.write(own.outcomes, schema.OUTCOMES, tmp_path / "o.parquet")
-    row = {"benchmark": "auto_lama", "prompt": "searched", "model": "m", "method": "predict"}
     for most in (1, 2, None):
-        (found,) = numbers.answered(
-            [row], MODELS, [tmp_path / "o.parquet"],
-            {"auto_lama": tmp_path}, given=[{"most": {"train": most}}],
-        )  # fmt: skip
+        found = stored(own, tmp_path, most={"train": most})
         task = frames.part(own.examples, {"most": {"train": most}})
         baseline = majority.majority(task, sorted(set(own.examples["label"])))
         expected = numbers.per_example(replace(own, outcomes=baseline))["p1"].to_list()

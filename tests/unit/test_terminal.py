@@ -227,13 +227,6 @@ def test_a_table_error_is_printed_once_in_full(toy):
     assert result.stderr.count("row 3: no such model") == 1
 
 
-PARTS = """\
-rule parts:
-    output: "first", "second"
-    shell: "echo 1 > first; test -e ready && echo 2 > second"
-"""
-
-
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [(3.24, "3.2 s"), (59.7, "1 min 0 s"), (3599.7, "1 h 0 min"), (7169, "1 h 59 min"),
@@ -253,22 +246,3 @@ def test_profiles_keep_what_is_done_and_begin_anew_what_is_not(name):
     # the entry for catalogs finds the same profiles from any folder
     beside = ROOT / "workflow/profiles" / name / "profile.yaml"
     assert yaml.safe_load(beside.read_text()) == profile
-
-
-@pytest.mark.nightly(
-    gate="unit/test_terminal.py::test_profiles_keep_what_is_done_and_begin_anew_what_is_not"
-)
-def test_finished_outputs_of_a_job_are_kept_if_another_part_fails(tmp_path):
-    (tmp_path / "Snakefile").write_text(PARTS)
-    command = [sys.executable, "-m", "snakemake", "--cores", "1", "--workflow-profile"]
-
-    def run():
-        profile = str(ROOT / "profiles/default")
-        return subprocess.run([*command, profile], cwd=tmp_path, capture_output=True).returncode
-
-    assert run()
-    assert (tmp_path / "first").read_text() == "1\n"
-    (tmp_path / "first").write_text("half of it")
-    (tmp_path / "ready").touch()
-    assert not run()
-    assert [(tmp_path / name).read_text() for name in ("first", "second")] == ["1\n", "2\n"]

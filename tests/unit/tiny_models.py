@@ -59,15 +59,15 @@ def _trained(kind: str, style: str, bos: bool) -> Any:
         vocabulary, draft = tok.get_vocab(), tok
         tok = Tokenizer(models.WordPiece(vocabulary, unk_token="<unk>"))
         tok.pre_tokenizer = draft.pre_tokenizer
-    ids = {s: tok.token_to_id(s) for s in SPECIALS}
-    if kind == "masked":
-        pattern, used = "<s> $A </s>", ("<s>", "</s>")
-    elif kind == "seq2seq":
-        pattern, used = "$A </s>", ("</s>",)
-    else:
-        pattern, used = ("<s> $A", ("<s>",)) if bos else ("$A", ())
+    return _finished(tok, kind, bos)
+
+
+def _finished(tok: Tokenizer, kind: str, bos: bool = False) -> Any:
+    """Return a fast tokenizer that adds the special tokens of its kind of model."""
+    causal = "<s> $A" if bos else "$A"
+    pattern = {"masked": "<s> $A </s>", "seq2seq": "$A </s>", "causal": causal}[kind]
     tok.post_processor = processors.TemplateProcessing(
-        single=pattern, special_tokens=[(s, ids[s]) for s in used]
+        single=pattern, special_tokens=[(s, tok.token_to_id(s)) for s in ("<s>", "</s>")]
     )
     return transformers.PreTrainedTokenizerFast(
         tokenizer_object=tok, pad_token="<pad>", bos_token="<s>", eos_token="</s>",
@@ -78,78 +78,45 @@ def _trained(kind: str, style: str, bos: bool) -> Any:
 
 SIZE = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
 WIDE = {**SIZE, "intermediate_size": 64}
-CONFIGS: dict[str, tuple[str, str, Any]] = {
-    "bert": ("masked", "wordpiece", lambda v: transformers.BertConfig(vocab_size=v, **WIDE)),
-    "roberta": (
-        "masked",
-        "bpe",
-        lambda v: transformers.RobertaConfig(
-            vocab_size=v, pad_token_id=0, max_position_embeddings=130, **WIDE
-        ),
-    ),
-    "albert": (
-        "masked",
-        "wordpiece",
-        lambda v: transformers.AlbertConfig(vocab_size=v, embedding_size=16, **WIDE),
-    ),
+#: name -> (kind, style of the tokenizer, values of the configuration)
+CONFIGS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "bert": ("masked", "wordpiece", WIDE),
+    "roberta": ("masked", "bpe", {"pad_token_id": 0, "max_position_embeddings": 130, **WIDE}),
+    "albert": ("masked", "wordpiece", {"embedding_size": 16, **WIDE}),
     "distilbert": (
-        "masked",
-        "wordpiece",
-        lambda v: transformers.DistilBertConfig(
-            vocab_size=v, dim=32, n_layers=2, n_heads=4, hidden_dim=64
-        ),
+        "masked", "wordpiece", {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 64}
     ),
-    "electra": (
-        "masked",
-        "wordpiece",
-        lambda v: transformers.ElectraConfig(vocab_size=v, embedding_size=16, **WIDE),
-    ),
-    "gpt2": (
-        "causal",
-        "bpe",
-        lambda v: transformers.GPT2Config(vocab_size=v, n_embd=32, n_layer=2, n_head=4),
-    ),
-    "llama": (
-        "causal",
-        "bpe",
-        lambda v: transformers.LlamaConfig(vocab_size=v + 9, num_key_value_heads=2, **WIDE),
-    ),
+    "electra": ("masked", "wordpiece", {"embedding_size": 16, **WIDE}),
+    "gpt2": ("causal", "bpe", {"n_embd": 32, "n_layer": 2, "n_head": 4}),
+    "llama": ("causal", "bpe", {"num_key_value_heads": 2, **WIDE}),
     "opt": (
-        "causal",
-        "bpe",
-        lambda v: transformers.OPTConfig(
-            vocab_size=v, ffn_dim=64, word_embed_proj_dim=32, pad_token_id=0, **SIZE
-        ),
+        "causal", "bpe", {"ffn_dim": 64, "word_embed_proj_dim": 32, "pad_token_id": 0, **SIZE}
     ),
-    "mamba": (
-        "causal",
-        "bpe",
-        lambda v: transformers.MambaConfig(
-            vocab_size=v, hidden_size=32, num_hidden_layers=2, state_size=8
-        ),
-    ),
+    "mamba": ("causal", "bpe", {"hidden_size": 32, "num_hidden_layers": 2, "state_size": 8}),
     "t5": (
-        "seq2seq",
-        "bpe",
-        lambda v: transformers.T5Config(
-            vocab_size=v, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, pad_token_id=0,
-            decoder_start_token_id=0, eos_token_id=2,
-        ),
+        "seq2seq", "bpe", {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4,
+                           "pad_token_id": 0, "decoder_start_token_id": 0, "eos_token_id": 2},
     ),
 }  # fmt: skip
+AUTO = {
+    "masked": transformers.AutoModelForMaskedLM,
+    "causal": transformers.AutoModelForCausalLM,
+    "seq2seq": transformers.AutoModelForSeq2SeqLM,
+}
+
+
+def config_of(name: str, size: int) -> Any:
+    """Return the configuration for a vocabulary of `size`; llama has nine unused rows beside it."""
+    rows = size + 9 if name == "llama" else size
+    return transformers.AutoConfig.for_model(name, vocab_size=rows, **CONFIGS[name][2])
 
 
 def tiny(name: str, bos: str = "", double: bool = True, adds_bos: bool = False) -> Loaded:
     """Return a random model by architecture; float64 unless `double` is off."""
-    kind, style, config = CONFIGS[name]
+    kind, style, _ = CONFIGS[name]
     tok = tokenizer(kind, style, adds_bos)
-    auto = {
-        "masked": transformers.AutoModelForMaskedLM,
-        "causal": transformers.AutoModelForCausalLM,
-        "seq2seq": transformers.AutoModelForSeq2SeqLM,
-    }[kind]
     torch.manual_seed(0)
-    model = auto.from_config(config(len(tok))).eval().requires_grad_(False)
+    model = AUTO[kind].from_config(config_of(name, len(tok))).eval().requires_grad_(False)
     with torch.no_grad():
         for p in model.parameters():
             p.mul_(3.0) if p.dim() > 1 else None
@@ -187,21 +154,13 @@ def sentencepiece(kind: str, style: str = "bpe") -> Any:
         known |= dict.fromkeys((f"▁{word}" for word in [*words, *sorted(shorter)]), -6.0)
         tok = Tokenizer(models.Unigram([*((s, 0.0) for s in SPECIALS), *known.items()], unk_id=3))
         tok.pre_tokenizer = pre_tokenizers.Metaspace()
-    ends = {"masked": "<s> $A </s>", "seq2seq": "$A </s>", "causal": "$A"}[kind]
-    tok.post_processor = processors.TemplateProcessing(
-        single=ends, special_tokens=[(s, tok.token_to_id(s)) for s in ("<s>", "</s>")]
-    )
-    return transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tok, pad_token="<pad>", bos_token="<s>", eos_token="</s>",
-        unk_token="<unk>", mask_token="<mask>",
-        extra_special_tokens=["<extra_id_0>", "<extra_id_1>"],
-    )  # fmt: skip
+    return _finished(tok, kind)
 
 
 def with_tokenizer(name: str, tok: Any, double: bool = True) -> Loaded:
     """Return `tiny` with this tokenizer and an embedding of its size."""
-    config = CONFIGS[name][2]
     loaded = tiny(name, double=double)
     torch.manual_seed(1)
-    model = type(loaded.model)._from_config(config(len(tok))).eval().requires_grad_(False)
+    config = config_of(name, len(tok))
+    model = type(loaded.model)._from_config(config).eval().requires_grad_(False)
     return dataclasses.replace(loaded, model=model.to(loaded.model.dtype), tokenizer=tok)

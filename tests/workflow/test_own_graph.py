@@ -1,7 +1,6 @@
-"""User-supplied graphs by a section of the config: the tutorial, and refused input."""
+"""User-supplied graphs by a section of the config: the tutorial, and all that is built of one."""
 
 import re
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -105,23 +104,3 @@ def test_attributes_and_prompts_of_a_user_graph_are_in_the_report(project):
     assert set(numbers.filter(model="tiny")["benchmark"]) >= {"asymmetry", "entity_centric"}
     prompts = schema.read(results / "tables/autoprompt.parquet", schema.RESULTS)
     assert prompts.filter(benchmark="auto_mine", prompt="majority", metric="P@1").height
-
-
-def test_invalid_input_gives_one_error_and_keeps_finished_parts(project):
-    folder = project.folder
-    (folder / "mine/flawed.csv").write_text(
-        "subject,subject_label,relation,object,object_label\na,A,r,b,B\nc,,r,b,B\n"
-    )
-    own = "{form: table, files: [mine/flawed.csv]}"
-    (folder / "mine/second.yaml").write_text(
-        f"run: {{name: second}}\nsources: {{graphs: {{flawed: {own}}}}}\n"
-    )
-    made = "results/second/sources/{}/facts.parquet"
-    names = [made.format(name) for name in ("mine", "flawed")]
-    configs = ("mine/config.yaml", "mine/second.yaml")
-    ran = project.run("--keep-going", *names, configs=configs)
-    assert ran.returncode
-    message = "mine/flawed.csv, line 3: c has no label"
-    assert message in ran.stdout + (folder / "logs/second/sources/flawed.log").read_text()
-    assert (folder / names[0]).is_file()
-    assert not Path(folder / names[1]).exists()

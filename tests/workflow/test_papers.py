@@ -112,21 +112,6 @@ def test_baselines_are_planned_for_knowledge_probes(plans, paper, files):
     assert "api" not in {rows[model]["kind"] for model in models}
 
 
-def test_memory_depends_on_the_model_s_size(plans):
-    """The numbers of other jobs are tested in unit/test_workflow."""
-    scores = {costs.model_of(job): job.mem_mb for job in plans["bear"] if costs.model_of(job)}
-    assert scores["bert-base-cased"] == scores["gpt2"] == 4000
-    assert scores["opt-30b"] == 2500 + 29975 * 2 * 4 // 3
-
-
-def test_jobs_of_models_request_a_device_as_configured(monkeypatch):
-    """This holds whether or not the planning machine has such a device."""
-    monkeypatch.chdir(ROOT)
-    monkeypatch.setenv("KGPROBE_DEVICE", "cuda")
-    plan = jobs.to_do(["config/papers/ontoprobe.yaml"])
-    assert {(bool(costs.model_of(job)), job.gpu) for job in plan} == {(True, 1), (False, 0)}
-
-
 @pytest.mark.parametrize(
     "name", ["config", "embedded", pytest.param("real", marks=pytest.mark.real), *PAPERS]
 )

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from kgprobe.experiments import METHODS_OF_PAPER
-from tests import browser
 from tests.unit.tiny_models import save, tiny
 from tests.workflow.outline import Outline, hollow
 from tests.workflow.project import Project, our_rows
@@ -166,21 +165,6 @@ def test_a_row_alone_runs_to_its_report(finished, row):
     assert "report: results/embedded/report/index.html" in output
 
 
-def test_the_whole_table_has_every_section(finished):
-    """Runs first or last: the table of all rows is made again."""
-    tables_anew(finished)
-    write_rows(finished, *ROWS)
-    result = finished.run("--rerun-triggers", "mtime")
-    assert result.returncode == 0, result.stdout[-4000:]
-    titles = headings(finished)
-    for title in ROWS.values():
-        assert any(found.startswith(title) for found in titles), (title, titles)
-    output = printed(finished)
-    # of searched prompts this table has only the majority baseline, no number of a model
-    for name in ("world_lite: ", "onto_world_lite: ", "attributes: "):
-        assert name in output
-
-
 def headings(made: Project) -> list[str]:
     """Return the heading of every report page, and assert that no heading is empty."""
     report = made.folder / "results/embedded/report"
@@ -188,20 +172,6 @@ def headings(made: Project) -> list[str]:
     assert len(pages) > 6
     assert not [empty for page in pages for empty in hollow(page)]
     return [title for page in pages for title in Outline(page).texts(1)]
-
-
-@pytest.mark.skipif(not browser.is_there(), reason=browser.NEEDED)
-def test_pages_of_all_papers_are_short_fit_the_screen_and_link_correctly(finished, tmp_path):
-    """Runs last, after the table of all rows was made again."""
-    folder = finished.folder / "results/embedded/report"
-    found, console = browser.all_pages(folder, tmp_path / "profile")
-    assert len(found) > 20
-    assert browser.faults(found) == []
-    assert console == []
-    for page in folder.rglob("*.html"):
-        links = re.findall(r'href="([^"#]+)', page.read_text())
-        assert links
-        assert not [link for link in links if not (page.parent / link).exists()]
 
 
 def printed(made: Project) -> str:

@@ -1,7 +1,4 @@
-"""A run that is stopped while it pulls, trains, searches and probes, and then resumed to its end.
-
-The long form is `python -m tests.soak.stops`.
-"""
+"""A run stopped while it pulls, trains, searches and probes, and then resumed to its end."""
 
 import signal
 
@@ -33,5 +30,5 @@ def test_a_run_stopped_at_each_stage_cleans_up_and_ends_the_same(tmp_path):
         assert made is not None, f"ended before {stop[0]} was stopped\n{disturbed.said()}"
         assert made.is_right, f"{made}\n{disturbed.said()}"
     assert disturbed.end() == 0, "a finished job was done again"
-    assert disturbed.seen == dict.fromkeys([name for name, _ in jobs], 1)
+    assert disturbed.seen == dict.fromkeys(jobs, 1)
     assert disturbed.hashes() == expected

@@ -229,12 +229,9 @@ def by_relation(
             )
             for relation in relations[start : start + RELATIONS]
         ]
-        page = (
-            f"relations-{name}"
-            + (f"-{kind}" if kind else "")
-            + (f"-{number + 1}" if number else "")
-        )
-        head = f"{name}{of}: relation by relation" + (f", {number + 1}" if number else "")
+        more = [str(number + 1)] * bool(number)
+        page = "-".join(["relations", name, *([kind] if kind else []), *more])
+        head = ", ".join([f"{name}{of}: relation by relation", *more])
         yield Section(page, head, lead, grids=grids)
 
 

@@ -142,7 +142,8 @@ def picture(results: pl.DataFrame) -> Drawing | None:
     numbers, points = headline.principal(results), []
     for view in headline.blocks(results):
         if view.name != "sweep":
-            points += [row for rows in _probes(view, numbers) for row in rows if _is_drawn(row)]
+            shown = (row for rows in _probes(view, numbers) for row in rows)
+            points += [r for r in shown if r["value"] is not None and headline.is_external(r)]
     whole = {row["benchmark"] for row in points if not row["group"]}
     points = [row for row in points if not row["group"] or row["benchmark"] not in whole]
     points = list({tuple(row.values()): row for row in points}.values())
@@ -165,12 +166,6 @@ def picture(results: pl.DataFrame) -> Drawing | None:
     figure = alt.layer(*layers, width=draw.WIDTH, height={"step": step})
     rows = pl.DataFrame(points, infer_schema_length=None)
     return drawing("index", "principal", TITLE, CAPTION, figure, rows)
-
-
-def _is_drawn(row: Row) -> bool:
-    who = row["model"]
-    is_other = who.startswith(headline.CONTROL) or who in headline.BASELINES
-    return row["value"] is not None and not is_other and row["method"] != "published"
 
 
 def _point(row: Row) -> dict[str, Any]:

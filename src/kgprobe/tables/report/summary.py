@@ -72,11 +72,8 @@ def text(results: pl.DataFrame) -> str:
 def _select_rows(numbers: pl.DataFrame, paper: str) -> list[Row]:
     """Return the principal numbers of a paper by external models."""
     frames = [view.select(numbers) for view in headline.VIEWS if view.where["paper"] == [paper]]
-    rows = [row for frame in frames for row in frame.rows(named=True)]
-    named = (row for row in rows if not row["model"].startswith(headline.CONTROL))
-    return [
-        row for row in named if row["model"] not in headline.BASELINES and row["value"] is not None
-    ]
+    rows = [row for frame in frames for row in frame.drop_nulls("value").rows(named=True)]
+    return list(filter(headline.is_external, rows))
 
 
 def _enough(rows: list[Row]) -> list[Row]:

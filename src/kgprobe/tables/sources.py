@@ -194,6 +194,10 @@ CIRCULAR = (
     "it agrees with BEAR by construction: these figures test the rules of the construction and say "
     "nothing about how Wikidata has changed. A live pull does."
 )
+CHOSEN = (
+    "answers × instances per answer; popularity of the last one chosen and the first one not "
+    "chosen, for answers and for instances"
+)
 #: metrics of a dump
 ACCESS = ("statements in both", "labels and sitelinks equal")
 PAPER = {"paper": ["sources"]}
@@ -315,18 +319,8 @@ def section(
             shown.append(grid.records(title, partly.iter_rows(named=True)))
         folded.append(grid.records("Statements by kind of value", coverage.iter_rows(named=True)))
     for name, choice in choices.items():
-        folded.append(_choice(choice, name))
+        rows = choice.filter(pl.col("benchmark").str.starts_with(name)).iter_rows(named=True)
+        title = f"Construction of {name}: selection of answers and instances"
+        folded.append(grid.records(title, rows, CHOSEN))
     notes = [CIRCULAR] if circular and STATE in metrics else []
     return Section("sources", "Sources: rebuilt and released", LEAD, notes, shown, folded)
-
-
-def _choice(frame: pl.DataFrame, name: str) -> Grid:
-    """Tabulate the selection of answers and instances."""
-    rows = frame.filter(pl.col("benchmark").str.starts_with(name)).iter_rows(named=True)
-    caption = (
-        "answers × instances per answer; popularity of the last one chosen and the first one not "
-        "chosen, for answers and for instances"
-    )
-    return grid.records(
-        (f"Construction of {name}: selection of answers and instances"), rows, caption
-    )

@@ -152,7 +152,7 @@ def _places(
 ) -> Names:
     """Return row headers for the relations, each with a link to its questions."""
     links, room = {}, Room()
-    names = {said.title(one.relation, titles): one.relation for one in questions}
+    names = {grid.with_id(one.relation, titles): one.relation for one in questions}
     for section in sections:
         for table in section.grids:
             relation = names[table.title]

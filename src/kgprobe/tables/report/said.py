@@ -13,7 +13,7 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.tables.judged import of_first
-from kgprobe.tables.report.grid import Cell, Grid, property_order
+from kgprobe.tables.report.grid import Cell, Grid, property_order, with_id
 from kgprobe.tables.report.section import Section
 
 Row = Mapping[str, str]
@@ -192,11 +192,6 @@ def answered(
     return items, columns
 
 
-def title(relation: str, titles: Mapping[str, str]) -> str:
-    """Format a relation as the heading of its questions."""
-    return f"{titles[relation]} ({relation})" if titles.get(relation) else relation
-
-
 def examples(questions: Sequence[Question], said: Mapping[str, Said], kind: str = "") -> Grid:
     """Tabulate questions of all relations in turn, up to EXAMPLES."""
     turns: dict[str, list[Question]] = {}
@@ -222,7 +217,7 @@ def by_relation(
         number = start // RELATIONS
         grids = [
             _table(
-                title(relation, titles),
+                with_id(relation, titles),
                 [one for one in questions if one.relation == relation],
                 said,
                 "" if kind else prompts.get(relation, ""),

@@ -1,6 +1,6 @@
 """RESULTS on the sources: dumps against SPARQL, rebuilt data against released data."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import polars as pl
@@ -20,7 +20,7 @@ from kgprobe.tables.views import View
 STATE = "instances in a state"
 
 
-def against_released(states: pl.DataFrame, agreement: pl.DataFrame | None = None) -> pl.DataFrame:
+def against_released(states: pl.DataFrame, agreement: pl.DataFrame) -> pl.DataFrame:
     """Compute RESULTS from RELEASED_STATES and AGREEMENT of each relation (`group`) and of all.
 
     Each state in per cent of instances (Wilson; n: released instances, numerator: those in it);
@@ -35,23 +35,20 @@ def against_released(states: pl.DataFrame, agreement: pl.DataFrame | None = None
             count = rows.filter(pl.col("state") == state).height
             both = {"numerator": count, "denominator": rows.height}
             numbers.append(of.but(slice=state, **{**proportion(count, rows.height), **both}))
-        if agreement is not None:
-            near = agreement if not relation else agreement.filter(pl.col("relation") == relation)
-            numbers += _agreement(of, near)
+        near = agreement if not relation else agreement.filter(pl.col("relation") == relation)
+        if not near.height:
+            continue
+        total = near.drop("relation", "auc").sum().row(0, named=True)
+        found = proportion(total["found"], total["released"])
+        numbers.append(of.but(metric="found in the pull", **found))
+        for kind in ("answers", "instances"):
+            n = total[f"{kind}_all"]
+            value = 100 * total[f"{kind}_shared"] / n
+            numbers.append(of.but(metric=f"{kind}, Jaccard", value=value, n=n))
+        if n := total["pairs"]:
+            weighted = near.select(ordered_sum(pl.col("auc").fill_null(0) * pl.col("pairs"))).item()
+            numbers.append(of.but(metric="popularity AUC", value=weighted / n, n=n))
     return frame("sources", numbers)
-
-
-def _agreement(of: Number, near: pl.DataFrame) -> Iterator[Number]:
-    if not near.height:
-        return
-    total = near.drop("relation", "auc").sum().row(0, named=True)
-    yield of.but(metric="found in the pull", **proportion(total["found"], total["released"]))
-    for kind in ("answers", "instances"):
-        shared, union = total[f"{kind}_shared"], total[f"{kind}_all"]
-        yield of.but(metric=f"{kind}, Jaccard", value=100 * shared / union, n=union)
-    if total["pairs"]:
-        weighted = near.select(ordered_sum(pl.col("auc").fill_null(0) * pl.col("pairs"))).item()
-        yield of.but(metric="popularity AUC", value=weighted / total["pairs"], n=total["pairs"])
 
 
 EQUAL = "equal to the released"

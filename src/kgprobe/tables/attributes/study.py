@@ -235,24 +235,20 @@ def of_candidates(scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     score, parts = pl.col("score"), []
     for gold, counts in (("own", pl.col("gold") == 0), ("set", pl.col("gold") >= 0)):
         value = score.filter(counts).max()
+        above, level = (x.sum().cast(pl.Int64) for x in (score > value, score == value))
         ranks = rows.group_by("item", "template").agg(
-            above=(score > value).sum().cast(pl.Int64),
-            level=(score == value).sum().cast(pl.Int64),
+            best=above + 1,
+            worst=above + level.clip(1),
             right=((score == value) & counts).sum().cast(pl.Int64),
             options=pl.len(),
             probability=score.max(),
             said=pl.col("candidate").filter(score == score.max()).min(),
+            kind=pl.lit("exact"),
+            gold=pl.lit(gold),
         )
-        best = ranks["above"].to_numpy() + 1
-        worst = best + np.maximum(ranks["level"].to_numpy(), 1) - 1
-        right = ranks["right"].to_numpy()
-        places = [pl.Series("best", best), pl.Series("worst", worst)]
-        how = {"kind": pl.lit("exact"), "gold": pl.lit(gold)}
+        places = [ranks[name].to_numpy() for name in ("best", "worst", "right")]
         parts += [
-            ranks.with_columns(
-                pl.Series("alpha", hit_at(k, best, worst, right)), *places, k=pl.lit(k), **how
-            )
-            for k in KS
+            ranks.with_columns(pl.Series("alpha", hit_at(k, *places)), k=pl.lit(k)) for k in KS
         ]
     return _alpha(pl.concat(parts))
 

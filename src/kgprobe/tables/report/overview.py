@@ -103,7 +103,12 @@ def _cell(probes: Sequence[tuple[View, Sequence[Row]]], benchmark: str, sign: An
         every = [row for _, rows in probes for row in rows]
         hint = f"none of the {max(row['n'] for row in every):,} examples counts" if every else ""
         return Cell("0/0" if every else "–", muted=True, hint=hint)
-    view, rows = min(known, key=lambda one: _rank(one[1][0]))
+
+    def rank(probe: tuple[View, Sequence[Row]]) -> tuple[bool, bool]:
+        """Sort the paper's own score before others, then written prompts before others."""
+        return probe[1][0]["aggregation"] != "", probe[1][0]["prompt"] not in WRITTEN
+
+    view, rows = min(known, key=rank)
     value, n = _mean(rows)
     texts = [_describe(*one) for one in known]
     also = [text for one, text in zip(known, texts, strict=True) if one[1] is not rows]
@@ -114,11 +119,6 @@ def _cell(probes: Sequence[tuple[View, Sequence[Row]]], benchmark: str, sign: An
         grid.number(value) + few + sign(rows[0]), "", value, hint, n=n, trace=trace,
         href=about.benchmark_link(rows[0]["paper"], benchmark), shade=max(0.0, min(100.0, value)),
     )  # fmt: skip
-
-
-def _rank(row: Row) -> tuple[bool, bool]:
-    """Sort key: the paper's own score before others, then written prompts before others."""
-    return row["aggregation"] != "", row["prompt"] not in WRITTEN
 
 
 def _mean(rows: Sequence[Row]) -> tuple[float, int]:

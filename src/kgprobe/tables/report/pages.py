@@ -256,7 +256,10 @@ def inline(drawing: Drawing) -> Markup:
     prefix = re.sub(r"\W", "-", drawing.name)
     svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
     svg = re.sub(r'href="#', f'href="#{prefix}-', svg)
-    head, rest = themed(svg.replace("url(#", f"url(#{prefix}-")).split(">", 1)
+    svg = svg.replace("url(#", f"url(#{prefix}-")
+    for color, variable in THEME.items():
+        svg = svg.replace(color, variable)
+    head, rest = svg.split(">", 1)
     # on a narrow screen the figure scrolls, so that its text does not get smaller than this
     sizes = [float(size) for size in re.findall(r'font-size="([\d.]+)px"', svg)]
     width = re.search(r'\swidth="([\d.]+)"', head)
@@ -265,10 +268,3 @@ def inline(drawing: Drawing) -> Markup:
     label = Markup.escape(drawing.caption)
     style = f'style="min-width: {math.ceil(least)}px"'
     return Markup(f'{head} {style} role="img" aria-label="{label}">{rest}')
-
-
-def themed(text: str) -> str:
-    """Replace the colors of a figure by the theme's."""
-    for color, variable in THEME.items():
-        text = text.replace(color, variable)
-    return text

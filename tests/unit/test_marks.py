@@ -6,7 +6,6 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
-from kgprobe.benchmarks.ontoprobe import modes
 from kgprobe.cli import screen
 from kgprobe.metrics.intervals import wilson
 from kgprobe.tables import results
@@ -133,11 +132,9 @@ def test_ontoprobe_carries_the_mark_and_keeps_the_printed_values(tmp_path):
     schema.write(items, schema.ITEMS, folder / "items.parquet")
     paths = answers(tmp_path, schema.RANKS, test_ontoprobe_tables.make_ranks(items))
     experiments = rows(benchmark="onto_released", method="cloze")
-    switches = modes.resolve("default")
     probes = probes_of(experiments, MODELS, list(map(str, paths)))
-    found = make.answers(
-        dict(zip(probes, paths, strict=True)), {"onto_released": folder}, switches.ties
-    )
+    study = make.OntoProbeStudy({"onto_released": folder})
+    found = study.answers(dict(zip(probes, paths, strict=True)))
     assert [p.model for p in found] == list(RECORDS)
     wrong = [x.model for x in marks.estimates(experiments, paths) if x.value == 0]
     assert [f"{model} (!)" if model in wrong else model for model in RECORDS] == SHOWN
@@ -150,11 +147,11 @@ def test_multiple_choice_carries_the_mark(tmp_path):
     paths = answers(tmp_path, schema.CHOSEN, chosen)
     experiments, files = rows(benchmark="onto_world", method="choice"), list(map(str, paths))
     given = values.published(Path(__file__).parents[2] / "resources/published")
-    probes = probes_of(experiments, MODELS, files)
+    probes, study = probes_of(experiments, MODELS, files), make.OntoProbeStudy({}, given=given)
     found = [
         *marks.estimates(experiments, files),
         *make.estimate_choices(
-            {p: (questions, f) for p, f in zip(probes, files, strict=True)}, given
+            study, {p: (questions, f) for p, f in zip(probes, files, strict=True)}
         ),
     ]
     shown = grid.of_view(views.TABLE5, frame("ontoprobe", found))

@@ -224,7 +224,7 @@ def patterns_plot(
 
 def _patterns(
     benchmark: str, points: Sequence[Mapping[str, Any]], look: Mapping[str, str], is_last: bool
-) -> draw.Chart:
+) -> alt.LayerChart | alt.FacetChart:
     """Plot the patterns of one benchmark; only the last one has the axis."""
     # one width for the names of all benchmarks
     names = alt.Axis(labelLimit=200, minExtent=200, maxExtent=200)

@@ -18,15 +18,8 @@ import vl_convert
 
 from kgprobe.schema import atomic
 
-#: all types of charts
-Chart = (
-    alt.Chart
-    | alt.LayerChart
-    | alt.FacetChart
-    | alt.ConcatChart
-    | alt.VConcatChart
-    | alt.HConcatChart
-)
+#: charts of all types
+Chart = alt.TopLevelMixin
 #: stroke, fill, shape
 Look = tuple[str, str, str]
 INK, MUTED, GRID, SURFACE = "#1c1c1a", "#6b6b66", "#dededa", "#fffffe"

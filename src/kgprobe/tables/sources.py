@@ -84,9 +84,8 @@ def chain_differences(
 
     `released` has class, label, superclasses; `classes` has class; `chains` and `rejects` as built.
     """
-    ours: dict[str, list[str]] = {}
-    for iri, ancestor in chains.sort("id", "position").select("id", "ancestor_label").rows():
-        ours.setdefault(iri, []).append(ancestor)
+    by_id = chains.sort("position").group_by("id").agg("ancestor_label")
+    ours: dict[str, list[str]] = dict(by_id.rows())
     declared = set(classes["class"].to_list())
     stray = dict(rejects.select("child", "parent").rows())
     rows = []
@@ -127,9 +126,8 @@ def property_differences(
     both = released.filter(pl.col("property").is_not_null() & pl.col("dbpedia").is_not_null())
     known = {row["property"]: row for row in properties.iter_rows(named=True)}
     pairs = set(alignment.select("property", "dbpedia").rows())
-    ancestors: dict[str, set[str]] = {}
-    for iri, name in chains.select("id", "ancestor_label").rows():
-        ancestors.setdefault(iri, set()).add(name.casefold())
+    by_id = chains.group_by("id").agg("ancestor_label")
+    ancestors = {iri: set(_casefold(names)) for iri, names in by_id.rows()}
     rows: list[tuple[str | None, ...]] = []
     for gold in both.iter_rows(named=True):
         iri, label = gold["property"], gold["label"]

@@ -112,11 +112,6 @@ class Answers:
         rows = labels.join(self.demonstrated, on=list(DEMONSTRATED), how="anti")
         return replace(self, outcomes=rows.drop("label"))
 
-    def draws(self) -> Iterator["Answers"]:
-        """Yield each draw of a prompt with several (random triggers); otherwise the answers."""
-        for _, outcomes in self.outcomes.sort("prompt").group_by("prompt", maintain_order=True):
-            yield replace(self, outcomes=outcomes)
-
 
 def answered(
     rows: Sequence[Row],
@@ -255,7 +250,8 @@ def facts(
         if (other := per_example(answers, **arguments)) is not None:
             for one in measured(answers.of, other, P1, ("macro",), seed):
                 yield one.but(**dimensions)
-    draws = [per_example(draw) for draw in answers.draws()]
+    by_draw = answers.outcomes.sort("prompt").group_by("prompt", maintain_order=True)
+    draws = [per_example(replace(answers, outcomes=outcomes)) for _, outcomes in by_draw]
     yield from ends(answers, "P@1", [macro(draw) for draw in draws if draw is not None])
     part = answers.exclude_demonstrated() if answers.demonstrated.height else None
     if part and (unseen := per_example(part)) is not None:

@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby, zip_longest
 from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
@@ -194,10 +195,8 @@ def answered(
 
 def examples(questions: Sequence[Question], said: Mapping[str, Said], kind: str = "") -> Grid:
     """Tabulate questions of all relations in turn, up to EXAMPLES."""
-    turns: dict[str, list[Question]] = {}
-    for one in questions:
-        turns.setdefault(one.relation, []).append(one)
-    ordered = [group[i] for i in range(OF_RELATION) for group in turns.values() if i < len(group)]
+    relations = [[*group] for _, group in groupby(questions, key=lambda one: one.relation)]
+    ordered = [one for turn in zip_longest(*relations) for one in turn if one]
     return _table(HEADS[kind], ordered[:EXAMPLES], said, HOWS[kind], shows_relation=True)
 
 

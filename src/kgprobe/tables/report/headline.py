@@ -124,19 +124,15 @@ def blocks(results: pl.DataFrame) -> Iterator[View]:
         together = [("attributes", names)] if "benchmark" in view.columns and names else None
         for name, members in together or [(n, [n]) for n in names]:
             part = view.where_also(benchmark=members)
-            notes = _notes(chosen.filter(pl.col("benchmark").is_in(members)))
+            texts = _notes(chosen.filter(pl.col("benchmark").is_in(members)))
             title = f"{name}: {view.title}"
-            yield replace(part, title=title, words=WORDS, caption=" ".join(notes))
+            yield replace(part, title=title, words=WORDS, caption=" ".join(texts))
 
 
-def captions(results: pl.DataFrame) -> str:
-    """Return the notes to print wherever the numbers of the blocks are printed; "" without any."""
-    return " ".join(_all_notes(principal(results)))
-
-
-def _all_notes(numbers: pl.DataFrame) -> list[str]:
+def notes(numbers: pl.DataFrame) -> list[str]:
+    """Return the notes to print wherever the principal `numbers` are printed."""
     shown = [_notes(view.select(numbers)) for view in VIEWS]
-    return list(dict.fromkeys(note for notes in shown for note in notes))
+    return list(dict.fromkeys(note for texts in shown for note in texts))
 
 
 def _notes(shown: pl.DataFrame) -> list[str]:
@@ -165,8 +161,8 @@ def text(results: pl.DataFrame) -> str:
     for view in blocks(results):
         head, *table = block(view, numbers, shown)
         lines += [head, "", *table, ""]
-    notes = [*_all_notes(numbers), *marks.notes(shown)]
-    lines += [line for note in notes if note for line in (note, "")]
+    texts = [*notes(numbers), *marks.notes(shown)]
+    lines += [line for note in texts if note for line in (note, "")]
     return "\n".join(lines)
 
 

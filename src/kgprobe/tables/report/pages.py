@@ -194,7 +194,7 @@ def render(report: Report) -> dict[str, str]:
     return files
 
 
-def _index(report: Report, sentences: Sequence[summary.Sentence]) -> Page:
+def _index(report: Report, sentences: Sequence[Cell]) -> Page:
     """Build the first page: the matrix, a picture of its numbers, and notes of the sentences."""
     tables = [overview.matrix(report.results, report.probed)]
     drawn = overview.picture(report.results)

@@ -186,8 +186,8 @@ def of_rows(title: str, rows: pl.DataFrame) -> Grid:
     for row in rows.rows(named=True):
         command = "" if row["value"] is None else trace(row)
         cells = [Cell("–" if (v := row[c]) is None else f"{v:.6g}", sort=v) for c in numbers]
-        first = replace(cells[0], n=row["n"], trace=command)
-        cells[0] = replace(first, text=first.text + marks.few(row)) if command else first
+        few = marks.few(row) if command else ""
+        cells[0] = replace(cells[0], text=cells[0].text + few, n=row["n"], trace=command)
         body.append([*(text(row[name]) for name in named), *cells])
     numeric = frozenset(range(len(named), len(named) + len(numbers)))
     return Grid(title, [*named, *numbers], body, numeric)

@@ -362,7 +362,7 @@ def test_generated_forms_are_compared_on_common_items(tmp_path):
         rows = [(f"P1/Q{name}", template, float(text == right[name]))
                 for (name, template), text in texts.items()]  # fmt: skip
         written[str(path)] = pl.DataFrame(rows, schema=columns, orient="row")
-    formed, raw = tabled.pairs(probes, paths)
+    raw, formed = ({probe: path} for probe, path in zip(probes, paths, strict=True))
     table = frame("attributes", tabled.estimates(formed, raw, {"b": tmp_path}, "sum", 0,
                                               written=written))  # fmt: skip
     result = {(row["prompt"], row["metric"]): row for row in table.rows(named=True)}

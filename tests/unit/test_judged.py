@@ -71,10 +71,11 @@ def test_ontoprobe_has_rows_per_configuration_scoring_and_premise(onto):
     ])  # fmt: skip
     items = schema.read(onto / "items.parquet", schema.ITEMS)
     values = per_item.metrics(per_item.from_ranks(ranks), per_item.of_items(items))
+    study = ontoprobe.OntoProbeStudy({"onto_world": onto})
     judgments = ontoprobe.judged_answers(
-        {cloze: values}, ontoprobe.find_winners({cloze: "nowhere"}, {cloze: tops}),
-        {"onto_world": onto}, {reason: (onto / "ranks.parquet", "")},
-        {choice: (onto / "choices.parquet", onto / "chosen.parquet")}, "expectation",
+        study, {cloze: values}, ontoprobe.find_winners(study, {cloze: "nowhere"}, {cloze: tops}),
+        {reason: (onto / "ranks.parquet", "")},
+        {choice: (onto / "choices.parquet", onto / "chosen.parquet")},
     )  # fmt: skip
     assert worth(judgments, "template", "masks", "pooling", method="cloze") == {
         ("m1", "multi", "mean"): (0.0, 2, 3, None, 3, "ship"),

@@ -427,8 +427,8 @@ def gathered(tmp_path, items, values, is_trained_on, lite=False, more=()):
         found[probe("real", "onto_world_lite")] = both
     found |= dict(more)
     fates = [(f"TP/TP {r}", "TP", f"TP {r}", "x", is_trained_on(r)) for r in range(20, 40)]
-    arguments = PRINTED, modes.resolve("default"), 0, of_rows(schema.TRAINED_ON, fates)
-    return results.frame("ontoprobe", make.estimate_memorizing(found, folders, *arguments))
+    study = make.OntoProbeStudy(folders, given=PRINTED, facts=of_rows(schema.TRAINED_ON, fates))
+    return results.frame("ontoprobe", make.estimate_memorizing(study, found))
 
 
 def numbers_of(frame, **wanted):

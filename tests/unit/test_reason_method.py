@@ -77,9 +77,10 @@ def test_a_causal_model_needs_no_memorizing_answers(tmp_path):
         frame.write_parquet(tmp_path / f"{name}.parquet")
     paths = str(tmp_path / "ranks.parquet"), str(tmp_path / "tests.parquet")
     probe = replace(PROBE, kind="causal")
-    made = list(make.estimate_reasoning({probe: paths}, {}, {"onto_world": tmp_path}, SWITCHES, 0))
+    study = make.OntoProbeStudy({"onto_world": tmp_path}, SWITCHES)
+    made = list(make.estimate_reasoning(study, {probe: paths}, {}))
     told_of = {n.setting["premise"] for n in made if n.metric == "MRR"}
     assert told_of == {"P1 EX, P2 EX", "P1 EX, P2 IM", "P1 EX, P2 NO"}
     assert {n.setting["premise"] for n in made if n.metric == reasoning.CUT} == {"P2"}
     with pytest.raises(ValueError, match="no premise of reasoning can be classified"):
-        list(make.estimate_reasoning({PROBE: paths}, {}, {"onto_world": tmp_path}, SWITCHES, 0))
+        list(make.estimate_reasoning(study, {PROBE: paths}, {}))

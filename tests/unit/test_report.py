@@ -508,10 +508,9 @@ def test_choices_and_conclusions_are_shown_with_their_question(trained_on):
     rows = [{**row, "method": "choice"}, {**row, "method": "reason"}]
     one, other = (probe("m", "onto_world", method=row["method"]) for row in rows)
     ranks, chosen = (trained_on / f"{name}.parquet" for name in ("ranks", "chosen"))
-    judged = ontoprobe.judged_answers(
-        {}, {}, {"onto_world": trained_on}, {other: (ranks, "")},
-        {one: (trained_on / "choices.parquet", chosen)}, "expectation",
-    )  # fmt: skip
+    study = ontoprobe.OntoProbeStudy({"onto_world": trained_on})
+    files = {other: (ranks, "")}, {one: (trained_on / "choices.parquet", chosen)}
+    judged = ontoprobe.judged_answers(study, {}, {}, *files)
     (asked_,), answers = said.answered(trained_on, rows, judged, said.CHOICE)
     assert (asked_.subject, asked_.right) == ("What is the type of Dante?", ["(c) writer"])
     cell = answers["m"]["TP-0"]

@@ -295,8 +295,9 @@ def onto_numbers(places: dict[str, Path], path: str, beside: str) -> pl.DataFram
     who = Probe("onto_world", "templates", "sentence", "m", "causal", source="control:causal")
     training_facts = [(f"TP/TP {i}", "TP", f"TP {i}", "x", i % 2 == 0) for i in range(14)]
     trained_on = of_rows(schema.TRAINED_ON, training_facts)
-    files = {who: path}, {who: beside}, places, "distinct", SEED, trained_on
-    return results.frame("ontoprobe", scored.estimates(make.scored_rows(*files)))
+    study = make.OntoProbeStudy(places, seed=SEED, facts=trained_on)
+    rows = make.scored_rows(study, {who: path}, {who: beside})
+    return results.frame("ontoprobe", scored.estimates(rows))
 
 
 def test_ontoprobes_candidates_under_other_aggregations_by_task(tmp_path):
@@ -333,9 +334,9 @@ def test_ontoprobes_candidates_under_other_aggregations_by_task(tmp_path):
 def test_ontoprobes_templates_agree(tmp_path):
     places, answers, path, _ = onto(tmp_path)
     who = Probe("onto_world", "templates", "sentence", "m", "causal")
-    asked = {who: path}
-    found = make.answers(asked, places, "expectation")
-    made = list(make.estimate_agreement(found, make.find_winners(asked, {}), "distinct"))
+    asked, study = {who: path}, make.OntoProbeStudy(places)
+    winners = make.find_winners(study, asked, {})
+    made = list(make.estimate_agreement(study, study.answers(asked), winners))
     assert {x.group for x in made} == {"TP"}, "one template agrees with nothing"
     best = {
         (f"TP-{r}", t): int(
@@ -357,7 +358,7 @@ def test_ontoprobes_templates_agree(tmp_path):
     ranked = replace(who, method="cloze")
     how = itertools.product(range(12), (1, 2), ("multi", "single"), ("mean", "max"))
     top = of_rows(schema.TOPS, ((f"TP-{r}", t, m, p, 1, r % t, -1.0) for r, t, m, p in how))
-    (winners,) = make.find_winners({ranked: "nowhere"}, {ranked: top}).values()
+    (winners,) = make.find_winners(study, {ranked: "nowhere"}, {ranked: top}).values()
     assert winners.height == 24 * 4
     fixed = winners.filter(masks="multi", pooling="mean", item="TP-5")
     assert fixed["winner"].to_list() == [0, 1]

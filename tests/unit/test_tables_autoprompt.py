@@ -388,7 +388,7 @@ def test_figure_3_has_a_cell_for_every_size_of_labels_and_trigger():
     at = {(n.setting["labels"], n.setting["triggers"]): n for n in shown}
     assert at[1, 4].value == pytest.approx(55)
     assert at[3, 3].n == 40
-    assert len(autoprompt_report.drawings(framed(made))) == 1
+    assert len([*autoprompt_report.drawings(framed(made))]) == 1
 
 
 @pytest.mark.parametrize("method", ["low_data", "grid"])

@@ -337,13 +337,11 @@ def test_a_no_subject_row_of_the_ontology_is_ranked_by_its_options(tmp_path):
     random = _scores([(*k, -value[k]) for k in key if k[1] == 2 and k[0] < "TP/Qs4"])
     schema.write(random, schema.SCORES, tmp_path / "random_init.parquet", {})
     probe = Probe("onto_x", "templates", "sentence", "m", "causal")
-    folders = {"onto_x": folder}
-    found = ontoprobe.answers({probe: tmp_path / "own.parquet"}, folders, "expectation")
+    study = ontoprobe.OntoProbeStudy({"onto_x": folder})
+    found = study.answers({probe: tmp_path / "own.parquet"})
     below = {(*probe.dimensions.values(), WEIGHTS): str(tmp_path / "random_init.parquet")}
     free_of = {probe: str(tmp_path / "free.parquet")}
-    numbers = list(
-        ontoprobe.baseline_numbers(found, below, free_of, folders, ontoprobe.Switches(), 0)
-    )
+    numbers = list(ontoprobe.baseline_numbers(study, found, below, free_of))
     means = [sum(free[w, 2, c] for w in ("it", "this", "something")) / 3 for c in range(4)]
     gold = dict(items.select("item", pl.col("answers").list.first()).rows())
     for without, asked_items in ((SUBJECT, sorted(gold)), (WEIGHTS, sorted(gold)[:4])):

@@ -13,6 +13,7 @@ from kgprobe.tables.ontoprobe import calibration, choices, make, section, values
 from tests.workflow.project import our_rows
 
 PUBLISHED = Path(__file__).parents[2] / "resources/published"
+STUDY = make.OntoProbeStudy({}, given=values.published(PUBLISHED))
 
 
 def row_of(item, task, source, n, options="abcd", **more):
@@ -131,7 +132,7 @@ def test_the_published_table_has_all_five_values_of_table_5(tmp_path):
     questions, chosen = asked(tmp_path, right, "stem")
     probes = probes_of(rows, models, [chosen] * len(rows))
     asked_by = dict.fromkeys(probes, (questions, chosen))
-    numbers = list(make.estimate_choices(asked_by, values.published(PUBLISHED)))
+    numbers = list(make.estimate_choices(STUDY, asked_by))
     beside = [x for x in numbers if x.published is not None and x.metric == "accuracy"]
     assert {(x.model, x.setting["scoring"]) for x in beside} == {("bert-base-uncased", "stem")}
     known = {"TP": 42.6, "SCO": 52.4, "SPO": 38.5, "DM": 70.0, "RG": 82.1}
@@ -155,7 +156,7 @@ def test_an_api_model_has_printed_values_for_generated_answers(tmp_path):
 
     def beside(benchmark):
         (one,) = probes_of([{**row, "benchmark": benchmark}], models, [chosen])
-        numbers = make.estimate_choices({one: (questions, chosen)}, values.published(PUBLISHED))
+        numbers = make.estimate_choices(STUDY, {one: (questions, chosen)})
         return {
             (x.group, x.setting.get("premise", "")): (round(x.value, 1), x.published)
             for x in numbers

@@ -56,7 +56,8 @@ def compared() -> pl.DataFrame:
          "detail": ["", ""]},
     )  # fmt: skip
     agreed = Number(metric=sources.EQUAL, slice="chain", **proportion(1, 2))
-    return pl.concat([sources.against_released(states), frame("sources", [agreed])])
+    agreement = pl.DataFrame(schema={"relation": pl.String})
+    return pl.concat([sources.against_released(states, agreement), frame("sources", [agreed])])
 
 
 @pytest.mark.parametrize("circular", [True, False])

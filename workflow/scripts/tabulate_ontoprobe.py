@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -20,52 +21,49 @@ with job(snakemake) as run:
     given = values.published(Path(files.published[0]).parent)
     probes = probes_of(params.experiments, params.models, files.answers)
     paths = dict(zip(probes, files.answers, strict=True))
-    answers = make.answers(paths, places, switches.ties, switches.recall)
     trained_on = (
         schema.read(files.trained_on, schema.TRAINED_ON) if files.get("trained_on") else None
     )
+    study = make.OntoProbeStudy(places, switches, seed, given, trained_on)
+    answers = study.answers(paths)
     reasoned = probes_of(params.reasoned, params.models, files.reasoned)
-    pairs = list(zip(files.reasoned, files.premises, strict=True))
+    ranks = dict(zip(reasoned, zip(files.reasoned, files.premises, strict=True), strict=True))
     ranked = [probe for probe in probes if probe.method == "cloze"]
     tops = {p: pl.read_parquet(path) for p, path in zip(ranked, files.top, strict=True)}
     sentences = [probe for probe in probes if make.is_scored(probe)]
     free = dict(zip(sentences, files.content_free, strict=True))
     below = baselines.files(params.baselines, files.get("baselines", []))
-    rows_of = switches.tp_rows
     split = choices.shipped(files.shipped) if files.get("shipped") else None
     chosen_by = probes_of(params.chosen, params.models, files.chosen)
     picked = dict(zip(chosen_by, zip(files.choices, files.chosen, strict=True), strict=True))
-    every = [*probes_of(params.formed, params.models, files.formed), *probes]
-    in_forms = forms.pairs(every, [*files.formed, *files.answers])
+    in_form = probes_of(params.formed, params.models, files.formed)
+    formed = dict(zip(in_form, files.formed, strict=True))
     rows = [*params.experiments, *params.formed, *params.reasoned, *params.chosen]
     answer_files = [*files.answers, *files.formed, *files.reasoned, *files.chosen]
-    winners = make.find_winners({**paths, **in_forms[0]}, tops, places)
+    winners = make.find_winners(study, {**paths, **formed}, tops)
+    by_hits = replace(study, switches=replace(switches, recall="hit")).answers(paths)
     numbers = [
         *marks.estimates(rows, answer_files),
-        *make.estimate_memorizing(answers, places, given, switches, seed, trained_on),
-        *scored.estimates(make.scored_rows(paths, free, places, rows_of, seed, trained_on, below)),
-        *make.baseline_numbers(answers, below, free, places, switches, seed),
+        *make.estimate_memorizing(study, answers),
+        *scored.estimates(make.scored_rows(study, paths, free, below)),
+        *make.baseline_numbers(study, answers, below, free),
         *forms.estimates(
-            *in_forms,
+            formed,
+            paths,
             places,
             values.AGGREGATIONS[0],
             seed,
             by_relation=True,
             read=make.read_answers,
         ),
-        *make.estimate_agreement(make.answers(paths, places, switches.ties), winners, rows_of),
-        *make.estimate_reasoning(
-            dict(zip(reasoned, pairs, strict=True)), answers, places, switches, seed
-        ),
-        *make.estimate_choices(picked, given, split, places, trained_on),
+        *make.estimate_agreement(study, by_hits, winners),
+        *make.estimate_reasoning(study, ranks, answers),
+        *make.estimate_choices(study, picked, split),
     ]
     table = results.frame("ontoprobe", numbers)
     provenance = run.provenance(switches=params.switches)
     schema.write(table, schema.RESULTS, run.output.results, provenance)
-    judged = make.judged_answers(
-        answers | make.answers(in_forms[0], places, switches.ties, switches.recall),
-        winners, places, dict(zip(reasoned, pairs, strict=True)), picked, switches.ties,
-    )  # fmt: skip
+    judged = make.judged_answers(study, answers | study.answers(formed), winners, ranks, picked)
     schema.write(judged, schema.JUDGED, run.output.judged, provenance)
     frame = results.read([run.output.results])
     ontoprobe.write_texts(frame, Path(run.output.texts))

@@ -158,13 +158,3 @@ def _difference(of: Number, formed: pl.DataFrame, raw: pl.DataFrame, seed: int) 
     if both.height:
         of = of.but(metric="difference", setting={"instead": f"{of.model}, {RAW}"})
         yield of.but(**estimate(both, "hit", less="raw", stratum="relation", seed=seed))
-
-
-def pairs(
-    probes: Sequence[Probe], files: Sequence[str | Path]
-) -> tuple[dict[Probe, str | Path], dict[Probe, str | Path]]:
-    """Return (probes in a prompt format, sentence or fill probes without one) with their files."""
-    every = dict(zip(probes, files, strict=True))
-    ranked = {p: f for p, f in every.items() if p.method.startswith(("sentence", "fill"))}
-    formed = {p: f for p, f in ranked.items() if p.prompt in FORMS}
-    return formed, {p: f for p, f in ranked.items() if p.prompt == RAW}

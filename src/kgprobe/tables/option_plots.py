@@ -94,8 +94,9 @@ def _figure(
     small: tuple[int, int],
     hollow: Collection[str] = (),
 ) -> draw.Chart:
-    """Draw panels of probes with one legend, titled if there are several; points of the models in
-    `hollow` are hollow."""
+    """Draw one panel of this height, or several small titled ones of this width and height, three
+    per row, with one legend of their probes; points of the models in `hollow` are hollow. `layers`:
+    a function of the legend, of the rows of a panel, and of whether it is small."""
     probes = pl.concat(panels.values()).filter(pl.col("model").is_in(list(kinds)))
     names = marks.legend(probes.rows(named=True), sign)
     models = {name: who[0] for who, name in names.items()}
@@ -103,9 +104,17 @@ def _figure(
         {name: kinds[model] for name, model in models.items()},
         [name for name, model in models.items() if model in hollow],
     )
-    titles = marks.panels(panels)
-    titled = {titles[panel]: rows for panel, rows in panels.items()}
-    return draw.in_panels(partial(layers, names, look), titled, height, small)
+    if len(panels) == 1:
+        (rows,) = panels.values()
+        return draw.set_size(*layers(names, look, rows, False), height=height)
+    titles, (width, low) = marks.panels(panels), small
+    drawn = [
+        alt.layer(*layers(names, look, rows, True)).properties(
+            width=width, height=low, title=titles[panel]
+        )
+        for panel, rows in panels.items()
+    ]
+    return alt.concat(*drawn, columns=3, spacing=8)
 
 
 def _reliability(

@@ -1,6 +1,6 @@
 """RESULTS on the sources: dumps against SPARQL, rebuilt data against released data."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import polars as pl
@@ -20,7 +20,7 @@ from kgprobe.tables.views import View
 STATE = "instances in a state"
 
 
-def against_released(states: pl.DataFrame, agreement: pl.DataFrame | None = None) -> pl.DataFrame:
+def against_released(states: pl.DataFrame, agreement: pl.DataFrame) -> pl.DataFrame:
     """Compute RESULTS from RELEASED_STATES and AGREEMENT of each relation (`group`) and of all.
 
     Each state in per cent of instances (Wilson; n: released instances, numerator: those in it);
@@ -35,23 +35,20 @@ def against_released(states: pl.DataFrame, agreement: pl.DataFrame | None = None
             count = rows.filter(pl.col("state") == state).height
             both = {"numerator": count, "denominator": rows.height}
             numbers.append(of.but(slice=state, **{**proportion(count, rows.height), **both}))
-        if agreement is not None:
-            near = agreement if not relation else agreement.filter(pl.col("relation") == relation)
-            numbers += _agreement(of, near)
+        near = agreement if not relation else agreement.filter(pl.col("relation") == relation)
+        if not near.height:
+            continue
+        total = near.drop("relation", "auc").sum().row(0, named=True)
+        found = proportion(total["found"], total["released"])
+        numbers.append(of.but(metric="found in the pull", **found))
+        for kind in ("answers", "instances"):
+            n = total[f"{kind}_all"]
+            value = 100 * total[f"{kind}_shared"] / n
+            numbers.append(of.but(metric=f"{kind}, Jaccard", value=value, n=n))
+        if n := total["pairs"]:
+            weighted = near.select(ordered_sum(pl.col("auc").fill_null(0) * pl.col("pairs"))).item()
+            numbers.append(of.but(metric="popularity AUC", value=weighted / n, n=n))
     return frame("sources", numbers)
-
-
-def _agreement(of: Number, near: pl.DataFrame) -> Iterator[Number]:
-    if not near.height:
-        return
-    total = near.drop("relation", "auc").sum().row(0, named=True)
-    yield of.but(metric="found in the pull", **proportion(total["found"], total["released"]))
-    for kind in ("answers", "instances"):
-        shared, union = total[f"{kind}_shared"], total[f"{kind}_all"]
-        yield of.but(metric=f"{kind}, Jaccard", value=100 * shared / union, n=union)
-    if total["pairs"]:
-        weighted = near.select(ordered_sum(pl.col("auc").fill_null(0) * pl.col("pairs"))).item()
-        yield of.but(metric="popularity AUC", value=weighted / total["pairs"], n=total["pairs"])
 
 
 EQUAL = "equal to the released"
@@ -87,9 +84,8 @@ def chain_differences(
 
     `released` has class, label, superclasses; `classes` has class; `chains` and `rejects` as built.
     """
-    ours: dict[str, list[str]] = {}
-    for iri, ancestor in chains.sort("id", "position").select("id", "ancestor_label").rows():
-        ours.setdefault(iri, []).append(ancestor)
+    by_id = chains.sort("position").group_by("id").agg("ancestor_label")
+    ours: dict[str, list[str]] = dict(by_id.rows())
     declared = set(classes["class"].to_list())
     stray = dict(rejects.select("child", "parent").rows())
     rows = []
@@ -130,9 +126,8 @@ def property_differences(
     both = released.filter(pl.col("property").is_not_null() & pl.col("dbpedia").is_not_null())
     known = {row["property"]: row for row in properties.iter_rows(named=True)}
     pairs = set(alignment.select("property", "dbpedia").rows())
-    ancestors: dict[str, set[str]] = {}
-    for iri, name in chains.select("id", "ancestor_label").rows():
-        ancestors.setdefault(iri, set()).add(name.casefold())
+    by_id = chains.group_by("id").agg("ancestor_label")
+    ancestors = {iri: set(_casefold(names)) for iri, names in by_id.rows()}
     rows: list[tuple[str | None, ...]] = []
     for gold in both.iter_rows(named=True):
         iri, label = gold["property"], gold["label"]
@@ -193,6 +188,10 @@ CIRCULAR = (
     "The collection of statements used here includes the released BEAR-big, so what is built from "
     "it agrees with BEAR by construction: these figures test the rules of the construction and say "
     "nothing about how Wikidata has changed. A live pull does."
+)
+CHOSEN = (
+    "answers × instances per answer; popularity of the last one chosen and the first one not "
+    "chosen, for answers and for instances"
 )
 #: metrics of a dump
 ACCESS = ("statements in both", "labels and sitelinks equal")
@@ -315,18 +314,8 @@ def section(
             shown.append(grid.records(title, partly.iter_rows(named=True)))
         folded.append(grid.records("Statements by kind of value", coverage.iter_rows(named=True)))
     for name, choice in choices.items():
-        folded.append(_choice(choice, name))
+        rows = choice.filter(pl.col("benchmark").str.starts_with(name)).iter_rows(named=True)
+        title = f"Construction of {name}: selection of answers and instances"
+        folded.append(grid.records(title, rows, CHOSEN))
     notes = [CIRCULAR] if circular and STATE in metrics else []
     return Section("sources", "Sources: rebuilt and released", LEAD, notes, shown, folded)
-
-
-def _choice(frame: pl.DataFrame, name: str) -> Grid:
-    """Tabulate the selection of answers and instances."""
-    rows = frame.filter(pl.col("benchmark").str.starts_with(name)).iter_rows(named=True)
-    caption = (
-        "answers × instances per answer; popularity of the last one chosen and the first one not "
-        "chosen, for answers and for instances"
-    )
-    return grid.records(
-        (f"Construction of {name}: selection of answers and instances"), rows, caption
-    )

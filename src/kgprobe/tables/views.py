@@ -85,13 +85,11 @@ class View:
 
     def _keys(self, numbers: pl.DataFrame, names: Sequence[str]) -> list[Key]:
         """Return the keys that occur, ordered dimension by dimension."""
-        keys = list(dict.fromkeys(tuple(row) for row in numbers.select(names).rows()))
-        orders = [self._order(name, numbers[name]) for name in names]
+        keys, orders = dict.fromkeys(numbers.select(names).rows()), []
+        for name in names:
+            values = dict.fromkeys([*map(str, self.where.get(name, [])), *numbers[name]])
+            orders.append({value: i for i, value in enumerate(values)})
         return sorted(keys, key=lambda key: [o[v] for o, v in zip(orders, key, strict=True)])
-
-    def _order(self, name: str, values: Iterable[str]) -> dict[str, int]:
-        given = [str(value) for value in self.where.get(name, [])]
-        return {value: i for i, value in enumerate(dict.fromkeys([*given, *values]))}
 
     def word(self, name: str, value: str) -> str:
         """Return the printed form of a value of a dimension."""

@@ -73,13 +73,12 @@ def tabulate(run: JobContext) -> None:
         path: rows_of[probe].filter(matching="own").select("item", "template", "hit")
         for probe, path in every.items()
     }
-    in_forms = forms.pairs(list(every), list(every.values()))
     built = {n: schema.read(folder / "examples.parquet", EXAMPLES) for n, folder in places.items()}
     parts = chain(
         numbers.estimates(study, alphas, figures, known),
         scored.estimates(score_ranked(study, files, given.content_free, known, below)),
         baseline_numbers(study, below, others),
-        forms.estimates(*in_forms, places, "sum", study.seed, written=written),
+        forms.estimates(in_form, files, places, "sum", study.seed, written=written),
         constructs.sizes(_of_all(places, "sizes", SIZES), figures),
         constructs.estimates(built, alphas),
         marks.estimates([*params.experiments, *params.formed], [*given.answers, *given.formed]),

@@ -1,7 +1,8 @@
 """The report's section on the nine benchmarks: the paper's tables and figures next to ours."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -114,7 +115,7 @@ def section(
         folded.append(_records(title, sensitivity, "setting", SENSITIVITY))
     return Section(
         NAME, TITLE, LEAD, [*NOTES, *notes], filled_in(grids), filled_in(folded),
-        drawings(results, probes, titles),
+        [*drawings(results, probes, titles)],
     )  # fmt: skip
 
 
@@ -135,30 +136,25 @@ def _records(title: str, frame: pl.DataFrame, then: str, caption: str = "") -> G
 
 def drawings(
     results: pl.DataFrame, probes: Sequence[Probe], titles: Mapping[str, str]
-) -> list[Drawing]:
+) -> Iterator[Drawing]:
     """Draw Figures 3, 4 and 5, reliability and slices, where there are numbers for them."""
     kinds = {(p.model, p.method): p.kind for p in probes if not is_ranked(p.method)}
-    largest, drawn = largest_model(probes), list[Drawing]()
+    largest = largest_model(probes)
     of_largest = results.filter(model=largest[0], method=largest[1])
-
-    def add(name: str, title: str, caption: str, figure: draw.Chart, rows: pl.DataFrame) -> None:
-        drawn.append(drawing(NAME, f"attributes_{name}", title, caption, figure, rows))
-
+    draw_one = partial(drawing, NAME)
     if numbers.PARTIAL in set(results["metric"]):
         figure, rows = partial_plot(results, kinds), views.PARTIAL.select(results)
-        add("partial", "Partial and full scores", PARTIAL, figure, rows)
+        yield draw_one("attributes_partial", "Partial and full scores", PARTIAL, figure, rows)
     if kinds and results.filter(pl.col("group") != "").height:
         figure = patterns_plot(results, pattern_models(results, largest), titles)
-        rows = views.PATTERNS.select(results)
-        add("patterns", "The five most frequent patterns", PATTERNS, figure, rows)
+        title, rows = "The five most frequent patterns", views.PATTERNS.select(results)
+        yield draw_one("attributes_patterns", title, PATTERNS, figure, rows)
     if of_largest.filter(metric="examples right").height:
         figure, rows = popularity_plot(results, largest), views.POPULARITY.select(of_largest)
-        add("popularity", "Popularity", POPULARITY, figure, rows)
+        yield draw_one("attributes_popularity", "Popularity", POPULARITY, figure, rows)
     every, controls = {p.model: p.kind for p in probes}, [p.model for p in probes if p.control]
     panels = [(name, "") for name in NAMES]
-    return [
-        *drawn, *option_plots.drawings(NAME, NAME, results, every, panels, "sum", controls)
-    ]  # fmt: skip
+    yield from option_plots.drawings(NAME, NAME, results, every, panels, "sum", controls)
 
 
 def largest_model(probes: Sequence[Probe]) -> Who:
@@ -213,13 +209,13 @@ def patterns_plot(
     printed = views.PATTERNS.of(results)
     cells: dict[str, list[dict[str, Any]]] = {}
     for benchmark, pattern in printed.rows:
-        name = f"{titles[pattern]} ({pattern})" if titles.get(pattern) else pattern
         for which, who in zip(look, models.get(benchmark, ()), strict=False):
             cell = printed.cells.get(((benchmark, pattern), who))
             if cell is not None:
                 text = "{numerator:g}/{denominator:g}".format(**cell) + marks.few(cell)
                 cells.setdefault(benchmark, []).append(draw.point(
-                    cell, model=who[0], pattern=name, which=which, at=cell["value"] or 0,
+                    cell, model=who[0], pattern=grid.with_id(pattern, titles), which=which,
+                    at=cell["value"] or 0,
                     label=text if cell["value"] is not None else "undef",
                 ))  # fmt: skip
     panels = [_patterns(name, rows, look, name == list(cells)[-1]) for name, rows in cells.items()]
@@ -228,7 +224,7 @@ def patterns_plot(
 
 def _patterns(
     benchmark: str, points: Sequence[Mapping[str, Any]], look: Mapping[str, str], is_last: bool
-) -> draw.Chart:
+) -> alt.LayerChart | alt.FacetChart:
     """Plot the patterns of one benchmark; only the last one has the axis."""
     # one width for the names of all benchmarks
     names = alt.Axis(labelLimit=200, minExtent=200, maxExtent=200)

@@ -235,24 +235,20 @@ def of_candidates(scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     score, parts = pl.col("score"), []
     for gold, counts in (("own", pl.col("gold") == 0), ("set", pl.col("gold") >= 0)):
         value = score.filter(counts).max()
+        above, level = (x.sum().cast(pl.Int64) for x in (score > value, score == value))
         ranks = rows.group_by("item", "template").agg(
-            above=(score > value).sum().cast(pl.Int64),
-            level=(score == value).sum().cast(pl.Int64),
+            best=above + 1,
+            worst=above + level.clip(1),
             right=((score == value) & counts).sum().cast(pl.Int64),
             options=pl.len(),
             probability=score.max(),
             said=pl.col("candidate").filter(score == score.max()).min(),
+            kind=pl.lit("exact"),
+            gold=pl.lit(gold),
         )
-        best = ranks["above"].to_numpy() + 1
-        worst = best + np.maximum(ranks["level"].to_numpy(), 1) - 1
-        right = ranks["right"].to_numpy()
-        places = [pl.Series("best", best), pl.Series("worst", worst)]
-        how = {"kind": pl.lit("exact"), "gold": pl.lit(gold)}
+        places = [ranks[name].to_numpy() for name in ("best", "worst", "right")]
         parts += [
-            ranks.with_columns(
-                pl.Series("alpha", hit_at(k, best, worst, right)), *places, k=pl.lit(k), **how
-            )
-            for k in KS
+            ranks.with_columns(pl.Series("alpha", hit_at(k, *places)), k=pl.lit(k)) for k in KS
         ]
     return _alpha(pl.concat(parts))
 
@@ -416,33 +412,30 @@ def alphas(examples: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:
     """
     key = ["benchmark", "example", "pattern", "position"]
     named = pl.col("gold_labels").list.eval(pl.element().is_not_null())
-    objects = counted.group_by("predicate").agg(pl.col("objects").first())
-    rows = examples.select(
-        *key, "predicate", "object", "golds", named=named, right=named.list.sum().cast(pl.Int64)
-    )
-    rows = rows.join(objects, on="predicate", how="left")
-    rows = rows.with_columns(pl.col("objects").fill_null(1))
-    every = rows.with_columns(object=pl.col("golds")).explode("object", "named").filter("named")
-    first, every = (
-        frame.join(counted.drop("objects"), on=["predicate", "object"], how="left")
-        for frame in (rows.with_columns(right=pl.lit(1, dtype=pl.Int64)), every)
-    )
+    rows = examples.select(*key, "predicate", "object", "golds", named=named)
+    every = rows.with_columns(object="golds").explode("object", "named").filter("named")
+    golds = pl.concat(
+        frame.select(*key, "predicate", "object", gold=pl.lit(gold))
+        for gold, frame in (("own", rows), ("set", every))
+    ).join(counted.drop("objects"), on=["predicate", "object"], how="left")
     # golds as frequent as the most frequent gold tie with it
-    every = every.with_columns(tied=pl.len().over(*key, "best").cast(pl.Int64))
-    every = every.sort("best", nulls_last=True).group_by(key).agg(pl.all().first())
-    first = first.with_columns(tied=pl.lit(1, dtype=pl.Int64))
-    parts = []
-    for gold, frame in (("own", first), ("set", every)):
-        known = frame["best"].is_not_null().to_numpy()
-        best, worst = (frame[c].fill_null(1 << 40).to_numpy() for c in ("best", "worst"))
-        right, total = frame["right"].to_numpy(), frame["objects"].to_numpy()
-        how = {"prompt": "", "method": BASELINE, "pooling": "", "kind": "exact", "gold": gold}
-        for k in KS:
-            # in a random order all objects tie
-            drawn = hit_at(k, np.ones_like(total), total, right)
-            frequent = hit_at(k, best, worst, frame["tied"].to_numpy())
-            for model, value in ((MAJORITY, frequent), (RANDOM, drawn)):
-                alpha = pl.Series("alpha", np.where(known, value, 0.0))
-                words = {name: pl.lit(word) for name, word in {**how, "model": model}.items()}
-                parts.append(frame.select(*key, alpha, k=pl.lit(k, dtype=pl.Int32), **words))
+    leads = pl.col("best") == pl.col("best").min()
+    ranks = golds.group_by(*key, "predicate", "gold").agg(
+        pl.col("best").min(), pl.col("worst").filter(leads).first(),
+        right=pl.len().cast(pl.Int64), tied=leads.sum().clip(1).cast(pl.Int64),
+    )  # fmt: skip
+    objects = counted.group_by("predicate").agg(pl.col("objects").first())
+    ranks = ranks.join(objects, on="predicate", how="left", maintain_order="left")
+    known = ranks["best"].is_not_null().to_numpy()
+    best, worst = (ranks[c].fill_null(1 << 40).to_numpy() for c in ("best", "worst"))
+    right, tied, total = (ranks[c].fill_null(1).to_numpy() for c in ("right", "tied", "objects"))
+    parts, how = [], {"prompt": "", "method": BASELINE, "pooling": "", "kind": "exact"}
+    for k in KS:
+        # in a random order all objects tie
+        drawn = hit_at(k, np.ones_like(total), total, right)
+        frequent = hit_at(k, best, worst, tied)
+        for model, value in ((MAJORITY, frequent), (RANDOM, drawn)):
+            alpha = pl.Series("alpha", np.where(known, value, 0.0))
+            words = {name: pl.lit(word) for name, word in {**how, "model": model}.items()}
+            parts.append(ranks.select(*key, "gold", alpha, k=pl.lit(k, dtype=pl.Int32), **words))
     return pl.concat(parts)

@@ -112,11 +112,6 @@ class Answers:
         rows = labels.join(self.demonstrated, on=list(DEMONSTRATED), how="anti")
         return replace(self, outcomes=rows.drop("label"))
 
-    def draws(self) -> Iterator["Answers"]:
-        """Yield each draw of a prompt with several (random triggers); otherwise the answers."""
-        for _, outcomes in self.outcomes.sort("prompt").group_by("prompt", maintain_order=True):
-            yield replace(self, outcomes=outcomes)
-
 
 def answered(
     rows: Sequence[Row],
@@ -255,7 +250,8 @@ def facts(
         if (other := per_example(answers, **arguments)) is not None:
             for one in measured(answers.of, other, P1, ("macro",), seed):
                 yield one.but(**dimensions)
-    draws = [per_example(draw) for draw in answers.draws()]
+    by_draw = answers.outcomes.sort("prompt").group_by("prompt", maintain_order=True)
+    draws = [per_example(replace(answers, outcomes=outcomes)) for _, outcomes in by_draw]
     yield from ends(answers, "P@1", [macro(draw) for draw in draws if draw is not None])
     part = answers.exclude_demonstrated() if answers.demonstrated.height else None
     if part and (unseen := per_example(part)) is not None:
@@ -421,15 +417,23 @@ def memory(answers: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
 
 
 def of_benchmark(those: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
-    """Yield per relation (draw of a balanced set): constant answers, the shift from train to test,
-    and numbers of facts; `search facts` are training and dev facts, as in the paper's "#train"."""
+    """Yield per relation (draw of a balanced set): constant answers, the proportion of the distinct
+    test objects that are also in train, the total variation distance of the two distributions of
+    objects, and numbers of facts; `search facts` are training and dev facts, as in the paper's
+    "#train"."""
     every = union(those)
     of, metric_of = Number(benchmark=every.benchmark), ACCURACY if every.of_classes else P1
     for name, model in ((MAJORITY, "majority"), (BEST, "constant")):
         yield from measured(of.but(model=model), hits(every, name), metric_of, ("group",), seed)
-    for group, seen, objects, variation, n in shift(every):
-        yield of.but(metric=SEEN, group=group, value=100 * seen, n=objects)
-        yield of.but(metric=VARIATION, group=group, value=100 * variation, n=n)
+    fact = ["group", "fact", "label"]
+    train = every.examples.filter(split="train").unique(fact)
+    for (group,), test in _select_asked(every, "test")[0].unique(fact).group_by("group"):
+        there, here = Counter(train.filter(group=group)["label"]), Counter(test["label"])
+        before, after = max(there.total(), 1), here.total()
+        seen = sum(o in there for o in here) / len(here)
+        apart = sum(abs(there[o] / before - here[o] / after) for o in sorted(there | here))
+        yield of.but(metric=SEEN, group=group, value=100 * seen, n=len(here))
+        yield of.but(metric=VARIATION, group=group, value=100 * (apart / 2), n=after)
     is_test = pl.col("split") == "test"
     for metric, rows in (("search facts", ~is_test), ("test facts", is_test)):
         for group, n in every.examples.filter(rows).group_by("group").len().rows():
@@ -462,19 +466,6 @@ def union(those: Sequence[Answers]) -> Answers:
         outcomes=rows.unique(KEY, keep="first", maintain_order=True),
         examples=pl.concat([a.examples for a in those]).unique(KEY).sort(KEY),
     )
-
-
-def shift(answers: Answers) -> Iterator[tuple[str, float, int, float, int]]:
-    """Yield per group: fraction of the distinct test objects also in train, their number, the total
-    variation distance of the two distributions of objects (0 .. 1), and n test facts."""
-    fact = ["group", "fact", "label"]
-    train = answers.examples.filter(split="train").unique(fact)
-    for (group,), rows in _select_asked(answers, "test")[0].unique(fact).group_by("group"):
-        there, here = Counter(train.filter(group=group)["label"]), Counter(rows["label"])
-        before, after = max(there.total(), 1), here.total()
-        apart = sum(abs(there[o] / before - here[o] / after) for o in sorted(there | here))
-        seen = sum(o in there for o in here) / len(here)
-        yield str(group), seen, len(here), apart / 2, after
 
 
 def _select_asked(base: Answers, split: str) -> tuple[pl.DataFrame, list[str]]:

@@ -1,6 +1,6 @@
 """AutoPrompt's section of the report: views of its RESULTS, texts of prompts, figures."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -112,13 +112,12 @@ def section(
     notes += [OPTIMISTIC] * (selection == "full" and "low_data" in chosen["method"])
     notes += [f"{OTHERWISE}{'; '.join(NOT_RELEASED)}."] * (mode == "released") + [*remarks]
     notes += [CONTROLS] * ("trained-on" in chosen["slice"])
-    shown, drawn = (filled_in(grids), filled_in(folded)), drawings(chosen)
-    return Section("autoprompt", "Searched prompts", LEAD, notes, *shown, drawn)
+    shown = filled_in(grids), filled_in(folded)
+    return Section("autoprompt", "Searched prompts", LEAD, notes, *shown, [*drawings(chosen)])
 
 
-def drawings(results: pl.DataFrame) -> list[Drawing]:
+def drawings(results: pl.DataFrame) -> Iterator[Drawing]:
     """Draw Figure 2 of every benchmark, Figure 3 of every benchmark, model and k."""
-    drawn = []
     for (benchmark,), rows in _parts(views.FIGURE2.select(results), "benchmark"):
         points = [
             draw.point(row, line=f"{row['model']}, {NAMES.get(row['prompt'], row['prompt'])}",
@@ -127,7 +126,7 @@ def drawings(results: pl.DataFrame) -> list[Drawing]:
         ]  # fmt: skip
         title, plot = f"Figure 2: {benchmark}", lines(points, "training examples")
         name = f"autoprompt_figure2_{benchmark}"
-        drawn.append(drawing("autoprompt", name, title, views.FIGURE2.caption, plot, rows))
+        yield drawing("autoprompt", name, title, views.FIGURE2.caption, plot, rows)
     for index, (key, rows) in enumerate(_parts(views.FIGURE3.select(results), *views.FIGURE3.rows)):
         points = [
             draw.point(row, line=f"{row['labels']} label token{'s' * (row['labels'] != '1')}",
@@ -136,8 +135,7 @@ def drawings(results: pl.DataFrame) -> list[Drawing]:
         ]  # fmt: skip
         title, plot = f"Figure 3: {key[0]}, {key[1]}, k {key[2]}", lines(points, "trigger tokens")
         name = f"autoprompt_figure3_{index}"
-        drawn.append(drawing("autoprompt", name, title, views.FIGURE3.caption, plot, rows))
-    return drawn
+        yield drawing("autoprompt", name, title, views.FIGURE3.caption, plot, rows)
 
 
 def _parts(rows: pl.DataFrame, *names: str) -> Iterable[tuple[tuple[Any, ...], pl.DataFrame]]:

@@ -8,7 +8,7 @@
     )
 
 A side names dimensions of RESULTS, or `kind` and `family` of the model, each with patterns: `a|b`
-either, `*` any text, `!x` anything else. An unnamed dimension matches anything, except that
+either, `*` any text, `!a|b` anything else. An unnamed dimension matches anything, except that
 `group`, `slice` and further settings must be "", and `kind` must be a model trained elsewhere: our
 training facts say nothing about the real world. A side may be one number.
 
@@ -189,25 +189,15 @@ def with_models(results: pl.DataFrame, models: Mapping[str, Mapping[str, str]]) 
     `models`: the models by name. A control `source` makes the kind "control"; models not listed are
     baselines. `parameters` are millions, null if the table of models has none.
     """
-    names = results["model"].unique().to_list()
-    kinds = {name: _kind(models.get(name)) for name in names}
-    sizes = {name: _number((models.get(name) or {}).get("parameters")) for name in names}
-    model = pl.col("model")
-    return results.with_columns(
-        kind=model.replace_strict(kinds, return_dtype=pl.String),
-        family=model.replace_strict({n: family(n) for n in names}, return_dtype=pl.String),
-        parameters=model.replace_strict(sizes, return_dtype=pl.Float64),
-    )
-
-
-def _kind(row: Mapping[str, str] | None) -> str:
-    if row is None:
-        return BASELINE
-    return CONTROL if row["source"].startswith("control:") else row["kind"]
-
-
-def _number(text: str | None) -> float | None:
-    return float(text) if text else None
+    rows = []
+    for name in results["model"].unique():
+        row = models.get(name, {"kind": BASELINE, "source": ""})
+        kind = CONTROL if row["source"].startswith("control:") else row["kind"]
+        size = row.get("parameters")
+        rows.append((name, kind, family(name), float(size) if size else None))
+    texts = dict.fromkeys(("model", "kind", "family"), pl.String)
+    known = pl.DataFrame(rows, schema={**texts, "parameters": pl.Float64}, orient="row")
+    return results.join(known, on="model", how="left", maintain_order="left")
 
 
 def family(model: str) -> str:
@@ -230,44 +220,31 @@ def evaluate(
     Raises IncomparableError if a side has no number, a named model is missing, several numbers
     match one pair, or too few pairs are left.
     """
-    a, b = comparison.a, comparison.b
-    if comparison.read == "pearson":
-        return _correlation(_places(a, results, (*comparison.per, "model"), None))
-    by_model = (*comparison.per, "model")
-    if comparison.read == "steps":
-        one, other = _steps(_places(a, results, by_model, answers))
-    elif comparison.read == "near":
-        one, other = _near(
-            _places(a, results, by_model, answers), _places(b, results, by_model, answers)
-        )
+    b, read, per = comparison.b, comparison.read, comparison.per
+    if read in ("pearson", "steps", "near"):
+        per = (*per, "model")
+    one = _places(comparison.a, results, per, None if read == "pearson" else answers)
+    if read == "pearson":
+        return _correlation(one)
+    if read == "steps":
+        one, other = _steps(one)
+    elif read == "near":
+        one, other = _near(one, _places(b, results, per, answers))
     else:
-        one = _places(a, results, comparison.per, answers)
-        other = _places(b, results, comparison.per, answers, like=one)
-    keys = [key for key in one if key in other]
-    if not keys:
-        per = ", ".join(comparison.per)
-        raise IncomparableError(f"the two sides share no {per}")
-    pairs = [(one[key], other[key]) for key in keys]
-    value, low, high = (_wins if comparison.read == "wins" else _difference)(pairs)
+        other = _places(b, results, per, answers, like=one)
+    pairs = [(one[key], other[key]) for key in one if key in other]
+    if not pairs:
+        raise IncomparableError(f"the two sides share no {', '.join(per)}")
+    value, low, high = (_wins if read == "wins" else _difference)(pairs)
     fewest = min(side.n for pair in pairs for side in pair if side.rows)
+    sides = dict(zip("ab", zip(*pairs, strict=True), strict=True))
+    a, b = (sum(number.value for number in side) / len(pairs) for side in sides.values())
     return Outcome(
-        a=sum(x.value for x, _ in pairs) / len(pairs),
-        b=sum(y.value for _, y in pairs) / len(pairs),
-        value=value,
-        low=low,
-        high=high,
-        n=len(pairs) if comparison.read == "wins" else fewest,
-        pairs=len(pairs),
-        sides=_sides(pairs),
+        a, b, value, low, high,
+        n=len(pairs) if read == "wins" else fewest, pairs=len(pairs),
+        sides={name: tuple(row for x in side for row in x.rows) for name, side in sides.items()},
         values=tuple((x.value, y.value) for x, y in pairs),
-    )
-
-
-def _sides(pairs: Sequence[tuple[Measured, Measured]]) -> dict[str, tuple[Row, ...]]:
-    return {
-        name: tuple(row for number in numbers for row in number.rows)
-        for name, numbers in zip("ab", zip(*pairs, strict=True), strict=True)
-    }
+    )  # fmt: skip
 
 
 def select(side: Side, results: pl.DataFrame) -> pl.DataFrame:
@@ -277,32 +254,21 @@ def select(side: Side, results: pl.DataFrame) -> pl.DataFrame:
     rows = results.filter(pl.col("value").is_not_null(), *blank)
     # models last: one that only has other numbers is missing, too
     for name, text in sorted(chosen.items(), key=lambda one: one[0] == "model"):
-        patterns = text.split("|")
         if text in ("", "*"):
             continue
+        patterns, is_excluded = text.removeprefix("!").split("|"), text.startswith("!")
         values = rows[name].unique().to_list()
-        lacking = [p for p in patterns if name == "model" and p not in values and _is_name(p)]
-        if lacking:
+        lacking = [p for p in patterns if p not in values and "*" not in p and not is_excluded]
+        if lacking and name == "model":
             raise IncomparableError(f"no number of {', '.join(lacking)}")
-        rows = rows.filter(pl.col(name).is_in([v for v in values if _fits(v, patterns)]))
+        fitting = [v for v in values if any(fnmatchcase(v, p) for p in patterns) != is_excluded]
+        rows = rows.filter(pl.col(name).is_in(fitting))
     if side.scale:
         size, top = pl.col("parameters"), pl.col("parameters").max()
         rows = rows.filter(size == top if side.scale == "largest" else size < top)
     if not rows.height:
         raise IncomparableError(f"no number with {replace(side, reduced=())}")
     return rows
-
-
-def _is_name(pattern: str) -> bool:
-    return "*" not in pattern and not pattern.startswith("!")
-
-
-def _fits(value: str, patterns: Sequence[str]) -> bool:
-    without = [p[1:] for p in patterns if p.startswith("!")]
-    wanted = [p for p in patterns if not p.startswith("!")] or ["*"]
-    return any(fnmatchcase(value, p) for p in wanted) and not any(
-        fnmatchcase(value, p) for p in without
-    )
 
 
 def _places(
@@ -321,9 +287,11 @@ def _places(
     held: dict[Any, list[Row]] = {}
     for row in select(side, results).iter_rows(named=True):
         held.setdefault(tuple(row[d] for d in dimensions), []).append(row)
-    for rows in held.values():
-        if len(rows) > 1:
-            raise IncomparableError(_several(rows))
+    for one, *others in held.values():
+        if others:
+            differ = [d for d in (*DIMENSIONS, *SETTING) if one[d] != others[0][d]]
+            parts = ", ".join(f"{d} ({one[d]}, {others[0][d]})" for d in differ)
+            raise IncomparableError(f"several numbers in one place, which differ in {parts}")
     numbers = {key: _measured(rows[0], answers) for key, rows in held.items()}
     for way, names in side.reduced:
         kept = [d for d in dimensions if d not in names]
@@ -342,13 +310,6 @@ def _measured(row: Row, answers: RunAnswers | None) -> Measured:
     if row["interval"] == "none" and row["kind"] == BASELINE and row["model"] in EXACT:
         low = high = row["value"]
     return Measured(row["value"], low, high, marks.size(row), (row,), draws=draws)
-
-
-def _several(rows: Sequence[Row]) -> str:
-    one, other = rows[:2]
-    differ = [d for d in (*DIMENSIONS, *SETTING) if one[d] != other[d]]
-    parts = ", ".join(f"{d} ({one[d]}, {other[d]})" for d in differ)
-    return f"several numbers in one place, which differ in {parts}"
 
 
 def _reduce(numbers: Mapping[Any, Measured], way: str, kept: Sequence[int]) -> dict[Any, Measured]:

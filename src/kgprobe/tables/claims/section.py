@@ -72,6 +72,7 @@ def _grid(title: str, claims: pl.DataFrame) -> Grid:
     is_silent = pl.col("verdict") == verdicts.NOT_TESTED
     for row in claims.sort(is_silent, maintain_order=True).iter_rows(named=True):
         stands = f"{IN_PRINT[row['holds']]}; expected {expected(row['direction'])}"
+        printed = "–" if row["printed"] is None else f"{row['printed']:.4g}"
         value = row["value"]
         here = Cell("–", muted=True)
         if value is not None:
@@ -86,7 +87,7 @@ def _grid(title: str, claims: pl.DataFrame) -> Grid:
         rows.append(
             {
                 "claim": Cell(row["statement"], f"{row['claim']}; {row['where']}", row["claim"]),
-                "in print": _print_value(row["printed"], stands),
+                "in print": Cell(printed, stands, row["printed"]),
                 "here": here,
                 "n": row["n"],
                 "models": Cell(models, sort=models, muted=not row["models"]),
@@ -129,7 +130,3 @@ def _why(row: Mapping[str, Any]) -> str:
     if row["p"] is None or (row["verdict"] == verdicts.UNDECIDED and row["reason"]):
         return str(row["reason"]) if row["value"] is not None else ""
     return "p < .001" if row["p"] < 0.001 else f"p = {row['p']:.3g}"
-
-
-def _print_value(value: float | None, note: str) -> Cell:
-    return Cell("–" if value is None else f"{value:.4g}", note, value)

@@ -257,13 +257,8 @@ def frame(compared: Sequence[ComparedClaim]) -> pl.DataFrame:
 
 def behind(compared: ComparedClaim) -> pl.DataFrame:
     """Return the rows of RESULTS that a claim is computed from, each with its `side`, a or b."""
-    columns = list(RESULTS.columns)
     sides = compared.outcome.sides if compared.outcome else {}
-    rows = [
-        {"side": side, **{name: row[name] for name in columns}}
-        for side, used in sides.items()
-        for row in used
-    ]
+    rows = [{"side": side, **row} for side, used in sides.items() for row in used]
     every = pl.DataFrame(rows, schema={"side": pl.String, **RESULTS.columns})
     # a baseline is compared with every model, but is one row
     return every.unique(["side", *RESULTS.key], maintain_order=True)
@@ -290,8 +285,7 @@ def _row(compared: ComparedClaim, p: float | None) -> dict[str, object]:
         "reason": reason,
         "models": ", ".join(dict.fromkeys(models)),
         "printed": there.value if there else None,
-        **dict.fromkeys(MEASURED),
-        **({name: getattr(ours, name) for name in MEASURED} if ours else {}),
+        **{name: getattr(ours, name, None) for name in MEASURED},
         "p": p,
         "n": ours.n if ours else 0,
         "pairs": ours.pairs if ours else 0,

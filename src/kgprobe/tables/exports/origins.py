@@ -4,7 +4,7 @@ A file of questions records in its metadata what it was made from; anything miss
 user-supplied graph) has to be specified.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -83,7 +83,7 @@ PAPERS = {
     "build_attributes": ATTRIBUTES,
 }
 #: classes and properties of the embedded graph derive from DBpedia's ontology
-ONTOLOGY = "construct_ontoprobe", "world", ("world", "dbpedia")
+ONTOLOGY = ("world", "dbpedia")
 
 
 def of(folder: Path, license: str = "") -> list[Source]:
@@ -92,22 +92,24 @@ def of(folder: Path, license: str = "") -> list[Source]:
     `license`: SPDX id that the user gives for a user-supplied graph. Raises ExportError if neither
     the files nor the user specify one, and if they differ.
     """
-    if (folder / "metadata_relations.json").is_file():
-        return _checked(folder, ["bear"], license)
     record = _record(folder)
     wildcards = record.get("wildcards")
     origin = str(wildcards.get("origin", "")) if isinstance(wildcards, dict) else ""
     if record.get("source") == "resources/world":
         origin = "world"
     names = RULES.get(str(record.get("rule")), (origin,))
-    if (record.get("rule"), origin) == ONTOLOGY[:2]:
-        names = ONTOLOGY[2]
+    if (record.get("rule"), origin) == ("construct_ontoprobe", "world"):
+        names = ONTOLOGY
     if all(name in SOURCES for name in names):
         # the setting `languages` determines those of pulled data; `mul` is not a language
         given = record.get("languages")
         tags = [tag.lower().split("-")[0] for tag in given] if isinstance(given, list) else []
         of_run = tuple(tag for tag in tags if tag != "mul")
-        known = _checked(folder, names, license)
+        known = [SOURCES[name] for name in names]
+        held = ", ".join(dict.fromkeys(source.license for source in known))
+        if license not in ("", held):
+            raise ExportError(f"{folder}: the license of these questions is {held}; "
+                              "omit --license")  # fmt: skip
         return [source if source.languages else replace(source, languages=of_run)
                 for source in known]  # fmt: skip
     if released := unlicensed(folder):
@@ -127,29 +129,18 @@ def of(folder: Path, license: str = "") -> list[Source]:
 
 def unlicensed(folder: Path) -> Source | None:
     """Return the source of a benchmark's questions if it was released without a license."""
-    if (folder / "metadata_relations.json").is_file():
-        return None
     return UNLICENSED.get(str(_record(folder).get("rule")))
 
 
 def paper_of(folder: Path) -> str:
     """Return the paper that proposes the questions in a benchmark's folder."""
-    if (folder / "metadata_relations.json").is_file():
-        return BEAR
     rule = str(_record(folder).get("rule"))
     return next((paper for name, paper in PAPERS.items() if rule.startswith(name)), BEAR)
 
 
 def _record(folder: Path) -> dict[str, object]:
+    """Return what a benchmark was made from; a folder of the released BEAR records nothing."""
+    if (folder / "metadata_relations.json").is_file():
+        return {"rule": "load_bear"}
     files = [folder / name for name in ("items.parquet", "examples.parquet")]
     return schema.provenance(next((file for file in files if file.is_file()), files[0]))
-
-
-def _checked(folder: Path, names: Sequence[str], license: str) -> list[Source]:
-    """Return known sources; a license given by the user must equal theirs."""
-    known = [SOURCES[name] for name in names]
-    held = ", ".join(dict.fromkeys(source.license for source in known))
-    if license not in ("", held):
-        raise ExportError(f"{folder}: the license of these questions is {held}; "
-                          "omit --license")  # fmt: skip
-    return known

@@ -8,7 +8,7 @@ class.
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import polars as pl
@@ -58,9 +58,7 @@ def check_validity(answers: Answers, sets: Sets, facts: pl.DataFrame) -> Iterato
     """
     for probe, values in answers.items():
         rows, verdicts = per_item.in_fixed(values.filter(role="test")), []
-        trained_on = find_trained_on(probe, rows, facts)
-        splits = pl.Series([trained_on.get(item) for item in rows["item"]], dtype=pl.Boolean)
-        rows = rows.with_columns(trained_on=splits)
+        rows = rows.with_columns(trained_on=_status(find_trained_on(probe, rows, facts)))
         for task in TASKS:
             yes, held_out = (rows.filter(task=task, trained_on=split) for split in (True, False))
             held_out = with_golds(held_out, *sets[probe.benchmark])
@@ -98,9 +96,8 @@ def check_choices(
     the one trained on most often. `rows`: CHOICES with `scoring` and `hit`."""
     labels = per_item.of_items(items).select("item", "label")
     known = rows.filter(pl.col("task").is_in(TASKS)).join(labels, on="item")
-    trained_on = find_trained_on(probe, known, facts)
     known = known.join(items.select("item", "subject"), on="item").with_columns(
-        trained_on=pl.col("item").replace_strict(trained_on, default=None, return_dtype=pl.Boolean),
+        trained_on=_status(find_trained_on(probe, known, facts)),
         named=pl.concat_list(pl.col("options").list.get(pl.col("gold"))),
     )
     for scoring, task in known.select("scoring", "task").unique().sort("scoring", "task").rows():
@@ -113,6 +110,10 @@ def check_choices(
             chance = max(hit_rate(rates)["value"] for rates in _guesses(no, facts, task))
             one, other = (hit_rate(split["hit"].to_numpy()) for split in (yes, no))
             yield from validity.estimates(of, one, other, chance, is_control=probe.control)
+
+
+def _status(trained_on: Mapping[str, bool]) -> pl.Expr:
+    return pl.col("item").replace_strict(trained_on, default=None, return_dtype=pl.Boolean)
 
 
 def _guesses(

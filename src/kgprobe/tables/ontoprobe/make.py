@@ -1,6 +1,7 @@
 """Compute OntoProbe's RESULTS, and the examples of Table 7, from the files of a run."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
@@ -24,31 +25,49 @@ from kgprobe.templates import MASK_SLOT, fill
 #: a file of each probe, with ranks at a mask slot, ranks of soft prompts, or SCORES. A model whose
 #: options are both scored and ranked is two probes
 Files = Mapping[Probe, str | Path]
-#: benchmark -> its folder
-Folders = Mapping[str, Path]
 #: number of test rows per task shown as examples
 EXAMPLES = 2
 #: default score aggregation of sentences
 DEFAULT = per_item.AGGREGATIONS[0]
 
 
-def answers(files: Files, folders: Folders, ties: str, recall: str = "hit") -> Answers:
-    """Compute the metrics per item of every probe."""
-    values = {}
-    for probe, path in files.items():
-        items = _items(probe, folders)
-        ranges = _ranges(probe, read_answers(probe, path, items), items)
-        values[probe] = per_item.metrics(ranges, per_item.of_items(items), ties, recall)
-    return values
+@dataclass(frozen=True)
+class OntoProbeStudy:
+    """What the numbers of a run depend on, apart from the answers of its probes.
+
+    `folders`: of the benchmarks; `given`: the printed tables; `facts`: TRAINED_ON, if control
+    models were asked.
+    """
+
+    folders: Mapping[str, Path]
+    switches: Switches = field(default_factory=Switches)
+    seed: int = 0
+    given: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    facts: pl.DataFrame | None = None
+
+    def items(self, probe: Probe, name: str = "items") -> pl.DataFrame:
+        """Read the ITEMS that a probe was asked, its own or those of `reasoning`."""
+        return schema.read(self.folders[probe.benchmark] / f"{name}.parquet", schema.ITEMS)
+
+    def answers(self, files: Files) -> Answers:
+        """Compute the metrics per item of every probe."""
+        values = {}
+        for probe, path in files.items():
+            items = self.items(probe)
+            values[probe] = self.measure(probe, read_answers(probe, path, items), items)
+        return values
+
+    def measure(self, probe: Probe, rows: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
+        """Compute the metrics per item from ranks or SCORES."""
+        scored = is_scored(probe)
+        ranges = per_item.from_scores(rows, items) if scored else per_item.from_ranks(rows)
+        ties, recall = self.switches.ties, self.switches.recall
+        return per_item.metrics(ranges, per_item.of_items(items), ties, recall)
 
 
 def is_scored(probe: Probe) -> bool:
     """Return whether the probe scores its candidates as sentences."""
     return probe.method.startswith("sentence")
-
-
-def _items(probe: Probe, folders: Folders, name: str = "items") -> pl.DataFrame:
-    return schema.read(folders[probe.benchmark] / f"{name}.parquet", schema.ITEMS)
 
 
 def read_answers(probe: Probe, path: str | Path, items: pl.DataFrame) -> pl.DataFrame:
@@ -62,54 +81,37 @@ def _read_content_free(probe: Probe, path: str | Path) -> pl.DataFrame:
     return per_item.to_the_end(schema.read(path, schema.CONTENT_FREE), probe)
 
 
-def _ranges(probe: Probe, rows: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
-    return per_item.from_scores(rows, items) if is_scored(probe) else per_item.from_ranks(rows)
-
-
 def baseline_numbers(
-    answers: Answers,
-    below: baselines.Files,
-    content_free: Files,
-    folders: Folders,
-    switches: Switches,
-    seed: int,
+    study: OntoProbeStudy, answers: Answers, below: baselines.Files, content_free: Files
 ) -> Iterator[Number]:
     """Yield results of each probe's baselines on test rows in the fixed configuration, by task.
     `below`: answers of baselines; `content_free`: CONTENT_FREE of probes that score sentences."""
-    pairs = []
+    pairs, tp_rows = [], study.switches.tp_rows
     columns = ["item", pl.lit("").alias("stratum"), *(pl.col(m) / 100 for m in METRICS)]
     for probe, values in answers.items():
-        items = _items(probe, folders)
+        items = study.items(probe)
         files = baselines.below(below, probe)
         lower = {name: read_answers(probe, path, items) for name, path in files}
         if probe in content_free:
             free = _read_content_free(probe, content_free[probe])
             lower[WITHOUT[0]] = without_subject(items, free)
-        probed = per_item.in_fixed(per_item.select_test_rows(values, switches.tp_rows))
+        probed = per_item.in_fixed(per_item.select_test_rows(values, tp_rows))
         for without in (name for name in WITHOUT if name in lower and lower[name].height):
-            pair = _ranges(probe, lower[without], items), per_item.of_items(items)
-            low = per_item.metrics(*pair, switches.ties, switches.recall)
-            low = per_item.select_test_rows(low, switches.tp_rows)
+            low = study.measure(probe, lower[without], items)
+            low = per_item.select_test_rows(low, tp_rows)
             low = low.join(probed, on=["task", *CONFIGURATION], how="semi").sort("task")
             for (task,), subset in low.group_by("task", maintain_order=True):
                 of = Number(**probe.dimensions, group=str(task), setting={"choice": "fixed"})
                 both = (rows.select(columns) for rows in (subset, probed.filter(task=task)))
                 pairs.append(baselines.Baseline(of, without, *both))
-    yield from baselines.estimates(pairs, METRICS, seed)
+    yield from baselines.estimates(pairs, METRICS, study.seed)
 
 
-def estimate_memorizing(
-    probed: Answers,
-    folders: Folders,
-    given: Mapping[str, pl.DataFrame],
-    switches: Switches,
-    seed: int,
-    facts: pl.DataFrame | None,
-) -> Iterator[Number]:
-    """Yield every number of memorizing. `probed`: answers under this run's switches; `given`: the
-    printed tables; `facts`: TRAINED_ON."""
+def estimate_memorizing(study: OntoProbeStudy, probed: Answers) -> Iterator[Number]:
+    """Yield every number of memorizing. `probed`: answers under this run's switches."""
+    switches, given, seed = study.switches, study.given, study.seed
     tp_rows = switches.tp_rows
-    sets = {name: questions(folder)[:2] for name, folder in folders.items()}
+    sets = {name: questions(folder)[:2] for name, folder in study.folders.items()}
     yield from memorizing.sizes(sets, given["sizes"])
     yield from memorizing.baselines(sets, given["memorizing"], tp_rows, seed, switches.recall)
     for probe, values in probed.items():
@@ -117,17 +119,14 @@ def estimate_memorizing(
         yield from memorizing.groups(probe, values, tp_rows, seed, switches.select)
     if probed:
         yield from memorizing.compare_configurations(probed, given["configurations"], tp_rows, seed)
-    if facts is not None:
-        yield from calibration.check_validity(probed, sets, facts)
+    if study.facts is not None:
+        yield from calibration.check_validity(probed, sets, study.facts)
 
 
 def scored_rows(
+    study: OntoProbeStudy,
     files: Files,
     content_free: Files,
-    folders: Folders,
-    tp_rows: str,
-    seed: int,
-    facts: pl.DataFrame | None = None,
     below: baselines.Files = MappingProxyType({}),
 ) -> Iterator[Scored]:
     """Yield the test rows whose candidates are scored as sentences, by task; arguments as in
@@ -135,24 +134,24 @@ def scored_rows(
     for probe, path in files.items():
         if not is_scored(probe):
             continue
-        items, candidates, prompts = questions(folders[probe.benchmark])
+        items, candidates, prompts = questions(study.folders[probe.benchmark])
         scores = read_answers(probe, path, items)
         free = _read_content_free(probe, content_free[probe])
         low = read_random_init(below, probe)
         low = None if low is None else per_item.to_the_end(low, probe, items)
-        test = per_item.select_test_rows(per_item.of_items(items), tp_rows)
+        test = per_item.select_test_rows(per_item.of_items(items), study.switches.tp_rows)
         test = test.join(scores.select("item"), on="item", how="semi").sort("task")
         for (task,), group in test.group_by("task", maintain_order=True):
             subset = items.join(group.select("item"), on="item", how="semi")
             of_task = Study(
-                subset, candidates, prompts, seed, aggregation=DEFAULT, group=str(task),
-                trained_on=calibration.find_trained_on(probe, group, facts),
+                subset, candidates, prompts, study.seed, aggregation=DEFAULT, group=str(task),
+                trained_on=calibration.find_trained_on(probe, group, study.facts),
             )  # fmt: skip
             yield Scored(probe, scores, of_task, free, str(path), low)
 
 
 def estimate_agreement(
-    values: Answers, winners: Mapping[Probe, pl.DataFrame], tp_rows: str
+    study: OntoProbeStudy, values: Answers, winners: Mapping[Probe, pl.DataFrame]
 ) -> Iterator[Number]:
     """Yield the agreement between the manual templates of a task, for the pooling fixed in advance;
     `winners`: from `find_winners`."""
@@ -160,7 +159,7 @@ def estimate_agreement(
     for probe, answered in values.items():
         if probe not in winners:
             continue
-        rows = per_item.select_test_rows(answered, tp_rows)
+        rows = per_item.select_test_rows(answered, study.switches.tp_rows)
         fixed = rows.join(per_item.in_fixed(rows), on=["task", *key], how="semi").sort("task", *key)
         for (task, masks, pooling), subset in fixed.group_by("task", *key, maintain_order=True):
             hits = subset.select("item", "template", *key, hit=pl.col("R@1") / 100)
@@ -171,17 +170,14 @@ def estimate_agreement(
 
 
 def find_winners(
-    files: Files, tops: Mapping[Probe, pl.DataFrame], folders: Folders = MappingProxyType({})
+    study: OntoProbeStudy, files: Files, tops: Mapping[Probe, pl.DataFrame]
 ) -> dict[Probe, pl.DataFrame]:
     """Return item, template, masks, pooling, winner (the top-ranked candidate) of every probe with
-    written templates; `tops`: TOPS of those that rank at a mask slot; `folders`: needed for causal
-    models."""
+    written templates; `tops`: TOPS of those that rank at a mask slot."""
     key, winners = ["item", "template", "masks", "pooling"], dict[Probe, pl.DataFrame]()
     for probe, path in files.items():
         if is_scored(probe):
-            rows = schema.read(path, schema.SCORES)
-            if folders:
-                rows = per_item.to_the_end(rows, probe, _items(probe, folders))
+            rows = read_answers(probe, path, study.items(probe))
             rows = rows.sort("item", "template", "candidate")
             best = {
                 name: pl.col("candidate").get(AGGREGATIONS[name].arg_max())
@@ -200,20 +196,20 @@ def find_winners(
 
 
 def judged_answers(
+    study: OntoProbeStudy,
     values: Answers,
     winners: Mapping[Probe, pl.DataFrame],
-    folders: Folders,
     reasoned: Mapping[Probe, tuple[str, str]],
     chosen: Mapping[Probe, tuple[str, str]],
-    ties: str,
 ) -> pl.DataFrame:
     """Build the JUDGED frame of memorizing (`values`, with the result of `find_winners`), of
     reasoning (ranks, and ranks of the tests of P2) and of multiple choice (CHOICES, CHOSEN)."""
     parts: list[tuple[Probe, pl.DataFrame]] = []
 
     def add(probe: Probe, rows: pl.DataFrame, name: str = "items") -> None:
-        options = schema.read(folders[probe.benchmark] / "candidates.parquet", schema.CANDIDATES)
-        parts.append((probe, judged.with_options(rows, _items(probe, folders, name), options)))
+        place = study.folders[probe.benchmark] / "candidates.parquet"
+        options = schema.read(place, schema.CANDIDATES)
+        parts.append((probe, judged.with_options(rows, study.items(probe, name), options)))
 
     # only soft prompts have a seed
     seed = pl.when(pl.col("loss") != "").then(pl.col("seed").cast(pl.String)).otherwise(pl.lit(""))
@@ -225,7 +221,7 @@ def judged_answers(
         hit = pl.col("R@1") / 100
         add(probe, rows.with_columns(hit=hit, seed=seed, matching=pl.lit(judged.ANY)))
     for probe, (ranks, _) in reasoned.items():
-        add(probe, reasoning.judge(pl.read_parquet(ranks), ties), "reasoning")
+        add(probe, reasoning.judge(pl.read_parquet(ranks), study.switches.ties), "reasoning")
     parts += [(probe, choices.judge(*_read_choices(*files))) for probe, files in chosen.items()]
     return judged.frame("ontoprobe", parts)
 
@@ -235,17 +231,13 @@ def _read_choices(path: str, chosen: str) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def estimate_reasoning(
-    files: Mapping[Probe, tuple[str, str]],
-    answers: Answers,
-    folders: Folders,
-    switches: Switches,
-    seed: int,
+    study: OntoProbeStudy, files: Mapping[Probe, tuple[str, str]], answers: Answers
 ) -> Iterator[Number]:
     """Yield every number of reasoning; `files`: ranks, and ranks of the tests of P2, of each probe.
     Raises ValueError if no premise of any probe can be classified."""
-    classified = {}
+    classified, switches = {}, study.switches
     for probe, paths in files.items():
-        cases, (ranks, tests) = _items(probe, folders, "reasoning"), map(pl.read_parquet, paths)
+        cases, (ranks, tests) = study.items(probe, "reasoning"), map(pl.read_parquet, paths)
         if premises := _classify_premises(probe, cases, tests, answers, switches):
             mrr = reasoning.reciprocal(ranks, ["item", "scheme", "p1", "p2", "pair"], switches.ties)
             is_dropped = switches.premise == "halves_dropped"
@@ -253,7 +245,7 @@ def estimate_reasoning(
             yield from reasoning.estimate_spread(probe, mrr, premises, is_dropped)
             yield from reasoning.estimate_cuts(probe, premises)
     if classified:
-        yield from reasoning.estimate_rules(classified, seed)
+        yield from reasoning.estimate_rules(classified, study.seed)
     elif files:
         raise ValueError(
             "no premise of reasoning can be classified: ontoprobe.soft needs a manual scheme and a "
@@ -295,25 +287,24 @@ def _classify_premises(
 
 
 def estimate_choices(
+    study: OntoProbeStudy,
     files: Mapping[Probe, tuple[str, str]],
-    given: Mapping[str, pl.DataFrame],
     split: choices.Split | None = None,
-    folders: Folders = MappingProxyType({}),
-    facts: pl.DataFrame | None = None,
 ) -> Iterator[Number]:
-    """Yield every number of multiple choice; `files`: CHOICES, CHOSEN of each probe; `facts`:
-    TRAINED_ON, whose statements are in the folder of the probe's benchmark."""
+    """Yield every number of multiple choice; `files`: CHOICES, CHOSEN of each probe."""
     for probe, paths in files.items():
         items, picked = _read_choices(*paths)
-        yield from choices.score_choices(probe, items, picked, given, split)
-        if facts is not None:
+        yield from choices.score_choices(probe, items, picked, study.given, split)
+        if study.facts is not None:
             rows = choices.hits(items.filter(premise=""), picked)
-            yield from calibration.check_choices(probe, rows, _items(probe, folders), facts)
+            yield from calibration.check_choices(probe, rows, study.items(probe), study.facts)
     if files:
-        yield from choices.fractions(given["reasoning"])
+        yield from choices.fractions(study.given["reasoning"])
 
 
-def examples(top: Mapping[Probe, pl.DataFrame], folders: Folders) -> list[dict[str, object]]:
+def examples(
+    top: Mapping[Probe, pl.DataFrame], folders: Mapping[str, Path]
+) -> list[dict[str, object]]:
     """Return rows of Table 7: prompt, top five candidates, golds. `top`: the TOPS of each probe."""
     rows: list[dict[str, object]] = []
     for probe, frame in top.items():

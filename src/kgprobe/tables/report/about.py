@@ -102,53 +102,34 @@ def benchmarks(
 ) -> Iterator[Section]:
     """Yield a page for each paper: a section for each benchmark, and for its questions by relation;
     `judged`: JUDGED of the probes of `experiments`; `folders`: of the benchmarks."""
-    for paper in dict.fromkeys(row["paper"] for row in experiments):
-        names = dict.fromkeys(row["benchmark"] for row in experiments if row["paper"] == paper)
-        parts = [
-            part
-            for name in names
-            for part in _benchmark(
-                paper, name, results, probed, experiments, judged, folders[name], titles,
-                descriptions.get(name, "").rstrip("."),
+    asked = {row["benchmark"]: row["paper"] for row in experiments}
+    for paper in dict.fromkeys(asked.values()):
+        parts: list[Section] = []
+        for name in (name for name, of in asked.items() if of == paper):
+            heads, sections, examples = link_models(probed), list[Section](), list[Grid]()
+            templates = said.first_templates(folders[name])
+            for kind in said.HEADS:
+                questions, answered = said.answered(folders[name], experiments, judged, kind)
+                if not questions or (kind and not answered):
+                    continue
+                pages = list(said.by_relation(name, questions, answered, titles, templates, kind))
+                heads = {**_places(paper, pages, questions, titles), **heads}
+                sections += [replace(one, is_folded=True) for one in pages]
+                examples.append(said.examples(questions, answered, kind))
+            grids = headlines(results, heads, benchmark=[name])
+            numbers = results.filter(
+                pl.col("group") != "", pl.col("method") != "published", benchmark=name
             )
-        ]  # fmt: skip
+            shown = [replace(view, words=WORDS) for view in PARTS if view.select(numbers).height]
+            folded = [*(grid.of_view(view, numbers, names=heads) for view in shown), *examples]
+            words = descriptions.get(name, "").rstrip(".")
+            lead = f"{words[0].upper()}{words[1:]}. " if words else ""
+            lead += _licenses(folders[name])
+            parts.append(Section(f"benchmark-{slug(name)}", name, lead, (), grids, folded))
+            parts += sections
         # the part before the colon is shown in the menu of pages
         title = f"{headline.PAPERS[paper]} questions: gold answers and answers of the models"
         yield Section(f"{paper}-questions", title, "", parts=parts)
-
-
-def _benchmark(
-    paper: str,
-    name: str,
-    results: pl.DataFrame,
-    probed: Models,
-    experiments: Rows,
-    judged: pl.DataFrame,
-    folder: Path,
-    titles: Mapping[str, str],
-    description: str,
-) -> list[Section]:
-    heads: Names = link_models(probed)
-    sections: list[Section] = []
-    examples: list[Grid] = []
-    for kind in said.HEADS:
-        questions, answered = said.answered(folder, experiments, judged, kind)
-        if not questions or (kind and not answered):
-            continue
-        templates = said.first_templates(folder)
-        pages = list(said.by_relation(name, questions, answered, titles, templates, kind))
-        for relation, link in _places(paper, pages, questions, titles).items():
-            heads.setdefault(("group", relation), link)
-        sections += [replace(one, is_folded=True) for one in pages]
-        examples.append(said.examples(questions, answered, kind))
-    grids = headlines(results, heads, benchmark=[name])
-    numbers = results.filter(pl.col("group") != "", pl.col("method") != "published", benchmark=name)
-    shown = [replace(view, words=WORDS) for view in PARTS if view.select(numbers).height]
-    folded = [*(grid.of_view(view, numbers, names=heads) for view in shown), *examples]
-    lead = f"{description[0].upper()}{description[1:]}. " if description else ""
-    lead += _licenses(folder)
-    first = Section(f"benchmark-{slug(name)}", name, lead, grids=grids, folded=folded)
-    return [first, *sections]
 
 
 def _licenses(folder: Path) -> str:
@@ -168,14 +149,14 @@ def _places(
     sections: Sequence[Section],
     questions: Sequence[said.Question],
     titles: Mapping[str, str],
-) -> dict[str, Cell]:
-    """Return links to the questions of each relation."""
+) -> Names:
+    """Return row headers for the relations, each with a link to its questions."""
     links, room = {}, Room()
-    names = {said.title(one.relation, titles): one.relation for one in questions}
+    names = {grid.with_id(one.relation, titles): one.relation for one in questions}
     for section in sections:
         for table in section.grids:
             relation = names[table.title]
             place = room.anchor(anchor(section.name, table.title))
             href = f"{paper}-questions.html#{place}"
-            links[relation] = replace(grid.titled(relation, titles), href=href)
+            links["group", relation] = replace(grid.titled(relation, titles), href=href)
     return links

@@ -7,27 +7,19 @@ of its theme.
 
 import itertools
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import altair as alt
-import polars as pl
 import vl_convert
 
 from kgprobe.schema import atomic
 
-#: all types of charts
-Chart = (
-    alt.Chart
-    | alt.LayerChart
-    | alt.FacetChart
-    | alt.ConcatChart
-    | alt.VConcatChart
-    | alt.HConcatChart
-)
+#: charts of all types
+Chart = alt.TopLevelMixin
 #: stroke, fill, shape
 Look = tuple[str, str, str]
 INK, MUTED, GRID, SURFACE = "#1c1c1a", "#6b6b66", "#dededa", "#fffffe"
@@ -153,25 +145,6 @@ def probes(
         looks[name] = (color, SURFACE if name in hollow else color, KINDS[kind][1])
         seen.add(kind)
     return encode_points("probe", looks | dict(also))
-
-
-def in_panels(
-    layers: Callable[[pl.DataFrame, bool], list[alt.Chart]],
-    panels: Mapping[str, pl.DataFrame],
-    height: float,
-    small: tuple[int, int],
-) -> Chart:
-    """Draw rows by title: one panel of this height, or several small titled ones of this width and
-    height, three per row. `layers`: a function of rows and of whether their panel is small."""
-    if len(panels) == 1:
-        (rows,) = panels.values()
-        return set_size(*layers(rows, False), height=height)
-    width, low = small
-    drawn = [
-        alt.layer(*layers(rows, True)).properties(width=width, height=low, title=title)
-        for title, rows in panels.items()
-    ]
-    return alt.concat(*drawn, columns=3, spacing=8)
 
 
 def set_size(*layers: alt.Chart, height: float) -> Chart:

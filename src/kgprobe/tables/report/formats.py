@@ -3,7 +3,7 @@
 import csv as commas
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from kgprobe.tables.report.grid import Cell, Grid
 
@@ -18,25 +18,16 @@ SPECIAL |= {"[": "{[}", "*": "{*}"}
 
 def csv(grid: Grid) -> str:
     """Format as CSV; a number's interval (or other small print) and n have separate columns."""
-    columns = range(len(grid.heads))
-    small = {i for i in columns if any(row[i].small for row in grid.rows)}
-    counted = {i for i in columns if any(row[i].n for row in grid.rows)}
-
-    def spread(i: int, name: str, below: str, n: str) -> Iterator[str]:
-        yield name
-        if i in small:
-            yield below
-        if i in counted:
-            yield n
-
+    columns = []
+    for i, head in enumerate(grid.heads):
+        cells = [row[i] for row in grid.rows]
+        columns.append([head, *(_value(c) if i in grid.numeric else c.text for c in cells)])
+        if any(c.small for c in cells):
+            columns.append([f"{head} (small print)", *(c.small for c in cells)])
+        if any(c.n for c in cells):
+            columns.append([f"{head} (n)", *(str(c.n or "") for c in cells)])
     stream = io.StringIO()
-    writer = commas.writer(stream, lineterminator="\n")
-    heads = [spread(i, h, f"{h} (small print)", f"{h} (n)") for i, h in enumerate(grid.heads)]
-    writer.writerow([one for line in heads for one in line])
-    for row in grid.rows:
-        line = [_value(c) if i in grid.numeric else c.text for i, c in enumerate(row)]
-        cells = [spread(i, line[i], c.small, str(c.n or "")) for i, c in enumerate(row)]
-        writer.writerow([one for line in cells for one in line])
+    commas.writer(stream, lineterminator="\n").writerows(zip(*columns, strict=True))
     return stream.getvalue()
 
 

@@ -1,6 +1,6 @@
 """Assemble the report from the files of a run."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -75,7 +75,12 @@ def make(run: JobContext, numbers: pl.DataFrame, judged: pl.DataFrame, claims: S
         versions=made_with | versions(),
         sections=[one for one in shown if one],
         benchmarks=list(about_sets),
-        links=_links(folder, dict.fromkeys(chain(*linked))),
+        links={
+            path.relative_to(folder).as_posix(): ""
+            if path.is_dir()
+            else str(schema.provenance(path).get("contract", ""))
+            for path in map(Path, chain(*linked))
+        },
         commands={Path(path).stem: _command(path, configs) for path in given.sections}
         | {"": _command(page, configs)},
         commit=commit(),
@@ -118,12 +123,3 @@ def _models(
             for column in columns:
                 entry[column] = entry.get(column) or source.get(column, "")
     return list(rows.values())
-
-
-def _links(folder: Path, paths: Iterable[str]) -> dict[str, str]:
-    """Map the files and folders of a run to their contents."""
-    links = {}
-    for path in paths:
-        holds = "" if Path(path).is_dir() else schema.provenance(path).get("contract", "")
-        links[Path(path).relative_to(folder).as_posix()] = str(holds)
-    return links

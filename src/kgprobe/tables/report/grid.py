@@ -26,7 +26,7 @@ class Cell:
 
     text: str
     small: str = ""
-    sort: float | str | None = None
+    sort: int | float | str | None = None
     hint: str = ""
     muted: bool = False
     n: int = 0
@@ -136,41 +136,33 @@ def _amount(value: float) -> str:
     return f"{value:.4g}" if value < 9999.5 else number(value, 0)
 
 
-def funnel(frame: pl.DataFrame, of: str, what: str = "statements") -> Grid:
+def funnel(frame: pl.DataFrame, of: str) -> Grid:
     """Tabulate FUNNEL of one benchmark, summed over relations, one row per step; `of` begins the
-    title, `what` is counted."""
-    steps = (
-        frame.group_by("position", "step")
-        .agg(pl.col("rows_in", "rows_out").sum(), pl.col("relation").n_unique())
-        .sort("position", "step")
+    title."""
+    steps = frame.group_by("position", "step").agg(
+        pl.col("relation").n_unique().alias("relations"),
+        pl.col("rows_in").sum().alias("statements in"),
+        pl.col("rows_out").sum().alias("statements out"),
+        dropped=(pl.col("rows_in") - pl.col("rows_out")).sum(),
     )
-    names = {"relations": "relation", f"{what} in": "rows_in", f"{what} out": "rows_out"}
-    rows = steps.select(
-        pl.col("step").str.replace_all("_", " "),
-        **names,
-        dropped=pl.col("rows_in") - pl.col("rows_out"),
-    )
+    rows = steps.sort("position", "step").drop("position")
+    rows = rows.with_columns(pl.col("step").str.replace_all("_", " "))
     return records(f"{of}: steps, all relations", rows.iter_rows(named=True))
 
 
 def funnel_by_relation(frame: pl.DataFrame, titles: Mapping[str, str], of: str) -> Grid:
     """Tabulate FUNNEL of one benchmark by relation: rows in, rows kept, and the largest loss."""
-    rows = []
     lost = pl.col("rows_in") - pl.col("rows_out")
-    for relation in sorted(frame["relation"].unique().to_list(), key=property_order):
-        steps = frame.filter(relation=relation).sort("position").with_columns(lost=lost)
-        worst = steps.sort("lost", "position", descending=[True, False]).row(0, named=True)
-        at = f"{worst['step'].replace('_', ' ')} ({worst['lost']:,})" if worst["lost"] else ""
-        rows.append(
-            {
-                "relation": titled(relation, titles),
-                "pulled": steps["rows_in"][0],
-                "kept": steps["rows_out"][-1],
-                "subjects": steps["subjects"][-1],
-                "answers": steps["answers"][-1],
-                "largest loss": at,
-            }
-        )
+    steps = frame.sort("position").group_by("relation").agg(
+        pulled=pl.col("rows_in").first(), kept=pl.col("rows_out").last(),
+        subjects=pl.col("subjects").last(), answers=pl.col("answers").last(),
+        step=pl.col("step").get(lost.arg_max()).str.replace_all("_", " "), lost=lost.max(),
+    )  # fmt: skip
+    rows = []
+    for row in sorted(steps.rows(named=True), key=lambda row: property_order(row["relation"])):
+        step, most = row.pop("step"), row.pop("lost")
+        worst = {"largest loss": f"{step} ({most:,})" if most else ""}
+        rows.append({**row, "relation": titled(row["relation"], titles), **worst})
     return records(f"{of}: relation by relation", rows)
 
 
@@ -194,8 +186,8 @@ def of_rows(title: str, rows: pl.DataFrame) -> Grid:
     for row in rows.rows(named=True):
         command = "" if row["value"] is None else trace(row)
         cells = [Cell("–" if (v := row[c]) is None else f"{v:.6g}", sort=v) for c in numbers]
-        first = replace(cells[0], n=row["n"], trace=command)
-        cells[0] = replace(first, text=first.text + marks.few(row)) if command else first
+        few = marks.few(row) if command else ""
+        cells[0] = replace(cells[0], text=cells[0].text + few, n=row["n"], trace=command)
         body.append([*(text(row[name]) for name in named), *cells])
     numeric = frozenset(range(len(named), len(named) + len(numbers)))
     return Grid(title, [*named, *numbers], body, numeric)
@@ -229,6 +221,11 @@ def titled(relation: str, titles: Mapping[str, str]) -> Cell:
     """Return a relation's name with its id in small print; only the id if it has no name."""
     name = titles.get(relation)
     return Cell(name, relation, name.casefold()) if name else text(relation)
+
+
+def with_id(relation: str, titles: Mapping[str, str]) -> str:
+    """Return a relation's name with its id in brackets; only the id if it has no name."""
+    return f"{titles[relation]} ({relation})" if titles.get(relation) else relation
 
 
 def property_order(relation: str) -> tuple[int, str]:

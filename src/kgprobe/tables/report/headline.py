@@ -64,6 +64,11 @@ METRICS = {
 WHOLE = {"group": [""], "slice": [""]}
 
 
+def is_external(row: Row) -> bool:
+    """Return whether a row of RESULTS is of a model: no baseline and no control model."""
+    return row["model"] not in BASELINES and not row["model"].startswith(CONTROL)
+
+
 def _view(name: str, title: str, rows: str, **more: Any) -> View:
     """Create a view of a paper (by default the one called `name`), with `rows` separated by spaces;
     `more` are fields of View or dimensions with the values that are shown."""
@@ -119,19 +124,15 @@ def blocks(results: pl.DataFrame) -> Iterator[View]:
         together = [("attributes", names)] if "benchmark" in view.columns and names else None
         for name, members in together or [(n, [n]) for n in names]:
             part = view.where_also(benchmark=members)
-            notes = _notes(chosen.filter(pl.col("benchmark").is_in(members)))
+            texts = _notes(chosen.filter(pl.col("benchmark").is_in(members)))
             title = f"{name}: {view.title}"
-            yield replace(part, title=title, words=WORDS, caption=" ".join(notes))
+            yield replace(part, title=title, words=WORDS, caption=" ".join(texts))
 
 
-def captions(results: pl.DataFrame) -> str:
-    """Return the notes to print wherever the numbers of the blocks are printed; "" without any."""
-    return " ".join(_all_notes(principal(results)))
-
-
-def _all_notes(numbers: pl.DataFrame) -> list[str]:
+def notes(numbers: pl.DataFrame) -> list[str]:
+    """Return the notes to print wherever the principal `numbers` are printed."""
     shown = [_notes(view.select(numbers)) for view in VIEWS]
-    return list(dict.fromkeys(note for notes in shown for note in notes))
+    return list(dict.fromkeys(note for texts in shown for note in texts))
 
 
 def _notes(shown: pl.DataFrame) -> list[str]:
@@ -160,8 +161,8 @@ def text(results: pl.DataFrame) -> str:
     for view in blocks(results):
         head, *table = block(view, numbers, shown)
         lines += [head, "", *table, ""]
-    notes = [*_all_notes(numbers), *marks.notes(shown)]
-    lines += [line for note in notes if note for line in (note, "")]
+    texts = [*notes(numbers), *marks.notes(shown)]
+    lines += [line for note in texts if note for line in (note, "")]
     return "\n".join(lines)
 
 
@@ -187,31 +188,19 @@ def block(view: View, numbers: pl.DataFrame, shown: set[str]) -> list[str]:
     if view.name == "bear":
         (name,) = view.where["benchmark"]
         title = f"{name}: {n:,} items; {title.removeprefix(f'{name}: ')}"
-    table = _align(_without_empty([printed.heads, *body], len(view.rows)))
-    return [title, *table]
+    return [title, *_align([printed.heads, *body], len(view.rows))]
 
 
 #: metrics that are printed without their interval
 PLAIN = ("SEM", "trained-on", "held-out")
 
 
-def _without_empty(lines: list[list[str]], first: int) -> list[list[str]]:
-    """Remove the row-header columns that are empty in all rows."""
-    kept = [
-        i
-        for i in range(len(lines[0]))
-        if i == 0 or i >= first or any(line[i] for line in lines[1:])
-    ]
-    return [[line[i] for i in kept] for line in lines]
-
-
-def _align(rows: list[list[str]]) -> list[str]:
-    """Align the first column left, the others right, with two spaces between."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return [
-        "  ".join(
-            cell.ljust(width) if i == 0 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+def _align(rows: list[list[str]], first: int) -> list[str]:
+    """Align the first column left, the others right, with two spaces between; without the other
+    `first` ones that are empty below their header."""
+    aligned = []
+    for i, column in enumerate(zip(*rows, strict=True)):
+        if i == 0 or i >= first or any(column[1:]):
+            width, justify = max(map(len, column)), str.rjust if i else str.ljust
+            aligned.append([justify(cell, width) for cell in column])
+    return ["  ".join(line).rstrip() for line in zip(*aligned, strict=True)]

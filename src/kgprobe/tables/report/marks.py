@@ -84,30 +84,24 @@ def signs(results: pl.DataFrame) -> Callable[[Mapping[str, Any]], str]:
     COMPLETE, OUTSIDE if its probe is not `valid`. A dimension that is "" in a verdict applies to
     all values without a verdict of their own."""
     probe = ("paper", "benchmark", "group", "model", "prompt", "method", "scoring")
-    rules = [
-        (MARK, COMPLETE, ("model",)),
-        (OUTSIDE, "valid", probe),
-    ]
-    verdicts = {
-        name: {
-            tuple(row[k] for k in keys): row["value"]
-            for row in results.filter(metric=name).rows(named=True)
-        }
-        for _, name, keys in rules
-    }
-
-    def is_wrong(name: str, keys: Sequence[str], row: Mapping[str, Any]) -> bool:
-        """Return whether the most specific verdict on a row is negative."""
-        values = tuple(row[k] for k in keys)
-        matches = [
-            (sum(map(bool, key)), value)
-            for key, value in verdicts[name].items()
-            if all(known in ("", value) for known, value in zip(key, values, strict=True))
-        ]
-        return bool(matches) and max(matches)[1] == 0
+    rules = []
+    for mark, metric, keys in ((MARK, COMPLETE, ("model",)), (OUTSIDE, "valid", probe)):
+        found = results.filter(metric=metric)
+        verdicts = dict(zip(found.select(keys).rows(), found["value"], strict=True))
+        rules.append((mark, keys, verdicts))
 
     def sign(row: Mapping[str, Any]) -> str:
-        return "".join(mark for mark, name, keys in rules if is_wrong(name, keys, row))
+        """Return the marks of a row whose most specific verdict is negative."""
+        shown = ""
+        for mark, keys, verdicts in rules:
+            values = tuple(row[k] for k in keys)
+            matches = [
+                (sum(map(bool, key)), value)
+                for key, value in verdicts.items()
+                if all(known in ("", value) for known, value in zip(key, values, strict=True))
+            ]
+            shown += mark * (bool(matches) and max(matches)[1] == 0)
+        return shown
 
     return sign
 

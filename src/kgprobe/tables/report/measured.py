@@ -175,9 +175,9 @@ def _names(
     names = {}
     state = "measured" if is_same else "outdated, other questions:"
     asked = extract.results.select("benchmark", "model").unique().sort(pl.all())
-    for benchmark, model in asked.rows():
-        is_left_out = model in headline.BASELINES or model.startswith(headline.CONTROL)
-        if benchmark not in hashes or is_left_out or (benchmark, model) in known:
+    for row in asked.rows(named=True):
+        benchmark, model = row.values()
+        if benchmark not in hashes or not headline.is_external(row) or (benchmark, model) in known:
             continue
         if is_same == (extract.header.get(f"{ASKED}{benchmark}", "") == hashes[benchmark]):
             names[benchmark, model] = f"{model} ({state} {extract.header.get('date', '')})"

@@ -1,7 +1,6 @@
 """The report's first page: counts of the run, models by benchmarks."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -57,15 +56,13 @@ def ordered(results: pl.DataFrame, models: Models) -> list[str]:
 def matrix(results: pl.DataFrame, models: Models) -> Grid:
     """Tabulate the principal number of every model (rows) on every benchmark (columns)."""
     grouped: dict[tuple[str, str], list[tuple[View, Sequence[Row]]]] = {}
-    numbers, sign = headline.principal(results), marks.signs(results)
-    for view in headline.blocks(results):
-        if view.name != "sweep":
-            for rows in _probes(view, numbers):
-                key = rows[0]["model"], rows[0]["benchmark"]
-                grouped.setdefault(key, []).append((view, rows))
+    for view, rows in _probes(results):
+        key = rows[0]["model"], rows[0]["benchmark"]
+        grouped.setdefault(key, []).append((view, rows))
     shown = [name for name in ordered(results, models) if any(m == name for m, _ in grouped)]
     benchmarks = list(dict.fromkeys(benchmark for _, benchmark in grouped))
-    heads = [_model(name, models) for name in shown]
+    named, sign = about.link_models(models), marks.signs(results)
+    heads = [named.get(("model", name), Cell(name, "baseline")) for name in shown]
     papers = {b: probes[0][1][0]["paper"] for (_, b), probes in grouped.items()}
     links = [Cell(b, sort=b, href=about.benchmark_link(papers[b], b)) for b in benchmarks]
     cells = [[_cell(grouped.get((m, b), []), b, sign) for b in benchmarks] for m in shown]
@@ -77,23 +74,19 @@ def matrix(results: pl.DataFrame, models: Models) -> Grid:
         columns = zip(links, map(grid.text, map(papers.get, benchmarks)), *cells, strict=True)
         body, names = list(map(list, columns)), ["benchmark", "paper", *shown]
     numeric = frozenset(range(2 if names[1:2] == ["paper"] else 1, len(names)))
-    caption = f"{MATRIX} {headline.captions(results)}".rstrip()
+    caption = " ".join([MATRIX, *headline.notes(headline.principal(results))])
     return Grid("Models by benchmarks", names, body, numeric, caption)
 
 
-def _model(name: str, models: Models) -> Cell:
-    """Return a row header for a model with its kind and link, or for a baseline."""
-    known = grid.models(models).get(("model", name))
-    return replace(known, href=about.model_link(name)) if known else Cell(name, "baseline")
-
-
-def _probes(view: View, numbers: pl.DataFrame) -> Iterator[Sequence[Row]]:
-    """Yield the principal numbers of a view by probe: one, or one for each task."""
-    chosen = view.select(numbers)
-    chosen = chosen.filter(pl.col("metric").is_in(PRINCIPAL), pl.col("benchmark") != "")
-    key = [name for name in dict.fromkeys([*view.rows, "benchmark", "metric"]) if name != "group"]
-    for _, part in chosen.group_by(key, maintain_order=True):
-        yield part.rows(named=True)
+def _probes(results: pl.DataFrame) -> Iterator[tuple[View, Sequence[Row]]]:
+    """Yield the principal numbers by view and probe: one, or one for each task."""
+    numbers = headline.principal(results)
+    rows = numbers.filter(pl.col("metric").is_in(PRINCIPAL), pl.col("benchmark") != "")
+    for view in headline.blocks(results):
+        key = [n for n in dict.fromkeys([*view.rows, "benchmark", "metric"]) if n != "group"]
+        # the principal metrics are not those of sweeps
+        for _, part in view.select(rows).group_by(key, maintain_order=True):
+            yield view, part.rows(named=True)
 
 
 def _cell(probes: Sequence[tuple[View, Sequence[Row]]], benchmark: str, sign: Any) -> Cell:
@@ -103,22 +96,20 @@ def _cell(probes: Sequence[tuple[View, Sequence[Row]]], benchmark: str, sign: An
         every = [row for _, rows in probes for row in rows]
         hint = f"none of the {max(row['n'] for row in every):,} examples counts" if every else ""
         return Cell("0/0" if every else "–", muted=True, hint=hint)
-    view, rows = min(known, key=lambda one: _rank(one[1][0]))
+
+    def rank(probe: tuple[View, Sequence[Row]]) -> tuple[bool, bool]:
+        """Sort the paper's own score before others, then written prompts before others."""
+        return probe[1][0]["aggregation"] != "", probe[1][0]["prompt"] not in WRITTEN
+
+    view, rows = min(known, key=rank)
     value, n = _mean(rows)
-    texts = [_describe(*one) for one in known]
-    also = [text for one, text in zip(known, texts, strict=True) if one[1] is not rows]
-    hint = "\n".join([_describe(view, rows), *(f"also {text}" for text in also)])
+    also = [f"also {_describe(*one)}" for one in known if one[1] is not rows]
+    hint, few = "\n".join([_describe(view, rows), *also]), marks.few({"n": n})
     trace = grid.trace(rows[0]) if len(rows) == 1 else ""
-    few = marks.few({"n": n})
     return Cell(
         grid.number(value) + few + sign(rows[0]), "", value, hint, n=n, trace=trace,
         href=about.benchmark_link(rows[0]["paper"], benchmark), shade=max(0.0, min(100.0, value)),
     )  # fmt: skip
-
-
-def _rank(row: Row) -> tuple[bool, bool]:
-    """Sort key: the paper's own score before others, then written prompts before others."""
-    return row["aggregation"] != "", row["prompt"] not in WRITTEN
 
 
 def _mean(rows: Sequence[Row]) -> tuple[float, int]:
@@ -139,10 +130,8 @@ def _describe(view: View, rows: Sequence[Row]) -> str:
 def picture(results: pl.DataFrame) -> Drawing | None:
     """Plot the principal numbers of every benchmark, without control models and baselines; None
     without any. A benchmark without an overall number shows those of its relations or tasks."""
-    numbers, points = headline.principal(results), []
-    for view in headline.blocks(results):
-        if view.name != "sweep":
-            points += [row for rows in _probes(view, numbers) for row in rows if _is_drawn(row)]
+    shown = (row for _, rows in _probes(results) for row in rows)
+    points = [row for row in shown if row["value"] is not None and headline.is_external(row)]
     whole = {row["benchmark"] for row in points if not row["group"]}
     points = [row for row in points if not row["group"] or row["benchmark"] not in whole]
     points = list({tuple(row.values()): row for row in points}.values())
@@ -165,12 +154,6 @@ def picture(results: pl.DataFrame) -> Drawing | None:
     figure = alt.layer(*layers, width=draw.WIDTH, height={"step": step})
     rows = pl.DataFrame(points, infer_schema_length=None)
     return drawing("index", "principal", TITLE, CAPTION, figure, rows)
-
-
-def _is_drawn(row: Row) -> bool:
-    who = row["model"]
-    is_other = who.startswith(headline.CONTROL) or who in headline.BASELINES
-    return row["value"] is not None and not is_other and row["method"] != "published"
 
 
 def _point(row: Row) -> dict[str, Any]:

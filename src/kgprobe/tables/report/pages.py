@@ -162,6 +162,7 @@ def render(report: Report) -> dict[str, str]:
     environment.filters["slug"] = slug
     sentences = summary.sentences(report.results)
     index, pages = _index(report, sentences), list(_pages(report))
+    sections = {section.name: section for section in report.sections}
     shared = {
         "report": report,
         "pages": pages,
@@ -171,26 +172,20 @@ def render(report: Report) -> dict[str, str]:
         "shortened": split_caption,
         "most": NOTES,
         "formats": {end: name for end, (name, _) in formats.FORMATS.items()},
+        # shown on the first page only
+        "tiles": overview.tiles(report.results, report.experiments),
+        "found": sentences,
+        # number of claims with results here, and their verdicts
+        "claimed": " ".join(sections["claims"].notes[:1]) if "claims" in sections else "",
+        # number of control probes that meet the requirement
+        "valid": sections["validity"].verdict if "validity" in sections else "",
     }
     files = {}
     for page in (index, *pages):
         is_first = page is index
         where = {"here": "pages/" if is_first else "", "root": "" if is_first else "../"}
-        extra: dict[str, Any] = {"tiles": [], "found": [], "claimed": "", "valid": ""}
-        if is_first:
-            extra = {
-                "tiles": overview.tiles(report.results, report.experiments),
-                "found": sentences,
-                # number of claims with results here, and their verdicts
-                "claimed": next(
-                    (n for c in report.sections if c.name == "claims" for n in c.notes), ""
-                ),
-                # number of control probes that meet the requirement
-                "valid": next((c.verdict for c in report.sections if c.name == "validity"), ""),
-            }
         name = "index.html" if is_first else f"pages/{page.file}"
-        text = environment.get_template("page.html").render(page=page, **shared, **where, **extra)
-        files[name] = text
+        files[name] = environment.get_template("page.html").render(page=page, **shared, **where)
         for block in (block for _, blocks in page.blocks for block in blocks):
             for end, (_, written) in formats.FORMATS.items():
                 files[f"pages/data/{slug(page.content.name)}.{block.anchor}.{end}"] = (
@@ -199,7 +194,7 @@ def render(report: Report) -> dict[str, str]:
     return files
 
 
-def _index(report: Report, sentences: Sequence[summary.Sentence]) -> Page:
+def _index(report: Report, sentences: Sequence[Cell]) -> Page:
     """Build the first page: the matrix, a picture of its numbers, and notes of the sentences."""
     tables = [overview.matrix(report.results, report.probed)]
     drawn = overview.picture(report.results)
@@ -261,7 +256,10 @@ def inline(drawing: Drawing) -> Markup:
     prefix = re.sub(r"\W", "-", drawing.name)
     svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
     svg = re.sub(r'href="#', f'href="#{prefix}-', svg)
-    head, rest = themed(svg.replace("url(#", f"url(#{prefix}-")).split(">", 1)
+    svg = svg.replace("url(#", f"url(#{prefix}-")
+    for color, variable in THEME.items():
+        svg = svg.replace(color, variable)
+    head, rest = svg.split(">", 1)
     # on a narrow screen the figure scrolls, so that its text does not get smaller than this
     sizes = [float(size) for size in re.findall(r'font-size="([\d.]+)px"', svg)]
     width = re.search(r'\swidth="([\d.]+)"', head)
@@ -270,10 +268,3 @@ def inline(drawing: Drawing) -> Markup:
     label = Markup.escape(drawing.caption)
     style = f'style="min-width: {math.ceil(least)}px"'
     return Markup(f'{head} {style} role="img" aria-label="{label}">{rest}')
-
-
-def themed(text: str) -> str:
-    """Replace the colors of a figure by the theme's."""
-    for color, variable in THEME.items():
-        text = text.replace(color, variable)
-    return text

@@ -5,6 +5,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby, zip_longest
 from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
@@ -13,7 +14,7 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.tables.judged import of_first
-from kgprobe.tables.report.grid import Cell, Grid, property_order
+from kgprobe.tables.report.grid import Cell, Grid, property_order, with_id
 from kgprobe.tables.report.section import Section
 
 Row = Mapping[str, str]
@@ -192,17 +193,10 @@ def answered(
     return items, columns
 
 
-def title(relation: str, titles: Mapping[str, str]) -> str:
-    """Format a relation as the heading of its questions."""
-    return f"{titles[relation]} ({relation})" if titles.get(relation) else relation
-
-
 def examples(questions: Sequence[Question], said: Mapping[str, Said], kind: str = "") -> Grid:
     """Tabulate questions of all relations in turn, up to EXAMPLES."""
-    turns: dict[str, list[Question]] = {}
-    for one in questions:
-        turns.setdefault(one.relation, []).append(one)
-    ordered = [group[i] for i in range(OF_RELATION) for group in turns.values() if i < len(group)]
+    relations = [[*group] for _, group in groupby(questions, key=lambda one: one.relation)]
+    ordered = [one for turn in zip_longest(*relations) for one in turn if one]
     return _table(HEADS[kind], ordered[:EXAMPLES], said, HOWS[kind], shows_relation=True)
 
 
@@ -222,19 +216,16 @@ def by_relation(
         number = start // RELATIONS
         grids = [
             _table(
-                title(relation, titles),
+                with_id(relation, titles),
                 [one for one in questions if one.relation == relation],
                 said,
                 "" if kind else prompts.get(relation, ""),
             )
             for relation in relations[start : start + RELATIONS]
         ]
-        page = (
-            f"relations-{name}"
-            + (f"-{kind}" if kind else "")
-            + (f"-{number + 1}" if number else "")
-        )
-        head = f"{name}{of}: relation by relation" + (f", {number + 1}" if number else "")
+        more = [str(number + 1)] * bool(number)
+        page = "-".join(["relations", name, *([kind] if kind else []), *more])
+        head = ", ".join([f"{name}{of}: relation by relation", *more])
         yield Section(page, head, lead, grids=grids)
 
 

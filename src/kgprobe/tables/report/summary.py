@@ -8,7 +8,6 @@ never its subject, and numbers of fewer than marks.FEWEST rows are in neither.
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,23 +25,15 @@ MANUAL, SUBJECT = "the manual prompt", WITHOUT[0]
 TOO_FEW = f"Numbers based on fewer than {marks.FEWEST} rows are only in the report."
 
 
-@dataclass(frozen=True)
-class Sentence:
-    """A sentence with the number behind it (as `grid.trace`) and the page with details."""
-
-    text: str
-    trace: str
-    href: str
-
-
-def sentences(results: pl.DataFrame) -> list[Sentence]:
-    """Return a sentence for each paper with numbers of external models. `results`: RESULTS."""
+def sentences(results: pl.DataFrame) -> list[grid.Cell]:
+    """Return a sentence for each paper with numbers of external models, each with the number behind
+    it (`trace`) and the page with details (`href`). `results`: RESULTS."""
     numbers, result = headline.principal(results), []
     for paper, describe in DESCRIBE.items():
         rows = _select_rows(numbers, paper)
         if rows and (described := describe(rows, results)):
             text, row = described
-            result.append(Sentence(text, grid.trace(row), f"{paper}.html"))
+            result.append(grid.Cell(text, trace=grid.trace(row), href=f"{paper}.html"))
     return result
 
 
@@ -72,11 +63,8 @@ def text(results: pl.DataFrame) -> str:
 def _select_rows(numbers: pl.DataFrame, paper: str) -> list[Row]:
     """Return the principal numbers of a paper by external models."""
     frames = [view.select(numbers) for view in headline.VIEWS if view.where["paper"] == [paper]]
-    rows = [row for frame in frames for row in frame.rows(named=True)]
-    named = (row for row in rows if not row["model"].startswith(headline.CONTROL))
-    return [
-        row for row in named if row["model"] not in headline.BASELINES and row["value"] is not None
-    ]
+    rows = [row for frame in frames for row in frame.drop_nulls("value").rows(named=True)]
+    return list(filter(headline.is_external, rows))
 
 
 def _enough(rows: list[Row]) -> list[Row]:

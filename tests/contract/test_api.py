@@ -472,11 +472,10 @@ def test_unreported_usage_is_charged_at_its_maximum(lm, tmp_path, clock, usage):
         {"prices": (float("nan"), 1.0)},
         {"prices": (1.0, 1.0), "most": float("inf")},
         {"prices": (1.0, 1.0), "most": -1.0},
-        {"most": 5.0},
     ],
 )
 def test_invalid_prices_and_cost_limits_are_refused(options):
-    with pytest.raises(ValueError, match=r"expected finite numbers|limits nothing"):
+    with pytest.raises(ValueError, match="expected finite numbers"):
         ApiEndpoint("http://127.0.0.1:9/v1", "m", **options)
 
 

@@ -124,5 +124,3 @@ def test_bad_labels_and_settings_are_reported():
     loaded, table = tiny("bert", double=False), task({"train": 5, "dev": 5, "test": 5})
     with pytest.raises(ValueError, match=r"labels \['negative'\] are none of the classes"):
         linear_probe.linear_probe(loaded, table, ["positive"], ["sentence"])
-    with pytest.raises(ValueError, match="valid: last, best"):
-        finetune.finetune(loaded, table, CLASSES, ["sentence"], replace(finetune.LOW, keep="first"))

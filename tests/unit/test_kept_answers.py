@@ -209,7 +209,7 @@ def test_processes_and_threads_give_identical_bytes(tmp_path, asked, capsys):
 
 def test_failures_in_processes_are_reported_once_and_others_finish(tmp_path, capsys, monkeypatch):
     project = Project(tmp_path)
-    wrong = {**SETTINGS["fill"], "fill": {**SETTINGS["fill"]["fill"], "strategy": "wrong"}}
+    wrong = {**SETTINGS["fill"], "fill": {**SETTINGS["fill"]["fill"], "length": "free"}}
     monkeypatch.setitem(SETTINGS, "fill", wrong)
     (tmp_path / "broken.parquet").write_text("no table")
     with pytest.raises(SystemExit):

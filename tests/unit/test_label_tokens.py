@@ -204,5 +204,3 @@ def test_bad_input_raises():
             labels, vectors,
             ["other"] * 10,
         )  # fmt: skip
-    with pytest.raises(ValueError, match="valid: stop, keep"):
-        LabelSearchSettings(at_chance="go")

@@ -147,7 +147,7 @@ def precise_norm(self, states):
 
 
 @pytest.mark.parametrize("name", ["bert", "roberta", "gpt2", "t5"])
-@pytest.mark.parametrize("loss", soft.LOSSES)
+@pytest.mark.parametrize("loss", ["bce", "nll"])
 def test_gradients_equal_central_differences(name, loss, monkeypatch):
     # T5 computes its norms in float32 whatever the model's precision: too coarse for a difference
     monkeypatch.setattr(modeling_t5.T5LayerNorm, "forward", precise_norm)
@@ -262,7 +262,7 @@ def test_training_equals_a_plain_loop_and_keeps_the_model_unchanged():
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])
-@pytest.mark.parametrize("loss", soft.LOSSES)
+@pytest.mark.parametrize("loss", ["bce", "nll"])
 def test_training_lowers_the_loss_and_does_not_depend_on_threads(name, loss):
     loaded = tiny(name, double=False)
     rows = causal_prompts(loaded) if name == "gpt2" else prompts(loaded)

@@ -63,7 +63,7 @@ class ApiEndpoint:
 
     Limits are per minute, 0 for none; `prices` are (prompt, completion) per million tokens in any
     currency; `most` is the cost at which requests stop, 0 for none. Raises ValueError
-    for an invalid address and for prices with which no cost can be limited.
+    for an invalid address and for prices or a cost that are not finite.
     """
 
     base_url: str
@@ -91,8 +91,6 @@ class ApiEndpoint:
             raise ValueError(
                 f"prices {self.prices}, most {self.most}: expected finite numbers from 0 on"
             )
-        if self.most and not any(self.prices):
-            raise ValueError(f"most: {self.most} limits nothing while both prices are 0")
 
 
 @dataclass

@@ -95,8 +95,6 @@ def finetune(
     `loaded` is unchanged. `names` are the input fields, one text or a pair. `progress` is
     called with 1 after every step of `steps`.
     """
-    if settings.keep not in ("last", "best"):
-        raise ValueError(f"keep {settings.keep!r}; valid: last, best")
     splits = read_splits(loaded, examples, classes, names)
     with steady(settings.seed):
         model = Classifier(loaded, len(classes), settings.dropout).to(loaded.device)

@@ -52,10 +52,6 @@ class Form:
     seed: int
     demonstrations: int = 0
 
-    def __post_init__(self) -> None:
-        if self.name not in FORMS:
-            raise ValueError(f"form {self.name!r}; valid: {', '.join(FORMS)}")
-
 
 @dataclass(frozen=True)
 class Demonstration:

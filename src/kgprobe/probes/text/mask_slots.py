@@ -18,7 +18,6 @@ from kgprobe.probes.text.pieces import LEADS, Frame, frame, pieces
 from kgprobe.templates import ANSWER, fill, replace_vectors, split_at_vectors, vectors_of
 
 Ids = NDArray[np.int64]
-SPACES = ("none", "auto")
 SENTINEL = SENTINELS[0]
 #: Words that fill the mask slot while a sentinel model's sentence is tokenized.
 FILLERS = ("x", "it", "one", "two")
@@ -236,8 +235,6 @@ def slot_context(before: str, space: str) -> str:
 
     Empty if the slot starts the text, and under `none`, where answers are tokenized alone.
     """
-    if space not in SPACES:
-        raise ValueError(f"candidate_space {space!r}; valid: {', '.join(SPACES)}")
     # a vector is not text, but the answer after it does not start a text
     return "" if space == "none" else replace_vectors(before, LEADS[0])[-1:]
 

@@ -104,9 +104,6 @@ def reason(
     rows, prompt files and prompts raise before the model is loaded. If a rule fails later, the
     others are still computed: one ValueError lists all failures.
     """
-    unknown = [s for s in schemes if s not in SCHEMES]
-    if unknown:
-        raise ValueError(f"scheme {unknown[0]!r}; valid: {', '.join(SCHEMES)}")
     known = prepared(spec, items, candidates, switches)
     by_rule = cases(known.items, rows, known.kept)
     whole = cases(known.items, None, known.kept)

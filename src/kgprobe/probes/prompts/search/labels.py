@@ -30,7 +30,6 @@ Floats = NDArray[np.float32]
 
 #: Rows of the vocabulary whose class scores are computed at once.
 SLICE = 8192
-AT_CHANCE = ("stop", "keep")
 
 
 class LabelSearchError(RuntimeError):
@@ -52,12 +51,6 @@ class LabelSearchSettings:
     seed: int = 0
     listed: int = 50
     at_chance: str = "stop"
-
-    def __post_init__(self) -> None:
-        if self.at_chance not in AT_CHANCE:
-            raise ValueError(f"at_chance {self.at_chance!r}; valid: {', '.join(AT_CHANCE)}")
-        if min(self.epochs, self.batch, self.listed) < 1 or self.rate <= 0:
-            raise ValueError(f"epochs, batch, listed and rate must be positive: {self}")
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,6 @@ from kgprobe.probes.text.vectors import inserted
 from kgprobe.schema import atomic
 from kgprobe.templates import marks
 
-LOSSES = ("bce", "nll")
-
 
 @dataclass(frozen=True)
 class SoftPromptRecipe:
@@ -99,8 +97,6 @@ def initial(loaded: Loaded, recipe: SoftPromptRecipe) -> torch.Tensor:
             raise ValueError(f"soft_init words: {recipe.words!r} has no tokens")
         initial: torch.Tensor = precise(weight[ids])
         return initial.clone()
-    if recipe.init != "random":
-        raise ValueError(f"soft_init {recipe.init!r}; valid: random, words")
     generator = torch.Generator().manual_seed(recipe.seed)
     drawn = torch.randn(recipe.tokens, weight.shape[1], generator=generator, dtype=torch.float64)
     return drawn.to(device=weight.device, dtype=precise(weight[:0]).dtype)
@@ -154,7 +150,7 @@ def fit(
     CPU thread is used, so that results do not depend on the number of cores. Raises NotFiniteError
     for scores and losses that are not finite.
     """
-    _check(recipe, train, dev, ids)
+    _check(train, dev, ids)
     with one_thread():
         start = precise(start.detach())
         vectors = start.clone().requires_grad_(True)
@@ -226,17 +222,7 @@ def _used(
     return used, [tuple(number[g] for g in ids) for ids in train.golds]
 
 
-def _check(
-    recipe: SoftPromptRecipe, train: PromptRows, dev: PromptRows, ids: Sequence[Ids]
-) -> None:
-    if recipe.loss not in LOSSES:
-        raise ValueError(f"loss {recipe.loss!r}; valid: {', '.join(LOSSES)}")
-    if recipe.nll_gold not in ("every", "sampled"):
-        raise ValueError(f"nll_gold {recipe.nll_gold!r}; valid: every, sampled")
-    if recipe.dev_scores not in ("log_probabilities", "logits"):
-        raise ValueError(f"dev_scores {recipe.dev_scores!r}; valid: log_probabilities, logits")
-    if recipe.dev_metric not in ("MRRa", "MRR"):
-        raise ValueError(f"dev_metric {recipe.dev_metric!r}; valid: MRRa, MRR")
+def _check(train: PromptRows, dev: PromptRows, ids: Sequence[Ids]) -> None:
     for name, rows in (("training", train), ("development", dev)):
         if not rows.prompts:
             raise ValueError(f"no {name} rows; the split is larger than the data")

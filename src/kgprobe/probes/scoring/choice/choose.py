@@ -67,11 +67,8 @@ def choose(
     """Return a model's choices in all scoring modes of its kind, by question, then by mode.
 
     Masked and seq2seq models generate no answers; servers score texts only if they return
-    log-probabilities of prompts. Raises ValueError for an unknown mode.
+    log-probabilities of prompts.
     """
-    unknown = [scoring for scoring in scorings if scoring not in SCORINGS]
-    if unknown:
-        raise ValueError(f"choice: scoring {unknown[0]!r}; valid: {', '.join(SCORINGS)}")
     if isinstance(answerer, Client):
         choices = _by_server(answerer, items, scorings, workers, progress)
     else:

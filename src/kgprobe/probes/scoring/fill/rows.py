@@ -10,18 +10,9 @@ from numpy.typing import NDArray
 
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.text.encode import refuse_control_tokens
-from kgprobe.probes.text.mask_slots import (
-    SPACES,
-    ClozePrompt,
-    candidate_ids,
-    question,
-    slot_context,
-)
+from kgprobe.probes.text.mask_slots import ClozePrompt, candidate_ids, question, slot_context
 
 Ids = NDArray[np.int64]
-STRATEGIES = ("parallel", "beam")
-LENGTHS = ("", "gold", "free")
-FAILURES = ("raise", "leave_out")
 #: Position value of a whole filling, beside the positions of its tokens.
 WHOLE = -1
 #: The instruction for API models in the paper on graph attributes (Mruthyunjaya et al. 2023).
@@ -72,14 +63,6 @@ class FillSettings:
     failures: str = "raise"
     chat: bool = False
     workers: int = 1
-
-    def __post_init__(self) -> None:
-        legal = {"strategy": STRATEGIES, "length": LENGTHS, "space": SPACES, "failures": FAILURES}
-        for name, values in legal.items():
-            if getattr(self, name) not in values:
-                raise ValueError(
-                    f"fill: {name} {getattr(self, name)!r}; valid: {', '.join(map(repr, values))}"
-                )
 
     @property
     def record(self) -> dict[str, Any]:

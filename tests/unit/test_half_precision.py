@@ -69,12 +69,12 @@ def test_logits_at_a_mask_and_after_a_sentinel():
         lambda rows, logits: logits[:, 0],
         lambda rows, logits: result.update({"masked": logits}),
     )
-    check(result["masked"], literal(loaded, slots.finished(states)))
+    check(result["masked"], literal(loaded, slots.head.features(states)))
     loaded = half("t5")
     text = SpanText(loaded)
     stream = text.open(ROWS)
     final = text._final(stream.encoded, stream.owners, stream.rows, 1)[:, 0]
-    check(stream.logits, literal(loaded, text.finished(final)))
+    check(stream.logits, literal(loaded, text.head.features(final)))
 
 
 @pytest.mark.parametrize("name", ["mobilebert", "esm", "xlm", "recurrent_gemma"])
@@ -112,7 +112,7 @@ def test_inserted_vectors_and_gradients():
         candidate_ids(loaded, labels, "none", "").ids,
     )
     own = Parts(loaded)
-    states = own.finished(own.run(torch.tensor(rows[0].ids)[None])[0][:, rows[0].position])
+    states = own.head.features(own.run(torch.tensor(rows[0].ids)[None])[0][:, rows[0].position])
     logits = torch.cat([literal(loaded, states), states.float() @ vectors.T], -1)
     single = rank.CONFIGURATIONS.index(("single", "first"))
     firsts = [own[0] for own in ids]

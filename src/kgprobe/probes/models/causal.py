@@ -170,7 +170,7 @@ class Causal(Parts):
             hidden = self._nodes(layout)
             sequence, place = layout.places
             flat = sequences.starts[sequence] + place
-            scores = self._scores(hidden, layout.owners, layout.targets)
+            scores = self.scores(hidden, layout.owners, layout.targets)
             try:
                 return flat, self._finite(flat, scores, sequences, name)
             except NotFiniteError:
@@ -219,7 +219,7 @@ class Causal(Parts):
             rows = [sequences[i] for i in indices[batch]]
             ids, mask = padded([row[:-1] for row in rows], 0, self.loaded.device)
             hidden = self.run(ids)[0][mask.bool()]
-            scores = self._scores(
+            scores = self.scores(
                 hidden, np.arange(len(hidden)), np.concatenate([row[1:] for row in rows])
             )
             return self._finite(flat(batch), scores, sequences, name)
@@ -245,11 +245,6 @@ class Causal(Parts):
 
         finite(scores, self.loaded.spec.model, where)
         return scores
-
-    def _scores(self, hidden: Any, owners: Ints, targets: Ints) -> NDArray[np.float64]:
-        self.head_rows += len(hidden)
-        logprobs = self.head.logprobs(hidden, self._tensor(owners), self._tensor(targets))
-        return np.asarray(logprobs.double().cpu().numpy())
 
 
 def _telling(sequences: Ragged, trie: Trie) -> Ints:

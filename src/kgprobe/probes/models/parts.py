@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 from torch.func import functional_call
 from torch.nn.functional import scaled_dot_product_attention
@@ -43,7 +44,6 @@ from kgprobe.probes.models.head import (
     in_float32,
     logits_of,
     precise,
-    product,
 )
 from kgprobe.probes.models.load import Loaded, ModelError
 
@@ -188,24 +188,11 @@ class Parts:
 
     # -- the head -----------------------------------------------------------------------------
 
-    def features(self, ids: Any, mask: Any, places: Any, types: Any = None) -> Any:
-        """Return the inputs of the output embedding (rows x width) at one position per row."""
-        return self.finished(self.at(ids, mask, places, types))
-
-    def finished(self, states: Any) -> Any:
-        """Apply the transformation of the head to states."""
-        return self.head.transform(states) if self.head.transform else states
-
-    def logits(self, features: Any, only: Any = None) -> Any:
-        """Compute logits (rows x vocabulary, or x the ids `only`), in float32 at least."""
-        decoder = self.head.decoder
-        assert decoder is not None
-        weight: Any = decoder.weight
-        bias: Any = decoder.bias
-        if only is not None:
-            weight, bias = weight[only], None if bias is None else bias[only]
-        output = product(features, weight, bias)
-        return self.head.finish(output) if self.head.finish else output
+    def scores(self, states: Any, owners: Ints, targets: Ints) -> NDArray[np.float64]:
+        """Return log p(targets[i]) at states[owners[i]] (rows x width), `owners` ascending."""
+        self.head_rows += len(states)
+        logprobs = self.head.logprobs(states, self._tensor(owners), self._tensor(targets))
+        return np.asarray(logprobs.double().cpu().numpy())
 
     def _tensor(self, values: Ints) -> Any:
         return torch.from_numpy(np.ascontiguousarray(values, dtype=np.int64)).to(self.loaded.device)

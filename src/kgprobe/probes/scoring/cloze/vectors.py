@@ -236,9 +236,9 @@ class _Causal(Causal):
     since no row of the head may contain it.
     """
 
-    def _scores(self, hidden: Any, owners: Ids, targets: Ids) -> NDArray[np.float64]:
+    def scores(self, states: Any, owners: Ids, targets: Ids) -> NDArray[np.float64]:
         words = targets < rows_of_embedding(self.loaded)
-        logprobs = super()._scores(hidden, owners, np.where(words, targets, 0))
+        logprobs = super().scores(states, owners, np.where(words, targets, 0))
         return np.where(words | np.isnan(logprobs), logprobs, 0.0)
 
 

@@ -188,7 +188,7 @@ def tables_in(
     examples also items with `fewer_examples` than requested, `examples`, and shuffled examples
     that are `still_right`. Raises ValueError if no item is left.
     """
-    (questions, options, templates), tally = _build_questions(
+    (questions, options, templates), tally = build_questions(
         loaded, items, candidates, prompts, form, training
     )
     kept = _fitting(loaded, questions, options, templates)
@@ -201,26 +201,6 @@ def tables_in(
     if not kept:
         raise ValueError(f"form {form.name}: none of {tally['items']} items can be asked: {tally}")
     return (kept, options, templates), tally
-
-
-def fill_items_in(
-    answerer: Any,
-    items: pl.DataFrame,
-    candidates: pl.DataFrame,
-    prompts: pl.DataFrame,
-    form: Form,
-    training: Mapping[str, Sequence[Demonstration]] | None = None,
-) -> tuple[list[FillItem], dict[str, int]]:
-    """Return the ITEMS to fill in a form, and the counts of `tables_in` except `too_long`, which is
-    known only when filling.
-
-    `answerer`: a model, or a server's client. Raises ValueError for no items or no template.
-    """
-    inputs, tally = _build_questions(answerer, items, candidates, prompts, form, training)
-    fill_items = fill_items_of(inputs, items)
-    if not fill_items:
-        raise ValueError(f"form {form.name}: none of {tally['items']} items can be asked: {tally}")
-    return fill_items, tally
 
 
 def fill_items_of(inputs: Tables, items: pl.DataFrame) -> list[FillItem]:
@@ -256,15 +236,16 @@ def of_part(part: Any) -> tuple[Form, dict[str, list[Demonstration]] | None]:
     return form, None
 
 
-def _build_questions(
+def build_questions(
     answerer: Any,
     items: pl.DataFrame,
     candidates: pl.DataFrame,
     prompts: pl.DataFrame,
     form: Form,
-    training: Mapping[str, Sequence[Demonstration]] | None,
+    training: Mapping[str, Sequence[Demonstration]] | None = None,
 ) -> tuple[Tables, dict[str, int]]:
-    """Build the inputs, whether they fit into the model or not, and their counts."""
+    """Build the inputs of a model or a server's client, whether they fit into the model or not, and
+    the counts of `tables_in` except `too_long`."""
     rows = sample(items, form)
     first = prompts.filter(pl.col("index") == pl.col("index").min().over("relation"))
     is_own = form.name == "chat" and not isinstance(answerer, Client)

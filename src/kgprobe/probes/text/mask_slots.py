@@ -57,11 +57,6 @@ class CandidateTokens:
     ids: list[Ids]
     unknown: list[str] = field(default_factory=list)
 
-    @property
-    def lengths(self) -> list[int]:
-        """The distinct numbers of tokens, ascending."""
-        return sorted({len(i) for i in self.ids})
-
 
 def question(
     item: str,

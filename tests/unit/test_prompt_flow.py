@@ -301,7 +301,7 @@ def answered(prompt, folder, **section):
         prompt=prompt, settings={"seed": 0, "section": section}, spec=loaded.spec,
         load=lambda spec: loaded, input={"examples": str(folder / "examples.parquet")},
     )  # fmt: skip
-    frames, record = trained.answers(part, folder)
+    frames, record = trained.answers(part)
     return frames["outcomes"], record
 
 

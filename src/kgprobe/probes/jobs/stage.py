@@ -9,7 +9,7 @@ A part is the input of one experiment (or of several that are answered together)
 
     OUTPUT               the contract of every output file; None for a folder of files
     units(part)          digest of a unit -> its template, or None; omitted if it is `whole`
-    answers(part, into)  (frames by file name, record); folders are created in `into`
+    answers(part)        (frames by file name, record); folders are created in `part.kept.fresh`
     share(part, (k, n))  optional: computes the k-th of n shards of what `answers` then reuses
 
 The method `baseline` runs another method without the tested knowledge: a part `baseline-cloze` is
@@ -44,6 +44,8 @@ from kgprobe.settings.types import typed
 #: (relation, index) of a row of PROMPTS
 Template = tuple[str, int]
 Load = Callable[[ModelSpec], Any]
+#: tables by file name, and the record of how they were made
+Answers = tuple[dict[str, pl.DataFrame], dict[str, Any]]
 #: libraries that affect the last bits of an answer
 LIBRARIES = ("torch", "transformers", "tokenizers")
 #: methods whose parts take long and are not divided
@@ -304,7 +306,7 @@ def answer_units(part: Part) -> tuple[dict[str, Template | None], list[Group], d
     if missing:
         folder = part.kept.new()
         try:
-            frames, record = part.module.answers(subset, folder)
+            frames, record = part.module.answers(subset)
             # differs from run to run
             spent = {name: record.pop(name) for name in ("api",) if name in record}
             for name, frame in frames.items():

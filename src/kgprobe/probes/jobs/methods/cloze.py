@@ -15,7 +15,7 @@ from kgprobe.probes.jobs.frames import (
     texts_of,
 )
 from kgprobe.probes.jobs.kept import journal
-from kgprobe.probes.jobs.stage import Part
+from kgprobe.probes.jobs.stage import Answers, Part
 from kgprobe.probes.jobs.stage import by_template as units
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, ModelSpec, load_model, outline
@@ -29,7 +29,7 @@ __all__ = ["OUTPUT", "answers", "units"]
 OUTPUT = {"ranks": RANKS, "top": TOPS}
 
 
-def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+def answers(part: Part) -> Answers:
     """Return RANKS and TOPS."""
     ranks, top, record = rank_frame(
         part.spec, *part.tables_asked(),

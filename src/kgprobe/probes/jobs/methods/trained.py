@@ -11,7 +11,7 @@ from kgprobe.job import progress
 from kgprobe.probes.baselines import finetune, linear_probe, relation_lstm
 from kgprobe.probes.jobs.autoprompt import tasks
 from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, ProbeTask, ProbeTaskError
-from kgprobe.probes.jobs.stage import Part
+from kgprobe.probes.jobs.stage import Answers, Part
 from kgprobe.probes.models.load import Loaded
 
 OUTPUT = {"outcomes": schema.OUTCOMES}
@@ -23,7 +23,7 @@ TRAINED = {
 }
 
 
-def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+def answers(part: Part) -> Answers:
     """Return OUTCOMES of dev and test.
 
     Raises ProbeTaskError for a task that the baseline does not support.

@@ -80,7 +80,7 @@ def test_subsets_join_to_identical_results_without_rescoring(
     def never(*given):
         raise AssertionError("a finished shard was scored again")
 
-    monkeypatch.setattr(sentence._Work, "run", never)
+    monkeypatch.setattr(sentence, "_score", never)
     shared, again = scores(spec, frames, tmp_path)
     assert shared.equals(whole)
     assert again == record

@@ -90,7 +90,9 @@ def test_rows_give_the_source_of_every_prompt():
     (first,) = (w for w in chosen["P26"] if w.id == "P26/0")
     word = first.text.split()[1]
     drawn = [{"prompt": "P26/0", "word": word, "synonym": own} for own in ("b", word)]
-    prompts, origins = relations.rows(relations.with_synonyms(chosen, drawn, 2))
+    prompts, origins = (
+        frame.to_dicts() for frame in relations.frames(relations.with_synonyms(chosen, drawn, 2))
+    )
     assert [row["index"] for row in prompts] == [0, 1, 2, 3]
     assert len({row["prompt"] for row in prompts}) == 4
     assert origins[-1] == {
@@ -128,7 +130,6 @@ def test_prompts_of_the_questions_of_a_benchmark():
     import polars as pl
 
     from kgprobe import schema
-    from kgprobe.probes.jobs.word import word
     from kgprobe.settings.probes import AttributePrompts
 
     rows = [
@@ -136,27 +137,13 @@ def test_prompts_of_the_questions_of_a_benchmark():
         for n, relation in enumerate(["P26", "P26", "P279/P279"])
     ]
     items = pl.DataFrame(rows, schema=dict(schema.ITEMS.columns), orient="row")
-    prompts, origins = word(items, SHARED, MORE, AttributePrompts())
+    prompts, origins = relations.word(items, SHARED, MORE, AttributePrompts())
     schema.check(prompts, schema.PROMPTS)
     schema.check(origins, schema.PROMPT_ORIGINS)
     assert set(prompts["relation"]) == {"P26", "P279/P279"}
-    few, _ = word(items, SHARED, MORE, AttributePrompts(most=2))
+    few, _ = relations.word(items, SHARED, MORE, AttributePrompts(most=2))
     assert set(few["prompt"]) < set(prompts["prompt"])
     assert few.height == 4
-
-
-def test_api_models_are_asked_ten_prompts_selected_by_hash():
-    import polars as pl
-
-    from kgprobe.probes.jobs.word import for_api
-    from kgprobe.schema import PROMPTS
-
-    rows = [(f"P1/{n}", "P1", n, f"[X] {n} [Y].", "own") for n in range(30)]
-    prompts = pl.DataFrame(rows, schema=dict(PROMPTS.columns), orient="row")
-    ten = for_api(prompts, 10)
-    assert ten.height == 10
-    assert set(for_api(prompts, 4)["prompt"]) < set(ten["prompt"])
-    assert set(for_api(prompts, 10, seed=1)["prompt"]) != set(ten["prompt"])
 
 
 @pytest.mark.real

@@ -4,7 +4,7 @@ from kgprobe import schema
 from kgprobe.probes.jobs.fill import fill_frame
 from kgprobe.probes.jobs.forms import of_part
 from kgprobe.probes.jobs.stage import Answers, Part, Template, by_template, whole
-from kgprobe.probes.jobs.word import for_api
+from kgprobe.sampling import take
 from kgprobe.settings.probes import Fill
 from kgprobe.settings.types import typed
 
@@ -23,8 +23,9 @@ def units(part: Part) -> dict[str, Template | None]:
 def answers(part: Part) -> Answers:
     """Return FILLS and FILL_GOLDS."""
     items, candidates, prompts = part.tables_asked()
-    if part.settings["few"]:
-        prompts = for_api(prompts, part.settings["few"], part.settings["seed"])
+    if part.settings["few"]:  # the paper's ten of every relation for a server
+        most, seed = part.settings["few"], part.settings["seed"]
+        prompts = take(prompts, most, seed, ["prompt"], ["relation"], "prompts of api")
     fills, golds, record = fill_frame(
         part.load(part.spec),
         items,

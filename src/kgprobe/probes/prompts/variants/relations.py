@@ -8,8 +8,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import polars as pl
+
 from kgprobe.benchmarks.label_templates import LABEL
 from kgprobe.sampling import hash_key
+from kgprobe.schema import PROMPT_ORIGINS, PROMPTS
+from kgprobe.settings.probes import AttributePrompts
 from kgprobe.templates import answer_is_last, sentence
 
 #: In order of use. `manual` rows of templates.tsv count as our own, `label` is the generic template
@@ -119,16 +123,41 @@ def _choose(variants: list[PromptVariant], most: int | None, seed: int) -> list[
     return sorted(kept, key=lambda w: (KINDS.index(w.kind), order[w.id]))
 
 
-def rows(chosen: Table) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
-    """Return rows of PROMPTS and of PROMPT_ORIGINS (with parent and change of every prompt)."""
-    prompts: list[dict[str, object]] = []
-    origins: list[dict[str, object]] = []
-    for relation in sorted(chosen):
-        for index, variant in enumerate(chosen[relation]):
-            shared = {"prompt": variant.id, "relation": relation, "kind": variant.kind}
-            prompts.append({**shared, "index": index, "text": variant.text})
-            origins.append({**shared, "parent": variant.parent, "change": variant.change})
-    return prompts, origins
+def frames(chosen: Table) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return PROMPTS and PROMPT_ORIGINS (with parent and change of every prompt)."""
+    rows = [
+        {**vars(variant), "prompt": variant.id, "index": index}
+        for relation in sorted(chosen)
+        for index, variant in enumerate(chosen[relation])
+    ]
+    return (
+        pl.DataFrame(rows, schema=dict(PROMPTS.columns)),
+        pl.DataFrame(rows, schema=dict(PROMPT_ORIGINS.columns)),
+    )
+
+
+def word(
+    items: pl.DataFrame,
+    shared: Iterable[Mapping[str, str]],
+    more: Iterable[Mapping[str, str]],
+    settings: AttributePrompts,
+    seed: int = 0,
+    by_label: Mapping[str, str] | None = None,
+    drawn: Iterable[Mapping[str, str]] = (),
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return (PROMPTS, PROMPT_ORIGINS) for the relations of ITEMS.
+
+    `shared` are rows of templates.tsv, `more` rows of the other tables, `drawn` rows of
+    synonyms.tsv. `settings`: at most `most` templates per relation and `synonyms` variants of each;
+    `stop_space` keeps the space before a full stop. Relations without a template get the one that
+    `by_label` derives from their label, of kind `label`. Raises MissingTemplateError for those
+    without that, too.
+    """
+    table = join(shared, more, settings.stop_space)
+    triples = dict(items.group_by("relation").len().sort("relation").rows())
+    table |= of_labels(table, by_label or {})
+    chosen = choose(table, triples, settings.most, seed)
+    return frames(with_synonyms(chosen, drawn, settings.synonyms))
 
 
 def with_synonyms(

@@ -18,12 +18,7 @@ def answers(part: Part) -> Answers:
     chosen = part.settings
     answerer = Answerer(
         part.spec,
-        tasks.load(
-            Path(part.input["examples"]).parent,
-            chosen["section"],
-            chosen["seed"],
-            part.tables.get("examples"),
-        ),
+        tasks.of_part(part),
         part.input["found"],
         part.input["other"],
         Path(part.input["published"]) / chosen["published"] if chosen["published"] else "",

@@ -1,7 +1,6 @@
 """Trained baselines: linear probe, fine-tuning, relation extractor."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -28,8 +27,7 @@ def answers(part: Part) -> Answers:
 
     Raises ProbeTaskError for a task that the baseline does not support.
     """
-    prompt, seed, section = part.prompt, part.settings["seed"], part.settings["section"]
-    task = tasks.load(Path(part.input["examples"]).parent, section, seed)
+    prompt, seed, task = part.prompt, part.settings["seed"], tasks.of_part(part)
     if task.kind not in TRAINED[prompt]:
         raise ProbeTaskError(
             f"{task.name}: prompt {prompt!r} is for {' and '.join(TRAINED[prompt])}, "

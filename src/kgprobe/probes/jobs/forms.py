@@ -32,7 +32,7 @@ from kgprobe.probes.api.client import Client
 from kgprobe.probes.jobs.score import Tables, tables
 from kgprobe.probes.scoring.fill.rows import FillItem
 from kgprobe.probes.scoring.sentence.score import Item, bos_prefix
-from kgprobe.probes.text.encode import refuse_control_tokens
+from kgprobe.probes.text.encode import fits, refuse_control_tokens
 from kgprobe.sampling import by_hand, hash_key, sample_evenly, select_asked, take
 from kgprobe.templates import ANSWER, FORMS, SUBJECT, fill, parse, question, stop
 
@@ -330,20 +330,15 @@ def _fitting(
     templates: Mapping[str, Sequence[tuple[int, str]]],
 ) -> list[Item]:
     """Return the questions of which every sentence fits into the model."""
-    is_causal = loaded.spec.kind == "causal"
-    room = loaded.limit - (len(bos_prefix(loaded)[0]) if is_causal else 0)
     kept = []
     for item in questions:
-        if not templates.get(item.relation):
-            kept.append(item)  # scoring reports relations without template
-            continue
-        ((_, text),) = templates[item.relation]
+        # scoring reports relations without template
         sentences = [
             fill(text, item.subject, label).behind(item.prefix).text
+            for _, text in templates.get(item.relation, ())
             for label in options[item.candidates]
         ]
-        ids = loaded.tokenizer(sentences, add_special_tokens=not is_causal)["input_ids"]
-        if max(map(len, ids)) <= room:
+        if not sentences or fits(loaded, sentences):
             kept.append(item)
     return kept
 

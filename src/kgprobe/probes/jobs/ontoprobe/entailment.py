@@ -128,7 +128,7 @@ def prompt(
         first, second = marks(slots.conjunctions, 2).split()
         joined = f" {first} ".join(written)
         text = f"{joined} {second} {hypothesis}" if written else f"{second} {hypothesis}"
-    return _question(case.item, text, case, pair, slots, switches, case.candidates, case.golds)
+    return _question(text, case, pair, slots, switches, case.candidates, case.golds)
 
 
 def premise_test(
@@ -139,7 +139,7 @@ def premise_test(
     text = test.text
     if kind == "soft" and test.soft:
         text = f"{test.soft[1]} {marks(*slots.templates[test.soft[0]])} {MASK_SLOT} ."
-    return _question(case.item, text, case, pair, slots, switches, test.candidates, test.golds)
+    return _question(text, case, pair, slots, switches, test.candidates, test.golds)
 
 
 def select_test_cases(cases: Sequence[RuleRow], scheme: str) -> tuple[list[RuleRow], list[str]]:
@@ -179,7 +179,6 @@ def _hypothesis(case: RuleRow, is_soft: bool, slots: SlotLayout, switches: Switc
 
 
 def _question(
-    item: str,
     text: str,
     case: RuleRow,
     pair: int,
@@ -190,7 +189,7 @@ def _question(
 ) -> ClozePrompt:
     parsed = parse(text)
     if parsed.slots.count(MASK_SLOT) != 1:
-        raise ValueError(f"item {item}: expected one {MASK_SLOT} in {text!r}")
+        raise ValueError(f"item {case.item}: expected one {MASK_SLOT} in {text!r}")
     letters = switches.pseudoword_slots == "pattern_rules"
     if letters and case.rule not in PATTERN_RULES:
         values = {}
@@ -200,7 +199,7 @@ def _question(
     before, after = parsed.filled({**values, MASK_SLOT: ""}).around(MASK_SLOT)
     if letters and case.rule == "rdfs7":
         after = parsed.filled({SUBJECT: mark(first), MASK_SLOT: ""}).around(MASK_SLOT)[1]
-    return ClozePrompt(item, 0, before, after, candidates, golds)
+    return ClozePrompt(case.item, 0, before, after, candidates, golds)
 
 
 def cases(

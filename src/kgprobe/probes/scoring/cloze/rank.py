@@ -154,7 +154,12 @@ def chunks(
             arguments = edges, plan, distinct[span], members[span], lengths, questions
             yield edges, partial(_chunk, *arguments)
     if record is not None:
-        record.update(_recorded(loaded, edges, space, unknown))
+        record |= {
+            **loaded.record,
+            "candidate_space": space,
+            "candidates_with_unknown_tokens": {k: v for k, v in unknown.items() if v},
+            **edges.slots.counts,
+        }
 
 
 def _chunk(
@@ -326,14 +331,3 @@ def _assembled(
         "pooling": np.array([p for _, p in CONFIGURATIONS], dtype=object)[configuration],
     }
     return {**key, **columns}
-
-
-def _recorded(
-    loaded: Loaded, edges: MaskedEdges | SpanEdges, space: str, unknown: dict[str, list[str]]
-) -> dict[str, Any]:
-    return {
-        **loaded.record,
-        "candidate_space": space,
-        "candidates_with_unknown_tokens": {k: v for k, v in unknown.items() if v},
-        **edges.slots.counts,
-    }

@@ -27,6 +27,7 @@ from kgprobe.probes.scoring.cloze.plan import (
     masked_plan,
     span_plan,
 )
+from kgprobe.probes.scoring.columns import Rows
 from kgprobe.probes.text.mask_slots import (
     ClozePrompt,
     PromptIds,
@@ -94,7 +95,7 @@ def rank(
     """
     _check_golds(questions, options)
     record: dict[str, Any] = {}
-    parts: list[tuple[dict[str, Any], dict[str, Any]]] = []
+    golds, best = Rows("configuration", *RANKS[4:]), Rows("configuration", *TOP[4:])
 
     def ranked(compute: Callable[[], Chunk]) -> tuple[dict[str, Any], dict[str, Any], int]:
         chunk = compute()
@@ -102,11 +103,11 @@ def rank(
 
     chunked = chunks(loaded, questions, options, space=space, budget=budget, record=record)
     for number, (edges, compute) in enumerate(chunked):
-        result = edges.slots.step(f"chunk {number}", partial(ranked, compute))
-        parts.append(result[:2])
-        progress(result[2])
-    ranks = _assembled([p[0] for p in parts], questions, RANKS)
-    return Ranks(ranks, _assembled([p[1] for p in parts], questions, TOP), record)
+        of_golds, of_best, count = edges.slots.step(f"chunk {number}", partial(ranked, compute))
+        golds.add(**of_golds)
+        best.add(**of_best)
+        progress(count)
+    return Ranks(_sorted(golds, questions, RANKS), _sorted(best, questions, TOP), record)
 
 
 def scores(
@@ -273,7 +274,7 @@ def gold_rows(chunk: Chunk, questions: Sequence[ClozePrompt]) -> dict[str, Any]:
     owners = [(row, g) for row, i in enumerate(chunk.indices) for g in questions[i].golds]
     row = np.array([r for r, _ in owners], dtype=np.int64)
     gold = np.array([g for _, g in owners], dtype=np.int64)
-    columns: dict[str, list[Any]] = {name: [] for name in ("question", "configuration", *RANKS[4:])}
+    rows = Rows("configuration", *RANKS[4:])
     step, order = max(CHUNK // max(chunk.scores.shape[2], 1), 1), chunk.order
     for c in range(chunk.scores.shape[1]):
         for start in range(0, max(len(row), 1), step):
@@ -283,51 +284,34 @@ def gold_rows(chunk: Chunk, questions: Sequence[ClozePrompt]) -> dict[str, Any]:
             best = (options > gold_score).sum(axis=1) + 1
             tied = options == gold_score
             before = (tied & (order[None, :] < order[g][:, None])).sum(axis=1)
-            columns["question"].append(chunk.indices[r])
-            columns["configuration"].append(np.full(len(r), c))
-            columns["gold"].append(g.astype(np.int32))
-            columns["best"].append(best.astype(np.int32))
-            columns["worst"].append((best + tied.sum(axis=1) - 1).astype(np.int32))
-            columns["in_order"].append((best + before).astype(np.int32))
-            columns["tokens"].append(chunk.lengths[g].astype(np.int32))
-            columns["score"].append(gold_score[:, 0].astype(np.float64))
-    return {name: np.concatenate(v) for name, v in columns.items()}
+            rows.add(
+                owner=chunk.indices[r], configuration=c, gold=g, best=best,
+                worst=best + tied.sum(axis=1) - 1, in_order=best + before,
+                tokens=chunk.lengths[g], score=gold_score[:, 0],
+            )  # fmt: skip
+    return rows.table()
 
 
 def _top_rows(chunk: Chunk, top: int) -> dict[str, Any]:
     """Return the best candidates by repeated argmax, which takes the lower index among equals."""
     left = chunk.scores.copy()
-    count, configurations, candidates = left.shape
-    columns: dict[str, list[Any]] = {name: [] for name in ("question", "configuration", *TOP[4:])}
-    for place in range(min(top, candidates)):
+    rows = Rows("configuration", *TOP[4:])
+    for place in range(min(top, left.shape[2])):
         winner = left.argmax(axis=2)
         value = np.take_along_axis(left, winner[:, :, None], axis=2)
         np.put_along_axis(left, winner[:, :, None], -np.inf, axis=2)
-        columns["question"].append(np.repeat(chunk.indices, configurations))
-        columns["configuration"].append(np.tile(np.arange(configurations), count))
-        columns["place"].append(np.full(winner.size, place + 1, dtype=np.int32))
-        columns["candidate"].append(winner.ravel().astype(np.int32))
-        columns["score"].append(value.ravel().astype(np.float64))
-    return {name: np.concatenate(v) for name, v in columns.items() if v}
+        rows.add(
+            owner=chunk.indices[:, None], configuration=np.arange(left.shape[1]), place=place + 1,
+            candidate=winner, score=value[:, :, 0],
+        )  # fmt: skip
+    return rows.table()
 
 
-def _assembled(
-    parts: Sequence[dict[str, Any]], questions: Sequence[ClozePrompt], names: Sequence[str]
+def _sorted(
+    rows: Rows, questions: Sequence[ClozePrompt], names: Sequence[str]
 ) -> dict[str, NDArray[Any]]:
-    """Join columns of all chunks in the order of (question, configuration, row of the chunk)."""
-    kept = [p for p in parts if p]
-    if not kept:
-        return {name: np.array([]) for name in names}
-    joined = {name: np.concatenate([p[name] for p in kept]) for name in kept[0]}
-    order = np.lexsort(
-        (np.arange(len(joined["score"])), joined["configuration"], joined["question"])
-    )
-    columns = {name: values[order] for name, values in joined.items()}
-    owner, configuration = columns.pop("question"), columns.pop("configuration")
-    key = {
-        "item": np.array([q.item for q in questions], dtype=object)[owner],
-        "template": np.array([q.template for q in questions], dtype=np.int32)[owner],
-        "masks": np.array([m for m, _ in CONFIGURATIONS], dtype=object)[configuration],
-        "pooling": np.array([p for _, p in CONFIGURATIONS], dtype=object)[configuration],
-    }
-    return {**key, **columns}
+    """Return columns in the order of (question, configuration, row of the chunk)."""
+    columns = rows.columns(questions, ("configuration",))
+    names_of = np.array(CONFIGURATIONS, dtype=object)[columns["configuration"]]
+    columns |= {"masks": names_of[:, 0], "pooling": names_of[:, 1]}
+    return {name: columns[name] for name in names}

@@ -21,6 +21,7 @@ from kgprobe.probes.models.batching import Budget, Ragged
 from kgprobe.probes.models.causal import Causal
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring.cloze import rank
+from kgprobe.probes.scoring.columns import Rows
 from kgprobe.probes.text.encode import bos_prefix
 from kgprobe.probes.text.mask_slots import (
     ClozePrompt,
@@ -66,17 +67,15 @@ def gold_ranks(
     their golds. For causal models, candidates that cannot reach a gold are not fully scored, unless
     `prune` is off; the ranks are the same.
     """
-    # an empty chunk gives every column its dtype
-    nothing = rank.Chunk(np.zeros(0, dtype=np.int64), np.zeros((0, 1, 1)), np.zeros(1, np.int64))
-    parts = [rank.gold_rows(nothing, questions)]
+    rows = Rows("configuration", *GOLD_RANKS[1:])
     with inserted(loaded, vectors, in_softmax):
         for chunk in scores(loaded, questions, options, configuration, space, budget, prune):
-            one = replace(chunk, scores=chunk.scores[:, None])
-            parts.append(rank.gold_rows(one, questions))
+            rows.add(**rank.gold_rows(replace(chunk, scores=chunk.scores[:, None]), questions))
             progress(len(chunk.indices))
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in GOLD_RANKS}
-    order = np.argsort(columns["question"], kind="stable")
-    return {name: values[order] for name, values in columns.items()}
+    columns = rows.table()
+    columns["question"] = columns["owner"]
+    order = np.argsort(columns["owner"], kind="stable")
+    return {name: columns[name][order] for name in GOLD_RANKS}
 
 
 def scores(

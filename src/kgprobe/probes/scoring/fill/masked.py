@@ -11,10 +11,10 @@ from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.mask_slots import MaskSlots
+from kgprobe.probes.scoring.columns import Rows
 from kgprobe.probes.scoring.fill.decoding import Floats, Ids, extend, products, ranks, top
 from kgprobe.probes.scoring.fill.rows import (
     FillItem,
-    FillRows,
     Fills,
     FillSettings,
     Names,
@@ -116,7 +116,7 @@ def _plan(
 
 
 def _read(
-    slots: MaskSlots, rows: Sequence[MaskedSentence], masks: int, k: int, golds: FillRows
+    slots: MaskSlots, rows: Sequence[MaskedSentence], masks: int, k: int, golds: Rows
 ) -> tuple[Floats, Ids]:
     """Return the k best per mask (rows x masks x k); add the ranks of all golds to `golds`."""
     width = min(k, slots.columns)
@@ -217,7 +217,7 @@ def _check(
 
 
 def _collect(
-    filled: FillRows,
+    filled: Rows,
     rows: Sequence[MaskedSentence],
     masks: int,
     values: Floats,

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.scoring.columns import Rows
 from kgprobe.probes.text.encode import refuse_control_tokens
 from kgprobe.probes.text.mask_slots import ClozePrompt, candidate_ids, question, slot_context
 
@@ -84,49 +85,13 @@ class Fills:
     left_out: list[tuple[str, int, int, str]] = field(default_factory=list)
 
 
-class FillRows:
-    """Rows of a table, collected as broadcast blocks; `owner` is the item number."""
-
-    TYPES: dict[str, Any] = {  # noqa: RUF012
-        "owner": np.int64, "gold": np.int32, "masks": np.int32, "position": np.int32,
-        "rank": np.int32, "token": np.int64, "text": object, "raw": object,
-        "best": np.int32, "worst": np.int32, "logprob": np.float64, "has_logprob": bool,
-    }  # fmt: skip
-
-    def __init__(self, *names: str) -> None:
-        self.names = names
-        self.parts: dict[str, list[NDArray[Any]]] = {name: [] for name in ("owner", *names)}
-
-    def add(self, **block: Any) -> None:
-        """Add rows of all combinations that broadcasting `block` gives, in its order."""
-        arrays = {k: np.asarray(v, dtype=self.TYPES[k]) for k, v in block.items()}
-        shape = np.broadcast_shapes(*(a.shape for a in arrays.values()))
-        for name, array in arrays.items():
-            self.parts[name].append(np.broadcast_to(array, shape).ravel())
-
-    def columns(
-        self, fill_items: Sequence[FillItem], order: Sequence[str]
-    ) -> dict[str, NDArray[Any]]:
-        """Return columns item, template and `names`, sorted by item and the columns of `order`."""
-        table = {
-            name: np.concatenate(parts) if parts else np.zeros(0, dtype=self.TYPES[name])
-            for name, parts in self.parts.items()
-        }
-        place = np.lexsort([table[name] for name in reversed(("owner", *order))])
-        table = {name: values[place] for name, values in table.items()}
-        owner = table.pop("owner")
-        items = np.array([a.item for a in fill_items], dtype=object)[owner]
-        templates = np.array([a.template for a in fill_items], dtype=np.int32)[owner]
-        return {"item": items, "template": templates, **table}
-
-
-def top_rows() -> FillRows:
+def top_rows() -> Rows:
     """Create empty rows of FILLS, with `has_logprob`."""
-    return FillRows("masks", "position", "rank", "token", "text", "raw", "logprob", "has_logprob")
+    return Rows("masks", "position", "rank", "token", "text", "raw", "logprob", "has_logprob")
 
 
 def add_best(
-    filled: FillRows,
+    filled: Rows,
     owner: Ids,
     masks: int,
     tokens: Ids,
@@ -149,15 +114,15 @@ def add_best(
         )  # fmt: skip
 
 
-def gold_rows() -> FillRows:
+def gold_rows() -> Rows:
     """Create empty rows of FILL_GOLDS."""
-    return FillRows("gold", "position", "masks", "token", "best", "worst", "logprob")
+    return Rows("gold", "position", "masks", "token", "best", "worst", "logprob")
 
 
 def assembled(
     fill_items: Sequence[FillItem],
-    top: FillRows,
-    golds: FillRows,
+    top: Rows,
+    golds: Rows,
     record: dict[str, Any],
     left_out: list[tuple[str, int, int, str]],
 ) -> Fills:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from kgprobe.probes.models import causal, checks, parts
+from kgprobe.probes.models import causal, parts
 from kgprobe.probes.models.batching import Ragged
 from kgprobe.probes.models.causal import Causal
 from kgprobe.probes.models.continuation import CausalText, SpanText
@@ -212,10 +212,10 @@ def test_optimizations_untestable_in_float32_are_disabled(monkeypatch):
     loaded = tiny("gpt2", double=False)
     loaded.model.bfloat16()
 
-    def short(loaded):
+    def short(*_):
         raise torch.OutOfMemoryError
 
-    monkeypatch.setattr(checks, "in_float32", short)
+    monkeypatch.setattr(Causal, "_worst", short)
     engine = Causal(loaded)
     engine.logprobs(SENTENCES)
     assert engine.notes == ["no prefix sharing: there is no memory to try it in float32"]

@@ -25,20 +25,14 @@ def of_columns(columns: Mapping[str, Any], contract: Contract, **known: str) -> 
 
 def labels_of(candidates: pl.DataFrame) -> dict[str, list[str]]:
     """Return labels per set from CANDIDATES, in the order of their index."""
-    labels: dict[str, list[str]] = {}
-    for name, label in candidates.sort("set", "index").select("set", "label").rows():
-        labels.setdefault(name, []).append(label)
-    return labels
+    sets = candidates.sort("set", "index").group_by("set", maintain_order=True)
+    return dict(sets.agg("label").rows())
 
 
 def texts_of(prompts: pl.DataFrame) -> dict[str, list[tuple[int, str]]]:
     """Return (index, text) per relation from PROMPTS, in the order of their index."""
-    texts: dict[str, list[tuple[int, str]]] = {}
-    for relation, *text in (
-        prompts.sort("relation", "index").select("relation", "index", "text").rows()
-    ):
-        texts.setdefault(relation, []).append(tuple(text))
-    return texts
+    relations = prompts.sort("relation", "index").partition_by("relation", as_dict=True)
+    return {name: rows.select("index", "text").rows() for (name,), rows in relations.items()}
 
 
 def index_golds(

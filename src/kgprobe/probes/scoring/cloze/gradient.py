@@ -74,21 +74,18 @@ class ScoresWithGradient:
         self._passes: Any = passes(self._parts, rows, places)
         self._places, self._tokens = places, [plan.tokens[p] for p in places]
         self._wanted = [plan.wanted(p, loaded.device) for p in places]
-        self._groups = self._grouped(plan, places, single)
-
-    def _grouped(self, plan: Any, places: list[Any], single: bool) -> list[tuple[Any, Any]]:
-        """Return (candidates, columns of the scored places) per number of tokens."""
-        column, device = np.full(plan.edges, -1, dtype=np.int64), self.loaded.device
-        start = 0
+        # (candidates, columns of the scored places) per number of tokens
+        self._groups = []
+        column, start = np.full(plan.edges, -1, dtype=np.int64), 0
         for place, wanted in zip(places, self._wanted, strict=True):
             first = plan.starts[place]
             column[first : first + len(wanted)] = np.arange(start, start + len(wanted))
             start += len(wanted)
-        groups = [(c, column[alone if single else multi]) for c, multi, alone in plan.groups]
-        return [
-            (torch.from_numpy(members).to(device), torch.from_numpy(index).to(device))
-            for members, index in groups
-        ]
+        for members, multi, alone in plan.groups:
+            index = column[alone if single else multi]
+            self._groups.append(
+                tuple(torch.from_numpy(i).to(loaded.device) for i in (members, index))
+            )
 
     def __call__(self, chosen: Sequence[int]) -> Any:
         """Return scores (prompt x candidate) of the prompts with these numbers."""

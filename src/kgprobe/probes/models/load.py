@@ -18,6 +18,7 @@ from safetensors import SafetensorError
 from kgprobe.files import ROOT
 from kgprobe.probes.models import completeness, hub
 from kgprobe.probes.models import device as devices
+from kgprobe.probes.models.hub import ModelError as ModelError
 from kgprobe.probes.models.journal import Journal
 from kgprobe.probes.models.packed import PackedError, digest, join_parts, packed, read_once
 from kgprobe.probes.models.products import use_wide_vectors
@@ -59,10 +60,6 @@ def first_line(error: Exception) -> str:
     is_field = isinstance(error, StrictDataclassError) and error.__cause__
     text = str(error.__cause__ if is_field else error).strip()
     return (text.splitlines() or [repr(error)])[0][:300]
-
-
-class ModelError(RuntimeError):
-    """Raised when a model cannot be loaded or used; the message names model, source and remedy."""
 
 
 @contextmanager

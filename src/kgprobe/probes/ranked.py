@@ -9,7 +9,7 @@ import polars as pl
 import torch
 from numpy.typing import NDArray
 
-from kgprobe.probes.models.batching import Ints
+from kgprobe.probes.models.batching import Ints, Ragged
 from kgprobe.probes.scoring.fill.options import AnswerOptions, AnswerRanks, against, ranks_of
 from kgprobe.schema import OUTCOMES
 
@@ -66,23 +66,8 @@ def accuracy(scores: NDArray[Any], gold: Ints) -> float:
 
 def others_of(others: pl.Series, options: AnswerOptions) -> Ints:
     """Return columns of the other correct answers: examples x maximum count, padded with -1."""
-    words = others.explode().drop_nulls().unique()
-    columns = pl.Series("column", options.columns(words.to_list()), dtype=pl.Int64)
-    numbers = pl.DataFrame([words.cast(pl.String).alias("word"), columns])
-    pairs = (
-        pl.DataFrame({"word": others})
-        .with_row_index("row")
-        .explode("word")
-        .join(numbers, on="word", how="inner")
-        .filter(pl.col("column") >= 0)
-        .unique(["row", "column"])
-        .sort("row", "column")
-        .with_columns(pl.int_range(pl.len()).over("row").alias("place"))
-    )
-    width = 0 if not pairs.height else int(pairs["place"].max()) + 1  # type: ignore[arg-type]
-    table = np.full((len(others), width), -1, dtype=np.int64)
-    table[pairs["row"].to_numpy(), pairs["place"].to_numpy()] = pairs["column"].to_numpy()
-    return table
+    rows = [np.unique(options.columns(words or ())) for words in others.to_list()]
+    return Ragged.of([row[row >= 0] for row in rows]).matrix(-1)
 
 
 def frame_ranks(rows: pl.DataFrame, ranks: AnswerRanks, options: AnswerOptions) -> pl.DataFrame:

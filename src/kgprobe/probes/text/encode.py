@@ -191,13 +191,7 @@ def bos_prefix(loaded: Loaded) -> tuple[Ints, str]:
         return np.zeros(0, dtype=np.int64), "nothing"
     if policy == "default":
         full = tokenizer("a", return_special_tokens_mask=True)
-        added = list(
-            itertools.takewhile(
-                lambda pair: pair[1],
-                zip(full["input_ids"], full["special_tokens_mask"], strict=True),
-            )
-        )
-        ids = [token for token, _ in added]
+        ids = full["input_ids"][: full["special_tokens_mask"].index(0)]
         return np.array(ids, dtype=np.int64), f"added {ids}" if ids else "nothing"
     if policy == "forced":
         token = tokenizer.bos_token_id

@@ -68,7 +68,7 @@ def predict(
                 sums, picks = _beam(slots, rows, values, columns, max(settings.beams, k))
             texts = np.empty(sums[:, :k].shape, dtype=object)
             for place in np.ndindex(texts.shape):
-                texts[place] = names.joined(picks[place].tolist())
+                texts[place] = names.joined(tuple(picks[place].tolist()))
             # every item that uses a sentence gets its rows
             number = np.array([n for n, row in enumerate(rows) for _ in row.owners])
             owner = np.array([o for row in rows for o in row.owners])

@@ -3,6 +3,7 @@
 import collections
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -189,8 +190,7 @@ class Names:
 
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer
-        self.known: dict[int, str] = {}
-        self.phrases: dict[tuple[int, ...], str] = {}
+        self.one, self.joined = cache(self._one), cache(self._joined)
 
     def of(self, ids: Ids) -> NDArray[Any]:
         """Return texts of single tokens, in the shape of `ids`."""
@@ -199,16 +199,10 @@ class Names:
         texts[:] = [self.one(token) for token in unique.tolist()]
         return texts[inverse.reshape(np.shape(ids))]
 
-    def one(self, token: int) -> str:
+    def _one(self, token: int) -> str:
         """Return the text of a single token."""
-        if token not in self.known:
-            self.known[token] = str(self.tokenizer.decode([token]))
-        return self.known[token]
+        return str(self.tokenizer.decode([token]))
 
-    def joined(self, ids: Sequence[int]) -> str:
+    def _joined(self, ids: tuple[int, ...]) -> str:
         """Return the text of a whole filling, without special tokens and surrounding whitespace."""
-        key = tuple(ids)
-        if key not in self.phrases:
-            text = self.tokenizer.decode(list(ids), skip_special_tokens=True)
-            self.phrases[key] = str(text).strip()
-        return self.phrases[key]
+        return str(self.tokenizer.decode(list(ids), skip_special_tokens=True)).strip()

@@ -51,8 +51,6 @@ def read_texts(
     that is too long for the model the longer field loses tokens from its end; such texts are
     counted. Raises ValueError for a missing field.
     """
-    if not 1 <= len(names) <= 2:
-        raise ValueError(f"fields {list(names)}; expected one text or a pair")
     for number, item in enumerate(examples):
         missing = [name for name in names if name not in item]
         if missing:

@@ -99,11 +99,9 @@ def finetune(
     with steady(settings.seed):
         model = Classifier(loaded, len(classes), settings.dropout).to(loaded.device)
         record = _fit(model, splits, settings, progress)
-
-    def scores(split: str, name: Name) -> NDArray[np.float64]:
-        return predict(model, splits[split].texts, name)
-
-    return answers("finetuned", splits, classes, scores, record)
+    return answers(
+        "finetuned", splits, classes, lambda s, name: predict(model, splits[s].texts, name), record
+    )
 
 
 def steps(rows: int, settings: FinetuneSettings) -> int:

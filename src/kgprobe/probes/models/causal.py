@@ -6,6 +6,7 @@ sharing prefixes per subject or answer, and copies no keys and values. The head 
 """
 
 import contextlib
+import functools
 import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -261,14 +262,9 @@ class _Tensors:
         self.gather = torch.from_numpy(layout.gather.ravel()).to(device)
         self.scatter = torch.from_numpy(layout.scatter).to(device)
         self.clusters, self.longest = layout.gather.shape
-        self._mask = torch.from_numpy(layout.mask).to(device)[:, None]
-        self._repeated: Any = None
-
-    def mask(self, times: int) -> Any:
-        """Return the mask, clusters x 1 x (times * longest) x longest."""
-        if self._repeated is None:
-            self._repeated = self._mask.repeat(1, 1, times, 1)
-        return self._repeated
+        mask = torch.from_numpy(layout.mask).to(device)[:, None]
+        # clusters x 1 x (times * longest) x longest
+        self.mask = functools.cache(lambda times: mask.repeat(1, 1, times, 1))
 
 
 def attend(

@@ -66,10 +66,6 @@ class LabelClassifier:
         scores = vectors.astype(np.float64) @ self.weight.astype(np.float64).T
         return np.asarray(scores + self.bias if bias else scores)
 
-    def accuracy(self, vectors: Floats, labels: Sequence[str]) -> float:
-        """Return the proportion of vectors whose best class (first of equals) is their label."""
-        return accuracy(self.logits(vectors), class_numbers(labels, self.classes))
-
 
 @dataclass(frozen=True)
 class LabelTokens:
@@ -197,7 +193,7 @@ def judge(
 ) -> dict[str, Any]:
     """Return dev accuracy, n, Wilson interval, the majority's accuracy, and whether they
     overlap."""
-    value = probe.accuracy(vectors, labels)
+    value = accuracy(probe.logits(vectors), class_numbers(labels, probe.classes))
     low, high = wilson(value * len(labels), len(labels))
     # with equal counts the first class wins
     common = max(probe.classes, key=[*train].count)

@@ -245,8 +245,11 @@ def save(prompt: SoftPrompt, loaded: Loaded, path: str | Path) -> None:
         temporary.write_bytes(data)
 
 
-def read(path: str | Path) -> SoftPrompt:
-    """Read a soft prompt file of any model."""
+def load(path: str | Path, loaded: Loaded) -> SoftPrompt:
+    """Load the soft prompt at `path`; raise PromptError unless model and tokenizer match.
+
+    `loaded` may be the model without its weights (`load.outline`).
+    """
     if not Path(path).is_file():
         raise PromptError(f"{path}: no such soft prompt; the rule prompts_<model> makes it")
     try:
@@ -257,17 +260,8 @@ def read(path: str | Path) -> SoftPrompt:
         raise PromptError(f"{path}: not a soft prompt file: {error}") from error
     if text is None:
         raise PromptError(f"{path}: holds vectors without the record of what made them")
-    return SoftPrompt(vectors, json.loads(text))
-
-
-def load(path: str | Path, loaded: Loaded) -> SoftPrompt:
-    """Load the soft prompt at `path`; raise PromptError unless model and tokenizer match.
-
-    `loaded` may be the model without its weights (`load.outline`).
-    """
-    prompt = read(path)
-    made_for = prompt.record.get("made_for", {})
+    record = json.loads(text)
     names = ("hidden_size", "tokenizer", "weights", "revision")
-    if other := differing(made_for, loaded.identity, names):
+    if other := differing(record.get("made_for", {}), loaded.identity, names):
         raise PromptError(f"{path}: made for {other}; train the prompt again for this model")
-    return prompt
+    return SoftPrompt(vectors, record)

@@ -57,10 +57,9 @@ def fill_frame(
     if form and not questions:
         name, n = form[0].name, counts["items"]
         raise ValueError(f"form {name}: none of {n} items can be asked: {counts}")
-    options = {name: value for name, value in asdict(settings).items() if name != "k"}
     bar = progress(total=len(questions), desc="fill", unit="item")
     chats = form is not None and form[0].name == "chat"
-    how = predict.FillSettings(**options, chat=chats, workers=workers)
+    how = predict.FillSettings(**asdict(settings), chat=chats, workers=workers)
     with journal(model, folder, "fills", questions, asdict(settings), chats):
         fills = predict.predict(
             model, questions, settings.k, how, progress=bar.update, may_be_empty=may_be_empty

@@ -48,7 +48,6 @@ class Reply:
 def predict(
     client: Client,
     fill_items: Sequence[FillItem],
-    k: int,
     settings: FillSettings,
     progress: Callable[[int], object],
 ) -> Fills:
@@ -67,7 +66,7 @@ def predict(
     text = settings.instruction or (INSTRUCTION if chats else "")
     # with `chat` the question is the whole message
     instruction = "" if settings.chat else text
-    asks = _ReplyClient(client, k, settings, chats)
+    asks = _ReplyClient(client, settings, chats)
     left_out: list[tuple[str, int, int, str]] = []
     texts = questions(fill_items, settings.upper_first)
     numbers = [n for n, t in enumerate(texts) if instruction or at_end(t)]
@@ -92,7 +91,7 @@ def predict(
         if isinstance(reply, str):
             left_out.append((fill_items[number].item, fill_items[number].template, -1, reply))
         else:
-            _collect(filled, number, reply, k)
+            _collect(filled, number, reply, settings.k)
     record = {
         "kind": "api",
         "api": client.record(),
@@ -100,7 +99,6 @@ def predict(
         "instruction": instruction,
         "length": "free",
         "most_tokens": settings.most_tokens or MOST,
-        "k": k,
         "prompts": len(distinct),
         "asked_by": "chat" if chats else "completions",
     }
@@ -116,7 +114,6 @@ def _prompt(text: ClozePrompt, instruction: str) -> str:
 @dataclass
 class _ReplyClient:
     client: Client
-    k: int
     settings: FillSettings
     chats: bool
 
@@ -139,7 +136,7 @@ class _ReplyClient:
         phrases = [(self._phrase(answer.text), answer.text, self._sum(answer))]
         first = answer.tokens[0] if answer.tokens else None
         others = [(t, p) for t, p in ordered(first.top) if t != first.text] if first else []
-        for text, logprob in others[: self.k - 1]:
+        for text, logprob in others[: self.settings.k - 1]:
             is_end = ends_at(text.lstrip(), self.settings.stops) is not None
             if not text or is_end or is_piece(text) or CONTROL.fullmatch(text.strip()):
                 continue

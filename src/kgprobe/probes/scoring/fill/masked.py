@@ -45,7 +45,6 @@ class MaskedSentence:
 def predict(
     loaded: Loaded,
     fill_items: Sequence[FillItem],
-    k: int,
     settings: FillSettings,
     budget: Budget | None,
     progress: Callable[[int], object],
@@ -54,7 +53,7 @@ def predict(
 
     Raises NotFiniteError, with item and mask.
     """
-    slots = MaskSlots(loaded, budget)
+    slots, k = MaskSlots(loaded, budget), settings.k
     left_out: list[tuple[str, int, int, str]] = []
     planned = _plan(loaded, fill_items, settings, left_out)
     filled, golds, names = top_rows(), gold_rows(), Names(loaded.tokenizer)
@@ -78,7 +77,6 @@ def predict(
     record = {
         **loaded.record,
         **settings.record,
-        "k": k,
         "vocabulary": slots.columns,
         "rows": sum(len(rows) for rows in planned.values()),
         **slots.counts,

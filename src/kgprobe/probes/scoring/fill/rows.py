@@ -13,6 +13,7 @@ from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring.columns import Rows
 from kgprobe.probes.text.encode import refuse_control_tokens
 from kgprobe.probes.text.mask_slots import ClozePrompt, candidate_ids, question, slot_context
+from kgprobe.settings.probes import Fill
 
 Ids = NDArray[np.int64]
 #: Position value of a whole filling, beside the positions of its tokens.
@@ -39,30 +40,18 @@ class FillItem:
 
 
 @dataclass(frozen=True)
-class FillSettings:
-    """Settings of filling; every field but `workers` is recorded.
+class FillSettings(Fill):
+    """Settings of filling: the section `fill`, and those of a call; all but `workers` are recorded.
 
     `strategy` builds whole fillings of several masks: `parallel` (best products of one pass) or
-    `beam` (left to right with `beams`). `length`: `gold` generates as many tokens as a gold has,
-    `free` continues to the end of the phrase (one of `stops`, a dot among them only where it ends a
-    sentence; a special token, or `most_tokens`; 0 means the longest gold plus four); the default is
-    gold for masked models and free for others. Golds of more than `most_masks` tokens are excluded.
-    `space`: golds tokenized as in the sentence (auto) or alone (none). `instruction` precedes a
-    sentence with [MASK] (api); without one, completion servers continue the text before the slot,
-    and `chat` makes that text a user message (api). `failures`: whether a rejected request ends the
-    job.
+    `beam` (left to right with `beams`). A free text ends at one of `stops`, a special token, or
+    after `most_tokens`. `space`: golds tokenized as in the sentence (auto) or alone (none). Without
+    an `instruction`, completion servers continue the text before the slot, and `chat` makes that
+    text a user message.
     """
 
-    strategy: str = "parallel"
-    beams: int = 5
-    length: str = ""
     space: str = "auto"
     upper_first: bool = True
-    most_masks: int = 12
-    most_tokens: int = 0
-    stops: str = ".\n"
-    instruction: str = ""
-    failures: str = "raise"
     chat: bool = False
     workers: int = 1
 

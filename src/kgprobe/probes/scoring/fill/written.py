@@ -55,7 +55,6 @@ class DistinctPrompt:
 def predict(
     loaded: Loaded,
     fill_items: Sequence[FillItem],
-    k: int,
     settings: FillSettings,
     budget: Budget | None,
     progress: Callable[[int], object],
@@ -64,7 +63,7 @@ def predict(
 
     Raises NotFiniteError, with item and token.
     """
-    left_out: list[tuple[str, int, int, str]] = []
+    left_out, k = list[tuple[str, int, int, str]](), settings.k
     prompts = _plan(loaded, fill_items, settings, left_out)
     filled, golds, names = top_rows(), gold_rows(), Names(loaded.tokenizer)
     most = settings.most_tokens or _most(prompts, BEYOND if k else 0)
@@ -77,7 +76,7 @@ def predict(
         text = CausalText(loaded, budget, longest)
     else:
         text = SpanText(loaded, budget)
-    writer = _Writer(text, k, settings, most, names, fill_items)
+    writer = _Writer(text, settings, most, names, fill_items)
     answers: dict[int, dict[int, Any]] = {}
     ranked: dict[int, dict[bytes, Any]] = {}
 
@@ -107,7 +106,6 @@ def predict(
         **settings.record,
         "length": settings.length or "free",
         "most_tokens": most,
-        "k": k,
         "prompts": len(prompts),
         **text.counts,
         "token_budget": budget.positions,
@@ -249,7 +247,6 @@ class _Writer:
     """Generates phrases for a batch of prompts."""
 
     text: CausalText | SpanText
-    k: int
     settings: FillSettings
     most: int
     names: Names
@@ -264,7 +261,7 @@ class _Writer:
         phrases as (text, raw text, log p)."""
         lengths = sorted({length for p in prompts for length in p.owners})
         most, check = max([1, *lengths]), self._check(prompts)
-        count, k, step = len(prompts), self.k, self.text.step
+        count, k, step = len(prompts), self.settings.k, self.text.step
         values, columns = step("next", lambda: greedy(stream.fork(), count, most, k, check))
         answers: list[dict[int, Any]] = [{} for _ in prompts]
         for length in lengths:
@@ -294,7 +291,7 @@ class _Writer:
         self, stream: Stream, prompts: Sequence[DistinctPrompt], length: int
     ) -> list[list[tuple[str, str, float]]]:
         """Return (text, raw text, log p) of the phrases of every prompt."""
-        arguments = self.settings.beams, self.k, self._check(prompts)
+        arguments = self.settings.beams, self.settings.k, self._check(prompts)
         ends, written = (None, str) if length else (self._ends, self._text), self.names.joined
         rows = beam(stream.fork(), len(prompts), length or self.most, *arguments, *ends)
         return [

@@ -3,13 +3,15 @@
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 
+from kgprobe.probes.jobs.methods.cloze import questions
 from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.scoring.cloze import rank as cloze
 from kgprobe.probes.scoring.cloze.vectors import _sentences
-from kgprobe.probes.text.mask_slots import ClozePrompt, candidate_ids, questions, tokenize_prompts
+from kgprobe.probes.text.mask_slots import ClozePrompt, candidate_ids, tokenize_prompts
 from tests.unit.tiny_models import tiny
 
 LABELS = ["Paris", "Rome", "capital of France", "Niger", "Nigeria", "a country", "country a",
@@ -257,14 +259,16 @@ def test_causal_models_raise():
 
 
 def test_templates_become_questions():
-    items = [("i", "P1", "ß [Y] town", "set", (3,))]
-    result = list(questions(items, {"P1": [(0, "[X] is [Y] ."), (4, "[Y] has [X].")]}))
-    assert result == [
+    item = {"item": "i", "relation": "P1", "row": 0, "subject": "ß [Y] town", "candidates": "set",
+            "answers": [3]}  # fmt: skip
+    texts = {"relation": "P1", "index": [0, 4], "text": ["[X] is [Y] .", "[Y] has [X]."]}
+    items, prompts = pl.DataFrame([item]), pl.DataFrame(texts)
+    assert questions(items, prompts)["P1"] == [
         ClozePrompt("i", 0, "SS [Y] town is ", " .", "set", (3,)),
         ClozePrompt("i", 4, "", " has ß [Y] town.", "set", (3,)),
     ]
     with pytest.raises(ValueError, match="no template for its relation P1"):
-        list(questions(items, {}))
+        questions(items, prompts.clear())
 
 
 def test_a_sentence_may_fill_the_window_of_a_causal_model():

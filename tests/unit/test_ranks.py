@@ -101,9 +101,3 @@ def test_a_shuffled_candidate_order_changes_no_rank(loaded, frames):
     key = list(schema.RANKS.key)
     assert after.sort(key)["best"].equals(before.sort(key)["best"])
     assert after.sort(key)["worst"].equals(before.sort(key)["worst"])
-
-
-def test_a_causal_model_is_refused_before_it_is_loaded(frames):
-    spec = ModelSpec("gpt", "causal", "gguf:none", bos="none")
-    with pytest.raises(ValueError, match="needs a mask token"):
-        ranking.rank_frame(spec, *frames)

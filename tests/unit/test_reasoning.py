@@ -499,9 +499,7 @@ def test_a_failed_task_is_reported_after_the_others_are_trained(tmp_path, monkey
     assert len(list((tmp_path / "p").glob("*.safetensors"))) == 4
 
 
-def test_api_models_and_soft_schemes_without_prompts_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="need the input embedding"):
-        soft.prepared(ModelSpec("m", "api", "api:m"), frames.items(), frames.candidates(), SWITCHES)
+def test_soft_schemes_without_prompts_are_refused(tmp_path):
     with pytest.raises(ValueError, match="need the folder of trained prompts"):
         reason.reason(saved(tmp_path), frames.reasoning(), frames.candidates(), None, SWITCHES,
                         PLAN, ("soft+soft",))  # fmt: skip

@@ -44,9 +44,6 @@ def score_frame(
     builds the inputs in place of all items and templates (forms.py). `title`: text of the progress
     bar after the model's name.
     """
-    name, _, variant = method.partition("-")
-    if name != "sentence":
-        raise ValueError(f"method {method!r} gives no scores of sentences")
     if form:
         inputs, counts = form(load(spec), items, candidates, prompts)
     else:
@@ -56,8 +53,8 @@ def score_frame(
     bar = progress(total=total // part[1], desc=spec.model + title, unit="sentence")
     device.ready()
     scores = score.score(
-        load(spec), *inputs, variant=variant or score.DEFAULT, progress=bar.update, folder=folder,
-        part=part, shard=shard,
+        load(spec), *inputs, variant=method.partition("-")[2] or score.DEFAULT,
+        progress=bar.update, folder=folder, part=part, shard=shard,
     )  # fmt: skip
     bar.close()
     if form:

@@ -4,7 +4,7 @@ text      <mark(0)> is a particular [mask slot] .
 ids       [CLS] V+0 is a particular [MASK] . [SEP]     V: rows of the model's input embedding
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,22 +71,6 @@ def question(
     slot = "\ufffc"  # object replacement character: it has no upper case
     around = fill(text, subject, slot, upper_first).around(ANSWER)
     return ClozePrompt(item, template, *around, candidates, golds)
-
-
-def questions(
-    items: Sequence[tuple[str, str, str, str, tuple[int, ...]]],
-    templates: Mapping[str, Sequence[tuple[int, str]]],
-    upper_first: bool = True,
-) -> Iterator[ClozePrompt]:
-    """Yield items (item, relation, subject, candidate set, golds) in all templates of the relation.
-
-    Raises ValueError for a relation without template.
-    """
-    for item, relation, subject, candidates, golds in items:
-        if not templates.get(relation):
-            raise ValueError(f"item {item}: no template for its relation {relation}")
-        for index, text in templates[relation]:
-            yield question(item, index, text, subject, candidates, golds, upper_first)
 
 
 def rows_of_embedding(loaded: Loaded) -> int:

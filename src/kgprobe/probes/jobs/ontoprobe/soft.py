@@ -68,15 +68,7 @@ class Prepared:
 def prepared(
     spec: ModelSpec, items: pl.DataFrame, candidates: pl.DataFrame, switches: Switches
 ) -> Prepared:
-    """Select items and candidates that the model can represent (switch `unknown_candidates`).
-
-    Raises ValueError for a kind of model without an input embedding.
-    """
-    if spec.kind not in LEGAL:
-        raise ValueError(
-            f"{spec.model}: soft prompts and pseudowords need the input embedding of the model; "
-            f"kind {spec.kind!r} has none; valid: {', '.join(LEGAL)}"
-        )
+    """Select items and candidates that the model can represent (switch `unknown_candidates`)."""
     light = outline(spec)
     kept = rankable(light, labels_of(candidates), switches.unknown_candidates)
     rows, missing = index_golds(items, kept)

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from kgprobe.probes.models.batching import Budget, Ints, is_memory, padded
+from kgprobe.probes.models.batching import Ints, is_memory, padded
 from kgprobe.probes.models.head import HALF, apart, logits_of
 from kgprobe.probes.models.load import Loaded, ModelError
 
@@ -153,17 +153,6 @@ def preferably_in_float32(loaded: Loaded, check: Callable[[], T]) -> T:
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
     return check()
-
-
-def budget_of(loaded: Loaded, given: Budget | None, notes: list[str]) -> Budget:
-    """Return the budget for batches: without padding if padding changes the model's outputs."""
-    budget = given or Budget()
-    budget.border = position_border(loaded)
-    reason = padding(loaded)
-    if reason:
-        budget.overhead = 0
-        notes.append(f"batches of equal lengths only: {reason}")
-    return budget
 
 
 def refuse_padding(loaded: Loaded, purpose: str) -> None:

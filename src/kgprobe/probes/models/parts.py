@@ -25,11 +25,11 @@ from transformers.modeling_outputs import MoEModelOutput
 
 from kgprobe.probes.models.batching import Budget, Ints
 from kgprobe.probes.models.checks import (
-    budget_of,
     float32_objection,
     is_finite,
     objection,
     padding,
+    position_border,
     preferably_in_float32,
     sample,
     tolerance,
@@ -64,11 +64,26 @@ class Parts:
     def __init__(self, loaded: Loaded, budget: Budget | None = None, must: str = "") -> None:
         self.loaded, self.kind = loaded, loaded.spec.kind
         self.notes: list[str] = []
-        self.budget = budget_of(loaded, budget, self.notes)
+        self.budget = budget or Budget()
+        self.budget.border = position_border(loaded)
+        if reason := padding(loaded):
+            self.budget.overhead = 0
+            self.notes.append(f"batches of equal lengths only: {reason}")
         self.body = loaded.model.base_model
         self.head = WHOLE
         self._scored: ScoredBody | None = None
-        self.start, self.opening, self.closing, self.pad = _marks(loaded)
+        #: the padding, and for seq2seq models the start of the decoder and the tokens around
+        #: answers; models without sentinels (like BART) have a mask token as `opening`
+        self.pad = int(loaded.tokenizer.pad_token_id or 0)
+        self.start, self.opening, self.closing = 0, 0, None
+        if self.kind == "seq2seq":
+            opening, self.closing = slot_of(loaded.tokenizer)
+            if opening is None:
+                raise ModelError(
+                    f"{loaded.spec.model}: its tokenizer has neither the sentinels "
+                    f"{' '.join(SENTINELS)} nor a mask token"
+                )
+            self.start, self.opening = decoder_start(loaded.model, loaded.tokenizer), opening
         self.positions_fed = self.head_rows = 0
         self._cut(must)
         self.positions_fed = 0
@@ -304,25 +319,6 @@ class Parts:
             self._scored = None
             self.notes.append(f"last layer at all positions: {reason}")
         self.positions_fed = 0
-
-
-def _marks(loaded: Loaded) -> tuple[int, int, int | None, int]:
-    """Return (start, opening, closing, pad): start of the decoder, tokens around answers, pad.
-
-    Models without sentinels (like BART) have a mask token as `opening` and None as `closing`. For
-    other kinds all but `pad` is 0 or None. Raises ModelError for a seq2seq model with neither.
-    """
-    tokenizer = loaded.tokenizer
-    pad = int(tokenizer.pad_token_id or 0)
-    if loaded.spec.kind != "seq2seq":
-        return 0, 0, None, pad
-    opening, closing = slot_of(tokenizer)
-    if opening is None:
-        raise ModelError(
-            f"{loaded.spec.model}: its tokenizer has neither the sentinels {' '.join(SENTINELS)} "
-            "nor a mask token"
-        )
-    return decoder_start(loaded.model, tokenizer), opening, closing, pad
 
 
 # -- heads of all architectures ---------------------------------------------------------------

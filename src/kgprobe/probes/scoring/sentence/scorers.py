@@ -41,9 +41,14 @@ class CausalScorer:
         values = self.engine.logprobs(tokens, done, name)
         scored = (sentences.roles != NONE) & (tokens.places > 0)
         columns = _aggregate(sentences, values, scored)
-        columns["continuation_sum"], columns["continued"] = _from_answer_on(
-            sentences, values, scored
-        )
+        # the scored tokens from the answer's first on
+        answer, size = sentences.roles == ANSWER, len(sentences)
+        first = np.full(size, np.iinfo(np.int64).max)
+        np.minimum.at(first, tokens.owners[answer], tokens.places[answer])
+        chosen = scored & (tokens.places >= first[tokens.owners])
+        sums = np.bincount(tokens.owners[chosen], values[chosen], minlength=size)
+        columns["continuation_sum"] = np.asarray(sums, dtype=np.float64)
+        columns["continued"] = first < np.iinfo(np.int64).max
         return columns
 
     def take_record(self) -> dict[str, Any]:
@@ -213,21 +218,6 @@ def _aggregate(
         columns[f"{prefix}count"] = count.astype(np.int32)
     columns["continuation_sum"], columns["continued"] = np.zeros(size), np.zeros(size, dtype=bool)
     return columns
-
-
-def _from_answer_on(
-    sentences: Sentences, values: NDArray[np.float64], scored: NDArray[np.bool_]
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Sum the scored tokens from the answer's first on, and return whether there is one."""
-    owners, places = sentences.tokens.owners, sentences.tokens.places
-    answer = sentences.roles == ANSWER
-    first = np.full(len(sentences), np.iinfo(np.int64).max)
-    np.minimum.at(first, owners[answer], places[answer])
-    chosen = scored & (places >= first[owners])
-    sums = np.asarray(
-        np.bincount(owners[chosen], values[chosen], minlength=len(sentences)), dtype=np.float64
-    )
-    return sums, first < np.iinfo(np.int64).max
 
 
 def _take_counters(engine: Any, counters: tuple[str, ...]) -> dict[str, Any]:

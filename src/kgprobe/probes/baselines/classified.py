@@ -18,7 +18,7 @@ from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.predict import Name
 from kgprobe.probes.ranked import class_numbers, fields, namer, outcomes, part
 from kgprobe.probes.text.encode import refuse_control_tokens
-from kgprobe.probes.text.pieces import Frame, frame, pieces
+from kgprobe.probes.text.pieces import frame, pieces
 
 
 @dataclass(frozen=True)
@@ -63,30 +63,16 @@ def read_texts(
     for lists in zip(*tokens, strict=True):
         short = truncate(lists, room)
         cut += short != list(lists)
-        row, kinds, marks = _framed(around, short)
-        rows.append(np.array(row, dtype=np.int64))
-        types.append(np.array(kinds, dtype=np.int64))
-        words.append(np.array(marks, dtype=bool))
+        # (ids, token types, whether they are words) of special tokens and texts in turn
+        parts = [(around.front, around.types_front, False)]
+        for number, text in enumerate(short):
+            parts += [(around.middle, around.types_middle, False)] * (number > 0)
+            parts.append((text, [around.types[number]] * len(text), True))
+        parts.append((around.back, around.types_back, False))
+        rows.append(np.array([i for ids, _, _ in parts for i in ids], dtype=np.int64))
+        types.append(np.array([t for _, kinds, _ in parts for t in kinds], dtype=np.int64))
+        words.append(np.array([is_word for ids, _, is_word in parts for _ in ids], dtype=bool))
     return TokenizedTexts(rows, words, types if around.typed else None, cut)
-
-
-def _framed(around: Frame, texts: Sequence[list[int]]) -> tuple[list[int], list[int], list[bool]]:
-    """Return (ids, token types, mask of non-special tokens) of one or two texts."""
-    ids, types = list(around.front), list(around.types_front)
-    marks = [False] * len(ids)
-    for number, text in enumerate(texts):
-        if number:
-            ids += around.middle
-            types += around.types_middle
-            marks += [False] * len(around.middle)
-        ids += text
-        types += [around.types[number]] * len(text)
-        marks += [True] * len(text)
-    return (
-        ids + around.back,
-        types + around.types_back,
-        marks + [False] * len(around.back),
-    )
 
 
 def truncate(parts: Sequence[list[int]], room: int) -> list[list[int]]:

@@ -118,7 +118,11 @@ class Causal(Parts):
         if longest <= self._right or longest >= self._wrong:
             self.shares = longest <= self._right
             return self.shares
-        few = Ragged.of([sequences[i] for i in _telling(sequences, trie)])
+        # a few sequences: the first in order, the longest and its neighbor
+        order = trie.order[sequences.lengths[trie.order] > 1]
+        place = int(np.argmax(sequences.lengths[order]))
+        chosen = np.unique([*order[:4], *order[max(place - 1, 0) : place + 1]])
+        few = Ragged.of([sequences[i] for i in chosen])
         small = plan(few)
         if len(small.tokens) == small.depths.max() + 1:
             return False  # a single path is no evidence
@@ -246,13 +250,6 @@ class Causal(Parts):
 
         finite(scores, self.loaded.spec.model, where)
         return scores
-
-
-def _telling(sequences: Ragged, trie: Trie) -> Ints:
-    """Choose a few sequences for the check: the first in order, the longest and its neighbor."""
-    order = trie.order[sequences.lengths[trie.order] > 1]
-    place = int(np.argmax(sequences.lengths[order]))
-    return np.unique([*order[:4], *order[max(place - 1, 0) : place + 1]])
 
 
 class _Tensors:

@@ -210,9 +210,13 @@ def _conjunction(
 ) -> torch.Tensor:
     """Train the conjunction tokens for one form, and fine-tune soft templates with them.
 
-    Training rows use the pseudoword pairs in turn.
+    Training rows use the pseudoword pairs in turn; hyper-parameters are those of the memorizing
+    runs at m/mean, with BCE if the plan has it.
     """
-    recipe = _recipe(probe)
+    kind = probe.loaded.spec.kind
+    recipe = entailment.recipe(probe.plan, kind, probe.switches, is_needed=False)
+    epochs = probe.plan.tuning or recipe.epochs
+    recipe = replace(recipe, masks="multi", pooling="mean", init="random", epochs=epochs)
     fresh = soft.initial(probe.loaded, soft.SoftPromptRecipe(tokens=2, seed=recipe.seed))
     start = torch.cat([start[: slots.conjunctions], fresh])
     by_role = {
@@ -227,14 +231,6 @@ def _conjunction(
         named=f"{{}} item {{}} under {scheme}", fixed=probe.words.vectors,
     )  # fmt: skip
     return vectors
-
-
-def _recipe(probe: ReasoningContext) -> soft.SoftPromptRecipe:
-    """Return the hyper-parameters of the memorizing runs at m/mean, with BCE if the plan has it."""
-    kind = probe.loaded.spec.kind
-    chosen = entailment.recipe(probe.plan, kind, probe.switches, is_needed=False)
-    epochs = probe.plan.tuning or chosen.epochs
-    return replace(chosen, masks="multi", pooling="mean", init="random", epochs=epochs)
 
 
 def _rows_to_train(

@@ -112,7 +112,13 @@ def transfer(prompt: PromptFile, loaded: Loaded) -> PromptFile:
     Raises PromptFileError, also for triggers in several places.
     """
     where = f"prompt {prompt.text!r} of {prompt.made_for.get('model')!r}"
-    text = _ended(prompt.template, loaded, where)
+    text = prompt.template
+    if loaded.spec.kind == "causal":
+        text, after = cut(text)
+        if parse(after).parts:
+            raise PromptFileError(
+                f"{where}: {after.strip()!r} stands behind [P], but {loaded.spec.model} is causal"
+            )
     runs = runs_of(text)
     if sum(runs) != len(prompt.trigger):
         raise PromptFileError(
@@ -138,17 +144,6 @@ def transfer(prompt: PromptFile, loaded: Loaded) -> PromptFile:
         settings=prompt.settings,
         data={**prompt.data, "transferred_from": prompt.made_for, "tokens_there": prompt.tokens},
     )
-
-
-def _ended(text: str, loaded: Loaded, where: str) -> str:
-    if loaded.spec.kind != "causal":
-        return text
-    before, after = cut(text)
-    if parse(after).parts:
-        raise PromptFileError(
-            f"{where}: {after.strip()!r} stands behind [P], but {loaded.spec.model} is causal"
-        )
-    return before
 
 
 def _labels(

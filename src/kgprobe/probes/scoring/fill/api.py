@@ -29,7 +29,6 @@ from kgprobe.probes.scoring.fill.rows import (
     questions,
     top_rows,
 )
-from kgprobe.probes.text.mask_slots import ClozePrompt
 
 #: Default maximum tokens of an answer: servers do not report how many tokens a gold has.
 MOST = 16
@@ -74,7 +73,9 @@ def predict(
         (fill_items[n].item, fill_items[n].template, -1, "mask slot not at the end")
         for n in sorted(set(range(len(fill_items))) - set(numbers))
     ]
-    prompts = {n: _prompt(texts[n], instruction) for n in numbers}
+    prompts = {n: texts[n].before.rstrip() for n in numbers}
+    if instruction:
+        prompts = {n: f"{instruction}\n{texts[n].before}[MASK]{texts[n].after}" for n in numbers}
     distinct = list(dict.fromkeys(prompts.values()))
 
     def one(prompt: str) -> Reply:
@@ -103,12 +104,6 @@ def predict(
         "asked_by": "chat" if chats else "completions",
     }
     return assembled(fill_items, filled, gold_rows(), record, left_out)
-
-
-def _prompt(text: ClozePrompt, instruction: str) -> str:
-    if not instruction:
-        return text.before.rstrip()
-    return f"{instruction}\n{text.before}[MASK]{text.after}"
 
 
 @dataclass

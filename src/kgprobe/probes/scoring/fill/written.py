@@ -98,7 +98,12 @@ def predict(
     held = [text.count_bytes(len(p.ids), most, beams) for p in prompts]
     text.each([len(p.ids) + most for p in prompts], forward, put, budget=budget, held=held)
     for number in sorted(ranked):
-        _collect_golds(golds, prompts[number], ranked[number])
+        for owner, which, ids in prompts[number].golds:
+            logprob, best, worst = ranked[number][ids.tobytes()]
+            golds.add(
+                owner=owner, gold=which, position=np.arange(len(ids)), masks=len(ids), token=ids,
+                best=best, worst=worst, logprob=logprob,
+            )  # fmt: skip
     for number in sorted(answers):
         _collect(filled, prompts[number], answers[number], names)
     record = {
@@ -230,16 +235,6 @@ def _forced(
 
     text.read(stream, [owner for owner, _ in keys], suffixes, read, put)
     return results
-
-
-def _collect_golds(golds: Rows, one: DistinctPrompt, ranked: dict[bytes, Any]) -> None:
-    """Add rows of FILL_GOLDS for every gold of a prompt."""
-    for owner, which, ids in one.golds:
-        logprob, best, worst = ranked[ids.tobytes()]
-        golds.add(
-            owner=owner, gold=which, position=np.arange(len(ids)), masks=len(ids), token=ids,
-            best=best, worst=worst, logprob=logprob,
-        )  # fmt: skip
 
 
 @dataclass

@@ -90,11 +90,11 @@ def load(
     >>> load(loaded.model, loaded.tokenizer, name="mine").spec.model
     'mine'
     """
+    device.ready()
     given, read = {"kind": kind, "bos": bos}, {"revision": revision, "dtype": dtype}
     if isinstance(model, Loaded):
         _refuse("a loaded model", {**given, **read, "name": name, "tokenizer": tokenizer})
         return model
-    device.ready()
     given["model"] = name
     if not isinstance(model, str | Path):
         _refuse("a model in memory", read)

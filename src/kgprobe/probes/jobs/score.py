@@ -8,7 +8,6 @@ import polars as pl
 
 from kgprobe.job import progress
 from kgprobe.probes.jobs.frames import labels_of, of_columns, texts_of
-from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, ModelSpec, load_model
 from kgprobe.probes.scoring.sentence import score
 from kgprobe.sampling import by_hand
@@ -51,7 +50,6 @@ def score_frame(
     questions, options, templates = inputs
     total = sum(len(options[i.candidates]) * len(templates.get(i.relation, ())) for i in questions)
     bar = progress(total=total // part[1], desc=spec.model + title, unit="sentence")
-    device.ready()
     scores = score.score(
         load(spec), *inputs, variant=method.partition("-")[2] or score.DEFAULT,
         progress=bar.update, folder=folder, part=part, shard=shard,

@@ -19,7 +19,6 @@ from kgprobe.job import log
 from kgprobe.probes.baselines import majority
 from kgprobe.probes.jobs.autoprompt import outcomes
 from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, ProbeTask, ProbeTaskError
-from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, ModelSpec, load_model
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompt_settings import group_of
@@ -64,7 +63,6 @@ class Answerer:
         load: Load = load_model,
         demos: Demos = DEMOS,
     ) -> None:
-        device.ready()
         self.loaded = load(spec)
         self.predictor = Predictor(self.loaded)
         self.task, self.examples = task, task.evaluated

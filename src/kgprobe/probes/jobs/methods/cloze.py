@@ -17,7 +17,6 @@ from kgprobe.probes.jobs.frames import (
 from kgprobe.probes.jobs.kept import journal
 from kgprobe.probes.jobs.stage import Answers, Part
 from kgprobe.probes.jobs.stage import by_template as units
-from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, ModelSpec, load_model, outline
 from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.text.mask_slots import ClozePrompt, question
@@ -57,7 +56,6 @@ def rank_frame(
     Unfinished results are stored in `folder` for the next run to resume. Raises ValueError, before
     any weights are loaded, for the prompts of every relation that do not fit into the window.
     """
-    device.ready()
     light = outline(spec)
     kept = rankable(light, labels_of(candidates), unknown)
     ranked, missing = index_golds(by_hand(items), kept)

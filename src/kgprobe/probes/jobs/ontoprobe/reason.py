@@ -34,7 +34,6 @@ from kgprobe.probes.jobs.ontoprobe.soft import (
     fit,
     frame_ranks,
     prepared,
-    ready,
     tensor,
 )
 from kgprobe.probes.models.batching import budget_for
@@ -108,7 +107,7 @@ def reason(
     by_rule = cases(known.items, rows, known.kept)
     whole = cases(known.items, None, known.kept)
     check_cases(known, by_rule, whole, schemes, folder, plan, switches)
-    loaded = ready(spec, load)
+    loaded = load(spec)
     about = switches.first_seed, switches.pseudoword_center
     words = pseudowords(loaded, int(switches.pseudoword_pairs), float(switches.alpha), *about)
     probe = ReasoningContext(loaded, known.options, by_rule, whole, words, switches, plan, folder)

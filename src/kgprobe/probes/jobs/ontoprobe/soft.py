@@ -17,7 +17,6 @@ import torch
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.job import progress
 from kgprobe.probes.jobs.frames import index_golds, labels_of, placed
-from kgprobe.probes.models import device
 from kgprobe.probes.models.batching import budget_for
 from kgprobe.probes.models.head import precise
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model, outline
@@ -202,7 +201,7 @@ def train(
     tasks = items["relation"].unique().sort().to_list()
     tokens = {t: template_tokens(known.light, t, switches.soft_init) for t in tasks}
     check_tasks(known, switches, tokens, ("train", "dev"))
-    loaded = ready(spec, load)
+    loaded = load(spec)
     total = plan.epochs * len(chosen) * len(tasks)
     bar = progress(total=total, desc=spec.model, unit="epoch")
     folder.mkdir(parents=True, exist_ok=True)
@@ -295,7 +294,7 @@ def rank(
     files = read_prompts(folder, known)
     tokens = dict(sorted((str(p.record["task"]), len(p.vectors)) for p in files.values()))
     check_tasks(known, switches, tokens, ("dev", "test"))
-    loaded, options = ready(spec, load), known.options
+    loaded, options = load(spec), known.options
     held = known.items.filter(pl.col("role") != "train")
     place = pl.cum_count("item").over("relation", "role")
     held = held.filter((pl.col("role") == "dev") | (place <= (rows or held.height)))
@@ -367,12 +366,6 @@ def _curve(record: Mapping[str, Any], key: Mapping[str, Any]) -> list[dict[str, 
         }
         for epoch, (loss, dev) in enumerate(record["curve"])
     ]
-
-
-def ready(spec: ModelSpec, load: Load = load_model) -> Loaded:
-    """Load the model, with one thread on a CPU, so that last bits do not depend on the machine."""
-    device.ready()
-    return load(spec)
 
 
 def tensor(loaded: Loaded, vectors: Any) -> torch.Tensor:

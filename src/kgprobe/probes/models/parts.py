@@ -236,9 +236,16 @@ class Parts:
         heads, dtype = (*_heads(self.loaded), WHOLE), self.loaded.model.dtype
 
         def choose() -> list[str]:
+            """Set the first head that reproduces the logits; return why earlier heads failed."""
             is_cast = self.loaded.model.dtype != dtype
             logits = self._whole_logits(ids, mask) if is_cast else whole
-            return self._choose_head(heads, ids, mask, logits)
+            reasons: list[str] = []
+            for self.head in heads:
+                reason = objection(lambda: self._off(ids, mask, logits), tolerance(self.loaded))
+                if not reason:
+                    break
+                reasons.append(reason)
+            return reasons
 
         reasons = preferably_in_float32(self.loaded, choose)
         if len(reasons) == len(heads):
@@ -254,18 +261,6 @@ class Parts:
             )
         if self.head is WHOLE:
             self.notes.append(f"logits at all positions: {why}")
-
-    def _choose_head(self, heads: Sequence[Head], ids: Any, mask: Any, whole: Any) -> list[str]:
-        """Set the first head that reproduces the logits `whole`; return why earlier heads
-        failed."""
-        reasons: list[str] = []
-        for head in heads:
-            self.head = head
-            reason = objection(lambda: self._off(ids, mask, whole), tolerance(self.loaded))
-            if not reason:
-                break
-            reasons.append(reason)
-        return reasons
 
     def _sample(self) -> tuple[Any, Any]:
         """Return (ids, mask) of two rows, padded if the model allows it."""

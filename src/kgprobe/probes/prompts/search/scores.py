@@ -219,7 +219,10 @@ class Scorer(Predictor):
                 values = self._of_class(head.decode(rows), gold)
             elif self.problem.closed:
                 # logits of the label tokens suffice: the normalizer is the same for all classes
-                values = _right(self._spread(head.decode(rows, self._flat)), gold)
+                few = head.decode(rows, self._flat)
+                table = few.new_full((len(few), *self.known.shape), torch.finfo(few.dtype).min)
+                table[:, self.known] = few
+                values = _right(table.logsumexp(-1), gold)
             else:
                 values = _right(head.decode(rows), self.labels[gold, 0])
             result[start : start + step] = values.double().cpu().numpy()
@@ -230,12 +233,6 @@ class Scorer(Predictor):
         answers = logits.gather(1, self.labels[right])
         answers = answers.masked_fill(~self.known[right], torch.finfo(answers.dtype).min)
         return answers.logsumexp(1) - logits.logsumexp(1)
-
-    def _spread(self, few: Any) -> Any:
-        """Return the log of the summed probability of every class (up to the normalizer)."""
-        table = few.new_full((len(few), *self.known.shape), torch.finfo(few.dtype).min)
-        table[:, self.known] = few
-        return table.logsumexp(-1)
 
     def candidate_scores(self, gradient: Floats, kept: NDArray[np.bool_]) -> Floats:
         """Return the first-order log-likelihood gain of all tokens (Eq. 2), -inf if filtered."""

@@ -149,8 +149,10 @@ def chunks(
             _check_width(loaded, questions, rows, indices, plan)
         distinct, members = _distinct(rows, indices)
         lengths = np.array([len(ids) for ids in tokens.ids])
-        for part in _ranges(distinct, plan):
-            span = slice(part.start, part.stop)
+        # log-probabilities and scores stay within CHUNK numbers
+        size = max(CHUNK // (plan.edges + len(CONFIGURATIONS) * plan.candidates), 1)
+        for start in range(0, len(distinct), size):
+            span = slice(start, start + size)
             arguments = edges, plan, distinct[span], members[span], lengths, questions
             yield edges, partial(_chunk, *arguments)
     if record is not None:
@@ -226,14 +228,6 @@ def _distinct(
         groups.setdefault((rows[index].position, rows[index].ids.tobytes()), []).append(int(index))
     members = sorted(groups.values(), key=lambda m: (-len(rows[m[0]].ids), m[0]))
     return [rows[m[0]] for m in members], [np.array(m) for m in members]
-
-
-def _ranges(distinct: Sequence[PromptIds], plan: Plan) -> Iterator[range]:
-    """Yield ranges of prompts whose log-probabilities and scores stay within CHUNK numbers."""
-    each = plan.edges + len(CONFIGURATIONS) * plan.candidates
-    size = max(CHUNK // each, 1)
-    for start in range(0, len(distinct), size):
-        yield range(start, min(start + size, len(distinct)))
 
 
 def _check_width(

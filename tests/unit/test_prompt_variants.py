@@ -8,6 +8,7 @@ import pytest
 
 from kgprobe.experiments import read_table
 from kgprobe.probes.prompts.variants import relations
+from kgprobe.templates import answer_is_last
 
 ROOT = Path(__file__).parents[2]
 SHARED = read_table(ROOT / "resources" / "templates" / "templates.tsv")
@@ -30,7 +31,7 @@ def test_lama_relations_have_lama_s_template_and_others_a_project_one():
         kinds = Counter(w.kind for w in ws)
         assert kinds["lama"] <= 1
         assert kinds["own"] >= 1, relation
-        assert next(w for w in ws if w.kind == "own").answer_last, relation
+        assert answer_is_last(next(w for w in ws if w.kind == "own").text), relation
 
 
 def test_relations_with_some_facts_have_five_other_templates():
@@ -198,4 +199,4 @@ def test_a_text_is_asked_once():
     for relation, ws in every.items():
         assert len({w.text for w in ws}) == len(ws), relation
         assert {w.text for w in ws} == {w.text for w in TABLE[relation]}
-        assert any(w.answer_last for w in ws), relation
+        assert any(answer_is_last(w.text) for w in ws), relation

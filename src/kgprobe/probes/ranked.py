@@ -1,7 +1,7 @@
 """Outcomes of each example from scores of all answer options."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -81,11 +81,6 @@ def frame_ranks(rows: pl.DataFrame, ranks: AnswerRanks, options: AnswerOptions) 
     return frame.with_columns(
         pl.when(right).then(rows["label"]).otherwise(pl.col("answer")).alias("answer")
     )
-
-
-def framed(rows: Sequence[Mapping[str, object]]) -> pl.DataFrame:
-    """Convert rows to a frame with the columns of OUTCOMES."""
-    return pl.DataFrame(rows, schema=dict(OUTCOMES.columns), orient="row")
 
 
 def part(examples: pl.DataFrame, *splits: str) -> pl.DataFrame:

@@ -32,7 +32,8 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from kgprobe.probes.baselines.classified import batches, steady
 from kgprobe.probes.models.batching import Ints, padded
 from kgprobe.probes.models.finite import finite
-from kgprobe.probes.ranked import fields, framed, part
+from kgprobe.probes.ranked import fields, part
+from kgprobe.schema import OUTCOMES
 
 log = logging.getLogger("kgprobe")
 #: relation 0 of the extractor
@@ -382,7 +383,8 @@ def answer(
             graph[key] = max(graph.get(key, edge), edge, key=lambda e: e[0])
     trained.counts |= {"test_sentences": len(rows), "test_left_out": left_out}
     log.info("relation extractor: %d of %d sentences left out", left_out, len(rows))
-    return framed([_outcome(row, graphs[row["group"], row["split"], row["fact"]]) for row in rows])
+    outcomes = [_outcome(row, graphs[row["group"], row["split"], row["fact"]]) for row in rows]
+    return pl.DataFrame(outcomes, schema=dict(OUTCOMES.columns), orient="row")
 
 
 def _edges(trained: Extractor, row: Mapping[str, Any]) -> dict[str, tuple[float, str]]:

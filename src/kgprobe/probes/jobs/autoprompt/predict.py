@@ -177,8 +177,9 @@ class Answerer:
                 facts = demonstrations.of_kind(
                     kind, known, group, self.demonstrated.k, self.seed, draw
                 )
-                template = demonstrations.template(prompt.template)
-                given = self._verbalized(group, facts)
+                text = f"{{{demonstrations.FIELD}}}\n{prompt.template.text}"
+                template = Template.parse(text, prompt.template.kind)
+                given = {demonstrations.FIELD: self._verbalized(group, facts)}
                 prompts[group] = replace(prompt, template=template, given=given)
                 shown = [[dict(fact.fields), fact.label] for fact in facts]
                 records[group] = {"demonstrated": shown}
@@ -189,11 +190,12 @@ class Answerer:
     demos_shuffled = partialmethod(_demonstrated, demonstrations.SHUFFLED)
     demos_other = partialmethod(_demonstrated, demonstrations.OTHER)
 
-    def _verbalized(self, group: str, facts: Sequence[TrainingFact]) -> dict[str, str]:
-        """Verbalize the demonstrations. Raises ProbeTaskError if they fill the model's window."""
-        loaded = self.loaded
-        given = demonstrations.verbalize(self.task.whole(loaded, group), facts)
-        text, name = given[demonstrations.FIELD], f"{self.task.name}, {group}, demonstrations"
+    def _verbalized(self, group: str, facts: Sequence[TrainingFact]) -> str:
+        """Verbalize the demonstrations, one per line. Raises ProbeTaskError if they fill the
+        model's window."""
+        loaded, name = self.loaded, f"{self.task.name}, {group}, demonstrations"
+        whole = self.task.whole(loaded, group)
+        text = "\n".join(demonstrations.sentence(whole, fact) for fact in facts)
         refuse_control_tokens(loaded.tokenizer, [text], lambda _: name)
         size = len(loaded.tokenizer(text)["input_ids"])
         if size >= loaded.limit:
@@ -202,7 +204,7 @@ class Answerer:
                 f"{loaded.spec.model} takes {loaded.limit} with the question; make "
                 "autoprompt.demos.k smaller"
             )
-        return given
+        return text
 
     def _triggered(self, name: str, triggers: Mapping[str, Sequence[int]]) -> pl.DataFrame:
         """Return OUTCOMES of the searched prompts with other triggers."""

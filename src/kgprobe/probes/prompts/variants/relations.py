@@ -36,11 +36,6 @@ class PromptVariant:
     parent: str = ""
     change: str = ""
 
-    @property
-    def answer_last(self) -> bool:
-        """Whether only punctuation follows the answer, as causal models require."""
-        return answer_is_last(self.text)
-
 
 Table = Mapping[str, Sequence[PromptVariant]]
 
@@ -77,15 +72,6 @@ def join(
     return {relation: list(variants.values()) for relation, variants in table.items()}
 
 
-def of_labels(table: Table, texts: Mapping[str, str]) -> dict[str, list[PromptVariant]]:
-    """Return the generic template (`texts`: relation -> text) of every relation not in `table`."""
-    return {
-        name: [PromptVariant(f"{name}/{LABEL}", name, LABEL, text)]
-        for name, text in texts.items()
-        if not table.get(name)
-    }
-
-
 def choose(
     table: Table, triples: Mapping[str, int], most: int | None = None, seed: int = 0
 ) -> dict[str, list[PromptVariant]]:
@@ -114,8 +100,8 @@ def _choose(variants: list[PromptVariant], most: int | None, seed: int) -> list[
     ranked = sorted(variants, key=lambda w: KINDS.index(w.kind))
     first = {variant.text: variant for variant in reversed(ranked)}
     variants = [variant for variant in variants if first[variant.text] is variant]
-    lama = [w for w in variants if w.kind == "lama" and (most != 1 or w.answer_last)][:1]
-    ours = [w for w in variants if w.kind == "own" and w.answer_last][:1]
+    lama = [w for w in variants if w.kind == "lama" and (most != 1 or answer_is_last(w.text))][:1]
+    ours = [w for w in variants if w.kind == "own" and answer_is_last(w.text)][:1]
     rest = [w for w in variants if w not in (*lama, *ours)]
     rest.sort(key=lambda w: (hash_key(seed, "wording", w.id), w.id))
     kept = (lama + ours + rest)[:most]
@@ -155,7 +141,8 @@ def word(
     """
     table = join(shared, more, settings.stop_space)
     triples = dict(items.group_by("relation").len().sort("relation").rows())
-    table |= of_labels(table, by_label or {})
+    for name, text in (by_label or {}).items():
+        table.setdefault(name, [PromptVariant(f"{name}/{LABEL}", name, LABEL, text)])
     chosen = choose(table, triples, settings.most, seed)
     return frames(with_synonyms(chosen, drawn, settings.synonyms))
 

@@ -45,7 +45,7 @@ def loaded(monkeypatch):
     model = tiny("bert")
     ranks = partial(ranking.rank_frame, load=lambda spec: model)
     monkeypatch.setattr(ranking, "rank_frame", ranks)
-    monkeypatch.setattr(ranking, "outline", lambda spec: model)
+    monkeypatch.setattr("kgprobe.probes.jobs.frames.outline", lambda spec: model)
     return model
 
 

@@ -16,7 +16,6 @@ from kgprobe.probes.jobs.autoprompt import outcomes
 from kgprobe.probes.jobs.fill import fill_frame
 from kgprobe.probes.jobs.kept import Kept
 from kgprobe.probes.jobs.methods import baseline, content_free
-from kgprobe.probes.jobs.methods import cloze as rank
 from kgprobe.probes.jobs.methods.cloze import rank_frame
 from kgprobe.probes.jobs.score import score_frame
 from kgprobe.probes.jobs.stage import Part
@@ -119,7 +118,7 @@ def blank(items: pl.DataFrame) -> pl.DataFrame:
 def test_a_baseline_equals_its_method_on_its_questions(asked, without, monkeypatch):
     """For fill and (masked models) cloze, the result equals asking the hand-made items."""
     made, loaded, part = asked
-    monkeypatch.setattr(rank, "outline", lambda _: loaded)
+    monkeypatch.setattr("kgprobe.probes.jobs.frames.outline", lambda _: loaded)
     every = {**BASELINE, "items": 99, "template": "last", "without": without}
     fill = Fill(k=2, most_tokens=4)
     model = loaded if without == SUBJECT else reinitialize(loaded, "all", 0)

@@ -1,26 +1,19 @@
 """Ranks of candidates at a mask slot: one job per model for all tasks (see scoring/cloze)."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from kgprobe.job import progress
-from kgprobe.probes.jobs.frames import (
-    index_golds,
-    labels_of,
-    of_columns,
-    placed,
-    texts_of,
-)
+from kgprobe.probes.jobs.frames import of_columns, placed, prepared, texts_of
 from kgprobe.probes.jobs.kept import journal
 from kgprobe.probes.jobs.stage import Answers, Part
 from kgprobe.probes.jobs.stage import by_template as units
-from kgprobe.probes.models.load import Load, ModelSpec, load_model, outline
+from kgprobe.probes.models.load import Load, ModelSpec, load_model
 from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.text.mask_slots import ClozePrompt, question
-from kgprobe.probes.text.spelling import check_windows, left_out, rankable
+from kgprobe.probes.text.spelling import check_windows
 from kgprobe.sampling import by_hand
 from kgprobe.schema import RANKS, TOPS
 
@@ -56,27 +49,18 @@ def rank_frame(
     Unfinished results are stored in `folder` for the next run to resume. Raises ValueError, before
     any weights are loaded, for the prompts of every relation that do not fit into the window.
     """
-    light = outline(spec)
-    kept = rankable(light, labels_of(candidates), unknown)
-    ranked, missing = index_golds(by_hand(items), kept)
-    by_relation = questions(ranked, prompts)
+    known = prepared(spec, by_hand(items), candidates, unknown)
+    by_relation, options = questions(known.items, prompts), known.options
     queries = [query for prompts in by_relation.values() for query in prompts]
-    options: dict[str, Sequence[str]] = {name: k.labels for name, k in kept.items()}
-    check_windows(light, by_relation, options, space)
+    check_windows(known.light, by_relation, options, space)
     loaded = load(spec)
     bar = progress(total=len(queries), desc=spec.model, unit="prompt")
     with journal(loaded, folder, "ranks", queries, options, space):
         result = rank.rank(loaded, queries, options, space=space, progress=bar.update)
     bar.close()
-    record = {
-        **result.record,
-        "prompts": len(queries),
-        "candidates_left_out": left_out(kept),
-        "items_without_gold": missing,
-    }
-    ranks = placed(of_columns(result.ranks, RANKS), items, kept)
-    top = placed(of_columns(result.top, TOPS), items, kept, "candidate")
-    return ranks, top, record
+    ranks = placed(of_columns(result.ranks, RANKS), items, known.kept)
+    top = placed(of_columns(result.top, TOPS), items, known.kept, "candidate")
+    return ranks, top, {**result.record, "prompts": len(queries), **known.record}
 
 
 def questions(items: pl.DataFrame, prompts: pl.DataFrame) -> dict[str, list[ClozePrompt]]:

@@ -17,7 +17,8 @@ from typing import Any
 import polars as pl
 
 from kgprobe.benchmarks.ontoprobe.modes import Switches
-from kgprobe.probes.jobs.ontoprobe.soft import AS_WRITTEN, Prepared, file_name, recipes
+from kgprobe.probes.jobs.frames import Prepared
+from kgprobe.probes.jobs.ontoprobe.soft import AS_WRITTEN, file_name, recipes
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.prompts.trained.soft import SoftPrompt, SoftPromptRecipe
 from kgprobe.probes.prompts.trained.soft import load as load_prompt

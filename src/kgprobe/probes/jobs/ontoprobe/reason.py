@@ -16,7 +16,7 @@ import torch
 
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.job import progress
-from kgprobe.probes.jobs.frames import placed
+from kgprobe.probes.jobs.frames import placed, prepared
 from kgprobe.probes.jobs.kept import content, frame_step, journal
 from kgprobe.probes.jobs.kept import rows as digest_rows
 from kgprobe.probes.jobs.ontoprobe import entailment
@@ -33,7 +33,6 @@ from kgprobe.probes.jobs.ontoprobe.entailment import (
 from kgprobe.probes.jobs.ontoprobe.soft import (
     fit,
     frame_ranks,
-    prepared,
     tensor,
 )
 from kgprobe.probes.models.batching import budget_for
@@ -103,7 +102,7 @@ def reason(
     rows, prompt files and prompts raise before the model is loaded. If a rule fails later, the
     others are still computed: one ValueError lists all failures.
     """
-    known = prepared(spec, items, candidates, switches)
+    known = prepared(spec, items, candidates, switches.unknown_candidates)
     by_rule = cases(known.items, rows, known.kept)
     whole = cases(known.items, None, known.kept)
     check_cases(known, by_rule, whole, schemes, folder, plan, switches)

@@ -6,7 +6,7 @@ Rows are checked before a model's weights are loaded.
 import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +16,15 @@ import torch
 
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.job import progress
-from kgprobe.probes.jobs.frames import index_golds, labels_of, placed
+from kgprobe.probes.jobs.frames import Prepared, placed, prepared
 from kgprobe.probes.models.batching import budget_for
 from kgprobe.probes.models.head import precise
-from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model, outline
+from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
 from kgprobe.probes.prompts.trained import soft
 from kgprobe.probes.scoring.cloze.gradient import LEGAL
 from kgprobe.probes.scoring.cloze.vectors import candidate_tokens, gold_ranks, prompts
 from kgprobe.probes.text.mask_slots import ClozePrompt, question
-from kgprobe.probes.text.spelling import SpelledOptions, check_windows, left_out, rankable
+from kgprobe.probes.text.spelling import check_windows
 from kgprobe.schema import SOFT_CURVES, SOFT_RANKS, cast_columns
 from kgprobe.settings.probes import Soft
 from kgprobe.templates import fill
@@ -43,36 +43,6 @@ TOKENS = 3
 #: Maximum prompt lengths of the released code, in tokens, by role (`max_length: padded`). It cuts
 #: longer ones; here they are rejected, and none is padded: that costs time and changes no score.
 PADDED = {"train": 64, "dev": 64, "test": 512}
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A model without weights, and the items and candidates that its tokenizer can represent."""
-
-    light: Loaded
-    items: pl.DataFrame
-    options: dict[str, Sequence[str]]
-    kept: dict[str, SpelledOptions]
-    missing: list[str] = field(default_factory=list)
-
-    @property
-    def record(self) -> dict[str, object]:
-        """Excluded candidates and items, by name."""
-        return {
-            "candidates_left_out": left_out(self.kept),
-            "items_without_gold": self.missing,
-        }
-
-
-def prepared(
-    spec: ModelSpec, items: pl.DataFrame, candidates: pl.DataFrame, switches: Switches
-) -> Prepared:
-    """Select items and candidates that the model can represent (switch `unknown_candidates`)."""
-    light = outline(spec)
-    kept = rankable(light, labels_of(candidates), switches.unknown_candidates)
-    rows, missing = index_golds(items, kept)
-    options: dict[str, Sequence[str]] = {name: spelled.labels for name, spelled in kept.items()}
-    return Prepared(light, rows, options, kept, missing)
 
 
 def check_tasks(
@@ -196,7 +166,7 @@ def train(
     fails, the others are still trained: one ValueError at the end lists the failures. `unfinished`
     stores prompts until all are trained, for the next run with the same inputs to resume.
     """
-    known = prepared(spec, items, candidates, switches)
+    known = prepared(spec, items, candidates, switches.unknown_candidates)
     chosen, options = recipes(plan, spec.kind, switches), known.options
     tasks = items["relation"].unique().sort().to_list()
     tokens = {t: template_tokens(known.light, t, switches.soft_init) for t in tasks}
@@ -290,7 +260,7 @@ def rank(
     `rows` limits the test rows of every task. Files for another model and prompts that are too
     long are rejected before the model is loaded.
     """
-    known = prepared(spec, items, candidates, switches)
+    known = prepared(spec, items, candidates, switches.unknown_candidates)
     files = read_prompts(folder, known)
     tokens = dict(sorted((str(p.record["task"]), len(p.vectors)) for p in files.values()))
     check_tasks(known, switches, tokens, ("dev", "test"))

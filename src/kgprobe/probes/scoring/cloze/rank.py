@@ -183,19 +183,6 @@ def _chunk(
     return Chunk(np.concatenate(members), np.repeat(values, repeat, axis=0), lengths)
 
 
-def planned_positions(
-    rows: Sequence[PromptIds], lengths: Sequence[int], budget: Budget
-) -> tuple[int, int]:
-    """Return (positions of all rows, positions with padding) that a masked model would be fed."""
-    bare = padded = 0
-    distinct, _ = _distinct(rows, np.arange(len(rows)))
-    for masks in sorted({1, *lengths}):
-        sizes = [len(r.ids) + masks - 1 for r in distinct]
-        bare += sum(sizes)
-        padded += sum(len(b) * max(sizes[i] for i in b) for b in budget.batches(sizes))
-    return bare, padded
-
-
 def _engine(loaded: Loaded, budget: Budget | None) -> MaskedEdges | SpanEdges:
     if loaded.spec.kind == "masked":
         return MaskedEdges(MaskSlots(loaded, budget))

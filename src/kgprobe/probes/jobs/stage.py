@@ -52,22 +52,21 @@ LIBRARIES = ("torch", "transformers", "tokenizers")
 LONG = ("grid", "low_data", "predict", "reason", "choice")
 
 
-class Once:
-    """Loads every model on first use; a model that cannot be loaded is tried only once."""
+def once(load: Load) -> Load:
+    """Load every model on first use; a model that cannot be loaded is tried only once."""
+    outcomes: dict[ModelSpec, Any] = {}
 
-    def __init__(self, load: Load) -> None:
-        self.load = load
-        self._outcomes: dict[ModelSpec, Any] = {}
-
-    def __call__(self, spec: ModelSpec) -> Any:
-        if spec not in self._outcomes:
+    def load_once(spec: ModelSpec) -> Any:
+        if spec not in outcomes:
             try:
-                self._outcomes[spec] = self.load(spec)
+                outcomes[spec] = load(spec)
             except (RuntimeError, OSError, ValueError) as error:
-                self._outcomes[spec] = error
-        if isinstance(model := self._outcomes[spec], Exception):
+                outcomes[spec] = error
+        if isinstance(model := outcomes[spec], Exception):
             raise model
         return model
+
+    return load_once
 
 
 @dataclass(frozen=True)
@@ -203,7 +202,7 @@ def list_parts(
     model: Mapping[str, Any],
 ) -> list[Part]:
     """Return the parts of a rule; `model` is the identity of the model that is loaded for all."""
-    load, parts = Once(partial(answerer, api=api)), []
+    load, parts = once(partial(answerer, api=api)), []
     for entry in entries:
         context = [entry["method"], entry["benchmark"], entry["prompt"], dict(entry["settings"])]
         store = Kept(kept, *context, model, code[entry["method"]])

@@ -35,7 +35,6 @@ from kgprobe.probes.jobs.ontoprobe.soft import (
     frame_ranks,
     tensor,
 )
-from kgprobe.probes.models.batching import budget_for
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
 from kgprobe.probes.prompts.trained import soft
 from kgprobe.probes.scoring.cloze.vectors import gold_ranks
@@ -78,7 +77,6 @@ class ReasoningContext:
             torch.cat([vectors, words.vectors]),
             space=self.switches.candidate_space,
             in_softmax=slots.words if self.switches.softmax_rows == "all" else None,
-            budget=budget_for(self.loaded),
         )
         return frame_ranks(ranked, questions).with_columns(pair=pl.lit(pairs[ranked["question"]]))
 

@@ -17,7 +17,6 @@ import torch
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.job import progress
 from kgprobe.probes.jobs.frames import Prepared, placed, prepared
-from kgprobe.probes.models.batching import budget_for
 from kgprobe.probes.models.head import precise
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
 from kgprobe.probes.prompts.trained import soft
@@ -261,19 +260,18 @@ def rank(
     long are rejected before the model is loaded.
     """
     known = prepared(spec, items, candidates, switches.unknown_candidates)
-    files = read_prompts(folder, known)
-    tokens = dict(sorted((str(p.record["task"]), len(p.vectors)) for p in files.values()))
+    prompts = read_prompts(folder, known)
+    tokens = dict(sorted((str(p.record["task"]), len(p.vectors)) for p in prompts))
     check_tasks(known, switches, tokens, ("dev", "test"))
     loaded, options = load(spec), known.options
     held = known.items.filter(pl.col("role") != "train")
     place = pl.cum_count("item").over("relation", "role")
     held = held.filter((pl.col("role") == "dev") | (place <= (rows or held.height)))
     sizes = dict(held["relation"].value_counts().rows())
-    total = sum(sizes.get(str(p.record["task"]), 0) for p in files.values())
+    total = sum(sizes.get(str(p.record["task"]), 0) for p in prompts)
     bar = progress(total=total, desc=spec.model, unit="prompt")
     ranks, curves = [], []
-    for path in files:
-        prompt = soft.load(path, loaded)
+    for prompt in prompts:
         recipe, task = prompt.record["recipe"], prompt.record["task"]
         subset = held.filter(pl.col("relation") == task)
         queries = questions(subset, len(prompt.vectors))
@@ -284,7 +282,6 @@ def rank(
             tensor(loaded, prompt.vectors),
             configuration=(recipe["masks"], recipe["pooling"]),
             space=switches.candidate_space,
-            budget=budget_for(loaded),
             progress=bar.update,
         )
         key = {name: recipe[name] for name in ("masks", "pooling", "loss", "seed")}
@@ -308,20 +305,20 @@ def frame_ranks(ranks: Mapping[str, Any], questions: Sequence[ClozePrompt]) -> p
     return pl.DataFrame({"item": items, **ranks}).drop("question")
 
 
-def read_prompts(folder: Path, known: Prepared) -> dict[Path, soft.SoftPrompt]:
+def read_prompts(folder: Path, known: Prepared) -> list[soft.SoftPrompt]:
     """Read the prompt files of a folder; raise one PromptError for all of another model."""
     paths = sorted(folder.glob("*.safetensors"))
     if not paths:
         raise soft.PromptError(f"{folder}: no soft prompts; the rule prompts_<model> makes them")
-    files, problems = {}, []
+    prompts, problems = [], []
     for path in paths:
         try:
-            files[path] = soft.load(path, known.light)
+            prompts.append(soft.load(path, known.light))
         except soft.PromptError as error:
             problems.append(str(error))
     if problems:
         raise soft.PromptError("\n".join(problems))
-    return files
+    return prompts
 
 
 def _curve(record: Mapping[str, Any], key: Mapping[str, Any]) -> list[dict[str, Any]]:

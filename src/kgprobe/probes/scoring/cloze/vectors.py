@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from kgprobe.probes.models.batching import Budget, Ragged
+from kgprobe.probes.models.batching import Budget, Ragged, budget_for
 from kgprobe.probes.models.causal import Causal
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring.cloze import rank
@@ -69,6 +69,7 @@ def gold_ranks(
     """
     rows = Rows("configuration", *GOLD_RANKS[1:])
     with inserted(loaded, vectors, in_softmax):
+        budget = budget or budget_for(loaded)
         for chunk in scores(loaded, questions, options, configuration, space, budget, prune):
             rows.add(**rank.gold_rows(replace(chunk, scores=chunk.scores[:, None]), questions))
             progress(len(chunk.indices))

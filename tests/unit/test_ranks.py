@@ -9,6 +9,7 @@ import pytest
 from kgprobe import schema
 from kgprobe.probes.jobs.methods import cloze as ranking
 from kgprobe.probes.models.load import ModelSpec
+from kgprobe.probes.text.spelling import rankable
 from tests.unit.tiny_models import tiny
 
 LABELS = ["country", "capital", "Rome", "a sentence", "\u200b", "one token"]
@@ -62,7 +63,7 @@ def test_frames_satisfy_schemas_and_hold_all_configurations(loaded, frames):
 
 
 def test_a_candidate_without_tokens_is_left_out_and_reported(loaded, frames):
-    kept = ranking.rankable(loaded, {"class": LABELS})
+    kept = rankable(loaded, {"class": LABELS})
     ids = loaded.tokenizer(LABELS, add_special_tokens=False)["input_ids"]
     gone = [label for label, own in zip(LABELS, ids, strict=True) if not own]
     assert kept["class"].left_out == gone

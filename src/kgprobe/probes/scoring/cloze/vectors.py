@@ -57,7 +57,6 @@ def gold_ranks(
     configuration: tuple[str, str] = MULTI_MEAN,
     space: str = "auto",
     in_softmax: int | None = None,
-    budget: Budget | None = None,
     progress: Callable[[int], object] = lambda done: None,
     prune: bool = True,
 ) -> dict[str, NDArray[Any]]:
@@ -69,8 +68,7 @@ def gold_ranks(
     """
     rows = Rows("configuration", *GOLD_RANKS[1:])
     with inserted(loaded, vectors, in_softmax):
-        budget = budget or budget_for(loaded)
-        for chunk in scores(loaded, questions, options, configuration, space, budget, prune):
+        for chunk in scores(loaded, questions, options, configuration, space, prune):
             rows.add(**rank.gold_rows(replace(chunk, scores=chunk.scores[:, None]), questions))
             progress(len(chunk.indices))
     columns = rows.table()
@@ -85,13 +83,13 @@ def scores(
     options: dict[str, Sequence[str]],
     configuration: tuple[str, str] = MULTI_MEAN,
     space: str = "auto",
-    budget: Budget | None = None,
     prune: bool = False,
 ) -> Iterator[rank.Chunk]:
     """Yield scores (question x candidate) of one configuration in chunks; use within `inserted`.
 
     Under `prune` candidates of causal models that are below all golds may have -inf.
     """
+    budget = budget_for(loaded)
     if loaded.spec.kind == "causal":
         yield from _causal(loaded, questions, options, configuration[1], budget, prune)
         return
@@ -138,7 +136,7 @@ def _causal(
     questions: Sequence[ClozePrompt],
     options: dict[str, Sequence[str]],
     pooling: str,
-    budget: Budget | None,
+    budget: Budget,
     prune: bool,
 ) -> Iterator[rank.Chunk]:
     """Score some questions at a time; the candidates of a question share its prefix."""

@@ -295,47 +295,39 @@ def check_cases(
     or for another model, a prompt with both premises that is too long. `by_rule` may have
     fewer test rows than `whole`.
     """
+
+    def check(rows: Sequence[RuleRow], trained: Sequence[RuleRow], scheme: str) -> None:
+        parts = {role: [c for c in rows if c.role == role] for role in ("train", "dev", "test")}
+        if not parts["test"]:
+            raise ValueError(f"no test rows under {scheme}; the split is larger than the data")
+        subset = by_template(parts["test"], scheme)
+        if scheme.endswith("+soft") and switches.conj_train == "test_rows":
+            subset = [*subset, *trained]
+        elif scheme.endswith("+soft"):
+            select_test_cases(rows, scheme)
+            subset = list(rows)
+            if not parts["train"] or not parts["dev"]:
+                raise ValueError("no train or dev rows for the conjunction: the split is too large")
+        counts = {}
+        if scheme.startswith("soft"):
+            for task in sorted({t for c in rows for t in tasks_of(c)}):
+                counts[task] = len(template(known.light, folder, task, plan, switches).vectors)
+        slots = layout(counts)
+        longest = [prompt(c, (True, True), scheme, 0, slots, switches) for c in subset]
+        check_windows(known.light, {scheme: longest}, known.options, switches.candidate_space)
+
     problems = []
     for rule, rows in by_rule.items():
         trained = [c for c in whole[rule] if c.role == "test"][: 2 * TAKEN]
         try:
             for scheme in schemes:
-                _check(known, rows, trained, scheme, folder, plan, switches)
+                check(rows, trained, scheme)
         except ValueError as error:
             problems.append(f"{rule}: {error}")
     if problems:
         raise ValueError(
             f"{known.light.spec.model}: rules that cannot be asked\n" + "\n".join(problems)
         )
-
-
-def _check(
-    known: Prepared,
-    rows: Sequence[RuleRow],
-    trained: Sequence[RuleRow],
-    scheme: str,
-    folder: Path | None,
-    plan: Soft,
-    switches: Switches,
-) -> None:
-    parts = {role: [c for c in rows if c.role == role] for role in ("train", "dev", "test")}
-    if not parts["test"]:
-        raise ValueError(f"no test rows under {scheme}; the split is larger than the data")
-    subset = by_template(parts["test"], scheme)
-    if scheme.endswith("+soft") and switches.conj_train == "test_rows":
-        subset = [*subset, *trained]
-    elif scheme.endswith("+soft"):
-        select_test_cases(rows, scheme)
-        subset = list(rows)
-        if not parts["train"] or not parts["dev"]:
-            raise ValueError("no train or dev rows for the conjunction: the split is too large")
-    counts = {}
-    if scheme.startswith("soft"):
-        for task in sorted({t for c in rows for t in tasks_of(c)}):
-            counts[task] = len(template(known.light, folder, task, plan, switches).vectors)
-    slots: SlotLayout = layout(counts)
-    longest = [prompt(c, (True, True), scheme, 0, slots, switches) for c in subset]
-    check_windows(known.light, {scheme: longest}, known.options, switches.candidate_space)
 
 
 def _spell(parts: Sequence[str] | None) -> Sequence[str] | None:

@@ -25,7 +25,6 @@ from kgprobe.benchmarks.ontoprobe import modes, released
 from kgprobe.benchmarks.ontoprobe.build import build
 from kgprobe.experiments import expand
 from kgprobe.probes.models.batching import Budget
-from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.text.mask_slots import PromptIds
 from perf import cloze as bert
 
@@ -97,8 +96,11 @@ def planned() -> tuple[int, int, float]:
     for task, prompts in texts().items():
         coded = tok.encode_batch([text.replace("[Y]", " . ") for text in prompts])
         rows = [PromptIds(np.array([1, *c.ids, 2], dtype=np.int64), len(c.ids)) for c in coded]
-        own, with_padding = rank.planned_positions(rows, TASKS[task][2], Budget())
-        bare, padded = bare + own, padded + with_padding
+        distinct = {(row.position, row.ids.tobytes()): len(row.ids) for row in rows}
+        for masks in sorted({1, *TASKS[task][2]}):
+            sizes = [length + masks - 1 for length in distinct.values()]
+            bare += sum(sizes)
+            padded += sum(len(b) * max(sizes[i] for i in b) for b in Budget().batches(sizes))
         if task == "TP":
             mean = float(np.mean([len(row.ids) for row in rows]))
     return bare, padded, mean

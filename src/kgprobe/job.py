@@ -177,20 +177,9 @@ def job(snakemake: Any) -> Iterator[JobContext]:
             handler.close()
 
 
-def progress(
-    iterable: Iterable[Any] | None = None,
-    *,
-    total: float | None = None,
-    desc: str = "",
-    unit: str = "it",
-    every: float = 10.0,
-) -> "Bar":
-    """Return a progress bar, drawn on a terminal and logged every `every` seconds."""
-    return Bar(iterable, total=total, desc=desc, unit=unit, every=every)
-
-
 class Bar(tqdm):  # type: ignore[misc]
-    """tqdm that also writes rate and remaining time to the log."""
+    """A progress bar, drawn on a terminal, that also writes rate and remaining time to the log
+    every `every` seconds; `options` are those of tqdm."""
 
     def __init__(
         self, iterable: Iterable[Any] | None = None, *, every: float = 10.0, **options: Any
@@ -225,6 +214,7 @@ class Bar(tqdm):  # type: ignore[misc]
         super().close()
 
 
+progress = Bar
 _held: list[Any] = []
 
 

@@ -11,8 +11,7 @@ Scoring and judging are the same as in the workflow. On a CPU one thread is used
 are bit-identical across machines. In the examples `folder` is the folder of a model.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -91,11 +90,11 @@ def load(
     >>> load(loaded.model, loaded.tokenizer, name="mine").spec.model
     'mine'
     """
+    device.ready()
     given, read = {"kind": kind, "bos": bos}, {"revision": revision, "dtype": dtype}
     if isinstance(model, Loaded):
         _refuse("a loaded model", {**given, **read, "name": name, "tokenizer": tokenizer})
         return model
-    device.ready()
     given["model"] = name
     if not isinstance(model, str | Path):
         _refuse("a model in memory", read)
@@ -186,8 +185,7 @@ def _find(model: str | Path, given: Mapping[str, str], revision: str, dtype: str
         if spec.kind == "api":
             raise ModelError(f"{text}: {spec.source} is asked by a run of the workflow")
         _refuse(f"{text}, whose row names one,", {"revision": revision})
-        with _as_model_error():
-            reachable.check_row(rows[text])
+        reachable.check_row(rows[text])
         given = {**given, "dtype": dtype}
         return replace(spec, **{key: value for key, value in given.items() if value})
     dtype = dtype or "float32"
@@ -197,26 +195,15 @@ def _find(model: str | Path, given: Mapping[str, str], revision: str, dtype: str
     if scheme == "folder" or Path(text).is_dir() or isinstance(model, Path):
         place = rest if scheme == "folder" else text
         _refuse(f"the folder {place}", {"revision": revision})
-        with _as_model_error():
-            reachable.check_folder(Path(place))
+        reachable.check_folder(Path(place))
         source, commit, short = f"folder:{Path(place)}", "", Path(place).resolve().name
     else:
         place = rest if scheme == "hub" else text
-        with _as_model_error():
-            commit = reachable.commit(place, revision, rows)
+        commit = reachable.commit(place, revision, rows)
         source, short = f"hub:{place}", place.rpartition("/")[2]
     kind = given.get("kind") or _configured(place, commit)
     bos = given.get("bos") or usual_bos(kind)
     return ModelSpec(given.get("model") or short, kind, source, commit, dtype, bos)
-
-
-@contextmanager
-def _as_model_error() -> Iterator[None]:
-    """Raise ModelError if `reachable` raises HubError."""
-    try:
-        yield
-    except reachable.HubError as error:
-        raise ModelError(str(error)) from error
 
 
 def _configured(place: str, commit: str) -> str:

@@ -9,8 +9,9 @@ from kgprobe.benchmarks.attributes import hierarchy, symmetry
 from kgprobe.metrics.attributes import KEYS
 from kgprobe.probes.api.client import Client
 from kgprobe.probes.api.http import ApiEndpoint
-from kgprobe.probes.jobs import score, word
+from kgprobe.probes.jobs import score
 from kgprobe.probes.jobs.fill import fill_frame
+from kgprobe.probes.prompts.variants import relations
 from kgprobe.probes.scoring.sentence import score as sentence
 from kgprobe.schema import FILL_GOLDS, FILLS, SCORES
 from kgprobe.settings.probes import AttributePrompts, Fill
@@ -34,7 +35,7 @@ def benchmark(module, name, **changed):
     """Return one of the nine benchmarks from the worked graph."""
     labels = {**LABELS, **changed.pop("labels", {})}
     made = module.build(graph(WORKED.values(), labels), settings(name, **changed))
-    prompts, _ = word.word(made.items, TEMPLATES, [], AttributePrompts())
+    prompts, _ = relations.word(made.items, TEMPLATES, [], AttributePrompts())
     examples = made.examples.filter("sampled")
     return st.ProbedAttribute(name, examples, made.items, made.candidates, prompts)
 

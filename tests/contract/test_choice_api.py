@@ -12,6 +12,7 @@ from kgprobe.probes.api.http import ApiEndpoint, ApiError
 from kgprobe.probes.models.load import ModelSpec, load_model
 from kgprobe.probes.scoring.choice import choose
 from kgprobe.probes.scoring.choice.text import ChoiceQuestion, prompt, read
+from kgprobe.settings.probes import Api
 from tests.contract.api_server import EVERYTHING, ApiServer, LanguageModel, tiny_language_model
 from tests.unit.tiny_models import tiny
 
@@ -22,7 +23,7 @@ ASKED = [
 
 
 def client(server, folder):
-    return Client(ApiEndpoint(server.url, "tiny", key_variable="KGPROBE_TEST_KEY"), folder)
+    return Client(ApiEndpoint(server.url, "tiny", Api(key_variable="KGPROBE_TEST_KEY")), folder)
 
 
 @pytest.fixture(scope="module")

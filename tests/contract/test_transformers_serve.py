@@ -24,6 +24,7 @@ from kgprobe.probes.models.load import ModelSpec, load_model
 from kgprobe.probes.scoring.choice import choose
 from kgprobe.probes.scoring.choice.text import ChoiceQuestion
 from kgprobe.probes.scoring.fill import predict
+from kgprobe.settings.probes import Api
 
 ASKED = [
     ChoiceQuestion("a", "What is the capital of France?", ("London", "Paris", "Rome", "Berlin")),
@@ -93,7 +94,7 @@ def test_the_packages_of_the_server_are_installed():
 
 
 def test_the_server_agrees_with_the_local_model(url, folder, loaded, tmp_path):
-    client = Client(ApiEndpoint(url, str(folder), attempts=1), tmp_path)
+    client = Client(ApiEndpoint(url, str(folder), Api(attempts=1)), tmp_path)
     offers = capabilities(client)
     assert offers.chat
     far = choose.choose(client, ASKED, ("answer",))

@@ -30,12 +30,8 @@ def test_positions_fed_for_the_whole_bear_stay_below_the_bound(real_data):
     sets = released.load(real_data / "bear/BEAR", benchmark="bear_released")
     items, options, templates = tables(sets.items, sets.candidates, sets.prompts)
     fed = sentences = 0
-    for questions in score._shards(items, options, templates, score.SHARD):
-        filled = [
-            fill(question.text, question.item.subject, option)
-            for question in questions
-            for option in options[question.item.candidates]
-        ]
+    for rows in score._shards(items, options, templates, score.SHARD):
+        filled = [fill(row.text, row.item.subject, row.label) for row in rows]
         encoded = encode(loaded, filled, str, front)
         laid = plan(encoded.tokens)
         fed += len(laid.tokens)

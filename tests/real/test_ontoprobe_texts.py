@@ -232,7 +232,7 @@ def shown(question):
 @pytest.mark.parametrize("task", FILES)
 def test_memorizing_by_hand(task, rows, sets, labels):
     own = by_hand(sets.items.filter(relation=task))
-    asked = rank._questions(own, sets.prompts)
+    asked = rank.questions(own, sets.prompts)[task]
     expected = [
         (f"{task}-{number}", index, memorized(task, row, rows, template))
         for number, row in enumerate(rows[task][: BY_HAND.get(task)])

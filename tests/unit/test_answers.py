@@ -85,7 +85,7 @@ def test_subsets_join_to_identical_results_without_rescoring(
     def never(*given):
         raise AssertionError("a finished shard was scored again")
 
-    monkeypatch.setattr(sentence._Work, "run", never)
+    monkeypatch.setattr(sentence, "_score", never)
     shared, again = scores(spec, frames, tmp_path)
     assert shared.equals(whole)
     assert again == record
@@ -118,8 +118,3 @@ def test_options_shared_by_few_subjects_have_no_content_free_rows(spec, frames):
     result, record = score.content_free_frame(spec, score.without_subject(few), *rest, "sentence")
     assert (result.height, record) == (0, {})
     schema.check(result, schema.CONTENT_FREE)
-
-
-def test_unknown_method_raises(spec, frames):
-    with pytest.raises(ValueError, match="'cloze' gives no scores of sentences"):
-        score.score_frame(spec, *frames, "cloze")

@@ -68,8 +68,6 @@ def test_sentence_pairs_long_texts_and_missing_fields():
     assert texts.cut == 1
     assert len(texts.rows[0]) == 6
     assert texts.words[0].tolist() == [False, True, True, True, True, False]
-    with pytest.raises(ValueError, match="no field 'hyp'"):
-        read_texts(loaded, [{"prem": "a"}], ["prem", "hyp"])
 
 
 # a test set large enough that another processor's rounding does not change the result
@@ -124,5 +122,3 @@ def test_bad_labels_and_settings_are_reported():
     loaded, table = tiny("bert", double=False), task({"train": 5, "dev": 5, "test": 5})
     with pytest.raises(ValueError, match=r"labels \['negative'\] are none of the classes"):
         linear_probe.linear_probe(loaded, table, ["positive"], ["sentence"])
-    with pytest.raises(ValueError, match="valid: last, best"):
-        finetune.finetune(loaded, table, CLASSES, ["sentence"], replace(finetune.LOW, keep="first"))

@@ -3,13 +3,15 @@
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 
+from kgprobe.probes.jobs.methods.cloze import questions
 from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.scoring.cloze import rank as cloze
 from kgprobe.probes.scoring.cloze.vectors import _sentences
-from kgprobe.probes.text.mask_slots import ClozePrompt, candidate_ids, questions, tokenize_prompts
+from kgprobe.probes.text.mask_slots import ClozePrompt, candidate_ids, tokenize_prompts
 from tests.unit.literal_scores import cloze as literal
 from tests.unit.tiny_models import tiny
 
@@ -155,11 +157,13 @@ def test_fed_positions_equal_the_planned_ones():
     loaded = tiny("bert")
     record: dict = {}
     all_scores(loaded, record=record)
-    lengths = candidate_ids(loaded, LABELS, "none", "").lengths
-    rows = tokenize_prompts(loaded, QUESTIONS)
-    bare, fed = cloze.planned_positions(rows, lengths, Budget())
+    lengths = sorted({len(ids) for ids in candidate_ids(loaded, LABELS, "none", "").ids})
+    # the first and the last prompt are equal
+    rows, fed = [len(row.ids) for row in tokenize_prompts(loaded, QUESTIONS)[:4]], 0
+    for masks in lengths:
+        sizes = [size + masks - 1 for size in rows]
+        fed += sum(len(b) * max(sizes[i] for i in b) for b in Budget().batches(sizes))
     assert record["positions_fed"] == fed
-    assert bare == sum(len(r.ids) + n - 1 for r in rows[:4] for n in lengths)
 
 
 def test_leading_space_belongs_to_candidates_under_auto():
@@ -194,8 +198,6 @@ def test_unknown_tokens_are_reported_and_empty_candidates_raise():
     ("question", "message"),
     [
         (ClozePrompt("i", 0, "a <mask> is ", ".", "set", (0,)), "found 2"),
-        (ClozePrompt("i", 0, "a ", ".", "sets", (0,)), "no candidate set 'sets'; there are set"),
-        (ClozePrompt("i", 0, "a ", ".", "set", (99,)), "gold 99 is outside of set 'set' of 15"),
         (ClozePrompt("i", 7, "a " * 200, ".", "set", (0,)), "template 7: 204 tokens"),
         (
             ClozePrompt("i", 7, "a " * 124, ".", "set", (0,)),
@@ -214,14 +216,16 @@ def test_causal_models_raise():
 
 
 def test_templates_become_questions():
-    items = [("i", "P1", "ß [Y] town", "set", (3,))]
-    result = list(questions(items, {"P1": [(0, "[X] is [Y] ."), (4, "[Y] has [X].")]}))
-    assert result == [
+    item = {"item": "i", "relation": "P1", "row": 0, "subject": "ß [Y] town", "candidates": "set",
+            "answers": [3]}  # fmt: skip
+    texts = {"relation": "P1", "index": [0, 4], "text": ["[X] is [Y] .", "[Y] has [X]."]}
+    items, prompts = pl.DataFrame([item]), pl.DataFrame(texts)
+    assert questions(items, prompts)["P1"] == [
         ClozePrompt("i", 0, "SS [Y] town is ", " .", "set", (3,)),
         ClozePrompt("i", 4, "", " has ß [Y] town.", "set", (3,)),
     ]
     with pytest.raises(ValueError, match="no template for its relation P1"):
-        list(questions(items, {}))
+        questions(items, prompts.clear())
 
 
 def test_a_sentence_may_fill_the_window_of_a_causal_model():

@@ -16,8 +16,9 @@ from kgprobe.probes.jobs.forms import (
     Demonstration,
     Form,
     apply_form,
+    build_questions,
     demonstrations,
-    fill_items_in,
+    fill_items_of,
     shuffled,
     tables_in,
 )
@@ -315,18 +316,21 @@ def test_inner_slots_become_questions_and_braces_are_kept():
     bench, loaded = benchmark({"P1": (["Rome", "Paris"], ["Rome", "Paris"])}), tiny("gpt2")
     inside = bench["prompts"].filter(index=2)
     training = {"P1": [Demonstration("x", "{name} of [brackets]", "Oslo", frozenset(["oslo"]))]}
-    result = {
-        name: fill_items_in(loaded, bench["items"], bench["candidates"], inside, form, training)[0]
-        for name, form in (("question", Form("question", 0, 0)), ("few", Form("few", 0, 0, 1)))
-    }
+
+    def filled(form, prompts=inside):
+        items, candidates = bench["items"], bench["candidates"]
+        inputs, _ = build_questions(loaded, items, candidates, prompts, form, training)
+        return fill_items_of(inputs, items)
+
+    form = Form("question", 0, 0)
+    result = {"question": filled(form), "few": filled(Form("few", 0, 0, 1))}
     texts = {name: questions(blanks, True)[0] for name, blanks in result.items()}
     assert texts["question"].before == "Question: S0 is what to me?\nAnswer: "
     assert texts["few"].before == "{name} of [brackets] is Oslo to me.\nS0 is "
     assert [at_end(text) for text in texts.values()] == [True, False]
     assert result["question"][0].golds == ("Rome",)
-    form = Form("question", 0, 0)
     with pytest.raises(ValueError, match="no template for 1 relations: P1"):
-        fill_items_in(loaded, bench["items"], bench["candidates"], inside.clear(), form)
+        filled(form, inside.clear())
 
 
 def test_items_unsupported_by_generation_are_counted():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from kgprobe.probes.models import causal, checks, parts
+from kgprobe.probes.models import causal, parts
 from kgprobe.probes.models.batching import Ragged
 from kgprobe.probes.models.causal import Causal
 from kgprobe.probes.models.continuation import CausalText, SpanText
@@ -69,12 +69,12 @@ def test_logits_at_a_mask_and_after_a_sentinel():
         lambda rows, logits: logits[:, 0],
         lambda rows, logits: result.update({"masked": logits}),
     )
-    check(result["masked"], literal(loaded, slots.finished(states)))
+    check(result["masked"], literal(loaded, slots.head.features(states)))
     loaded = half("t5")
     text = SpanText(loaded)
     stream = text.open(ROWS)
     final = text._final(stream.encoded, stream.owners, stream.rows, 1)[:, 0]
-    check(stream.logits, literal(loaded, text.finished(final)))
+    check(stream.logits, literal(loaded, text.head.features(final)))
 
 
 @pytest.mark.parametrize("name", ["mobilebert", "esm", "xlm", "recurrent_gemma"])
@@ -112,7 +112,7 @@ def test_inserted_vectors_and_gradients():
         candidate_ids(loaded, labels, "none", "").ids,
     )
     own = Parts(loaded)
-    states = own.finished(own.run(torch.tensor(rows[0].ids)[None])[0][:, rows[0].position])
+    states = own.head.features(own.run(torch.tensor(rows[0].ids)[None])[0][:, rows[0].position])
     logits = torch.cat([literal(loaded, states), states.float() @ vectors.T], -1)
     single = rank.CONFIGURATIONS.index(("single", "first"))
     firsts = [own[0] for own in ids]
@@ -212,10 +212,10 @@ def test_optimizations_untestable_in_float32_are_disabled(monkeypatch):
     loaded = tiny("gpt2", double=False)
     loaded.model.bfloat16()
 
-    def short(loaded):
+    def short(*_):
         raise torch.OutOfMemoryError
 
-    monkeypatch.setattr(checks, "in_float32", short)
+    monkeypatch.setattr(Causal, "_worst", short)
     engine = Causal(loaded)
     engine.logprobs(SENTENCES)
     assert engine.notes == ["no prefix sharing: there is no memory to try it in float32"]

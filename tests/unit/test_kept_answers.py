@@ -210,7 +210,7 @@ def test_processes_and_threads_give_identical_bytes(tmp_path, asked, capsys):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_failures_are_reported_once_and_others_finish(tmp_path, capsys, monkeypatch, threads):
     project = Project(tmp_path)
-    wrong = {**SETTINGS["fill"], "fill": {**SETTINGS["fill"]["fill"], "strategy": "wrong"}}
+    wrong = {**SETTINGS["fill"], "fill": {**SETTINGS["fill"]["fill"], "length": "free"}}
     monkeypatch.setitem(SETTINGS, "fill", wrong)
     (tmp_path / "broken.parquet").write_text("no table")
     with pytest.raises(SystemExit):

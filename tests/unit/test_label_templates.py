@@ -12,7 +12,6 @@ from kgprobe.benchmarks.attributes import paths
 from kgprobe.benchmarks.attributes.definition import settings_of
 from kgprobe.benchmarks.label_templates import label_templates, template_of
 from kgprobe.experiments import read_table
-from kgprobe.probes.jobs.word import word
 from kgprobe.probes.prompts.variants import relations as templates
 from kgprobe.settings.probes import AttributePrompts
 from tests.unit.attribute_graphs import graph, triples, worked
@@ -81,7 +80,9 @@ def asked(*relations):
 
 def test_label_templates_are_used_only_without_written_ones():
     texts = {"P26": "The spouse of [X] is [Y].", "P99998": "The hub of [X] is [Y]."}
-    prompts, origins = word(asked("P26", "P99998"), *TABLES, AttributePrompts(), by_label=texts)
+    prompts, origins = templates.word(
+        asked("P26", "P99998"), *TABLES, AttributePrompts(), by_label=texts
+    )
     schema.check(prompts, schema.PROMPTS)
     schema.check(origins, schema.PROMPT_ORIGINS)
     generic = prompts.filter(kind="label")
@@ -91,7 +92,9 @@ def test_label_templates_are_used_only_without_written_ones():
     assert prompts.filter(relation="P26").height == 6
     assert "label" not in prompts.filter(relation="P26")["kind"].to_list()
     with pytest.raises(templates.MissingTemplateError, match=r"1 relations .*P99999 \(1\)"):
-        word(asked("P26", "P99998", "P99999"), *TABLES, AttributePrompts(), by_label=texts)
+        templates.word(
+            asked("P26", "P99998", "P99999"), *TABLES, AttributePrompts(), by_label=texts
+        )
 
 
 def config():
@@ -156,6 +159,6 @@ def test_every_item_property_of_the_dump_has_a_template(real_data):
         assert text.count("[X]") == text.count("[Y]") == 1
         assert text == " ".join(text.split())
         assert text.endswith(" [Y].")
-    prompts, _ = word(asked(*texts), *TABLES, AttributePrompts(), by_label=texts)
+    prompts, _ = templates.word(asked(*texts), *TABLES, AttributePrompts(), by_label=texts)
     by_kind = prompts.group_by("kind").agg(pl.col("relation").n_unique())
     assert dict(by_kind.rows())["label"] == 873

@@ -8,9 +8,9 @@ import pytest
 from kgprobe.benchmarks.ontoprobe import build, modes, reasoning
 from kgprobe.benchmarks.ontoprobe import own as ontoprobe_own
 from kgprobe.benchmarks.ontoprobe.build import SHOWN
+from kgprobe.probes.jobs.frames import prepared
 from kgprobe.probes.jobs.methods import cloze as rank
 from kgprobe.probes.jobs.ontoprobe import reason, soft
-from kgprobe.probes.jobs.ontoprobe.soft import prepared
 from kgprobe.probes.models import load
 from kgprobe.probes.models.load import ModelError, ModelSpec, load_model, outline
 from kgprobe.probes.prompts.trained import soft as trained
@@ -250,7 +250,7 @@ def test_soft_prompts_and_rules_report_candidates_that_cannot_be_tokenized(tmp_p
     gold = pl.lit([1], dtype=pl.List(pl.Int32))
     only = pl.when(item="TP-6").then(gold).otherwise("answers")
     only = frames.items().with_columns(answers=only)
-    known = prepared(spec, only, odd, switches)
+    known = prepared(spec, only, odd, switches.unknown_candidates)
     gone = known.record["candidates_left_out"]
     assert gone["class"] == ["Ж"]
     assert known.record["items_without_gold"] == ["TP-6"]

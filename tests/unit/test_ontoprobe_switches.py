@@ -11,11 +11,12 @@ import pytest
 from kgprobe.benchmarks.ontoprobe import build as built
 from kgprobe.benchmarks.ontoprobe import modes, reasoning, released
 from kgprobe.benchmarks.ontoprobe import own as ontoprobe_own
+from kgprobe.probes.jobs.frames import prepared
 from kgprobe.probes.jobs.methods import cloze as ranks
 from kgprobe.probes.jobs.ontoprobe import entailment
 from kgprobe.probes.jobs.ontoprobe import reason as probed
 from kgprobe.probes.jobs.ontoprobe import soft as soft_memory
-from kgprobe.probes.jobs.ontoprobe.soft import check_tasks, prepared
+from kgprobe.probes.jobs.ontoprobe.soft import check_tasks
 from kgprobe.sampling import by_hand, take
 from kgprobe.settings.benchmarks import Rows
 from kgprobe.settings.probes import Soft
@@ -359,13 +360,13 @@ def test_max_length(tmp_path):
     words = pl.when(pl.col("item") == "TP-1").then(pl.lit("Niger " * 70))
     items = soft_frames.items().with_columns(subject=words.otherwise(pl.col("subject")))
     spec = saved(tmp_path)
-    known = prepared(spec, items, soft_frames.candidates(), TWO_PAIRS)
+    known = prepared(spec, items, soft_frames.candidates(), "keep")
     check_tasks(known, TWO_PAIRS, {"TP": 3}, ("train", "dev", "test"))
     padded = replace(TWO_PAIRS, max_length="padded")
     with pytest.raises(ValueError, match=r"item TP-1, template 0: \d+ tokens .* 64 are allowed"):
         check_tasks(known, padded, {"TP": 3}, ("train", "dev", "test"))
     moved = items.with_columns(role=pl.when(item="TP-1").then(pl.lit("test")).otherwise("role"))
-    known = prepared(spec, moved, soft_frames.candidates(), TWO_PAIRS)
+    known = prepared(spec, moved, soft_frames.candidates(), "keep")
     check_tasks(known, padded, {"TP": 3}, ("train", "dev", "test"))
 
 

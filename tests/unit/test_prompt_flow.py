@@ -299,9 +299,9 @@ def answered(prompt, folder, **section):
     loaded = tiny("bert")
     part = SimpleNamespace(
         prompt=prompt, settings={"seed": 0, "section": section}, spec=loaded.spec,
-        load=lambda spec: loaded, input={"examples": str(folder / "examples.parquet")},
+        load=lambda spec: loaded, input={"examples": str(folder / "examples.parquet")}, tables={},
     )  # fmt: skip
-    frames, record = trained.answers(part, folder)
+    frames, record = trained.answers(part)
     return frames["outcomes"], record
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from kgprobe.experiments import read_table
 from kgprobe.probes.prompts.variants import relations
+from kgprobe.templates import answer_is_last
 
 ROOT = Path(__file__).parents[2]
 SHARED = read_table(ROOT / "resources" / "templates" / "templates.tsv")
@@ -30,7 +31,7 @@ def test_lama_relations_have_lama_s_template_and_others_a_project_one():
         kinds = Counter(w.kind for w in ws)
         assert kinds["lama"] <= 1
         assert kinds["own"] >= 1, relation
-        assert next(w for w in ws if w.kind == "own").answer_last, relation
+        assert answer_is_last(next(w for w in ws if w.kind == "own").text), relation
 
 
 def test_relations_with_some_facts_have_five_other_templates():
@@ -90,7 +91,9 @@ def test_rows_give_the_source_of_every_prompt():
     (first,) = (w for w in chosen["P26"] if w.id == "P26/0")
     word = first.text.split()[1]
     drawn = [{"prompt": "P26/0", "word": word, "synonym": own} for own in ("b", word)]
-    prompts, origins = relations.rows(relations.with_synonyms(chosen, drawn, 2))
+    prompts, origins = (
+        frame.to_dicts() for frame in relations.frames(relations.with_synonyms(chosen, drawn, 2))
+    )
     assert [row["index"] for row in prompts] == [0, 1, 2, 3]
     assert len({row["prompt"] for row in prompts}) == 4
     assert origins[-1] == {
@@ -128,7 +131,6 @@ def test_prompts_of_the_questions_of_a_benchmark():
     import polars as pl
 
     from kgprobe import schema
-    from kgprobe.probes.jobs.word import word
     from kgprobe.settings.probes import AttributePrompts
 
     rows = [
@@ -136,27 +138,13 @@ def test_prompts_of_the_questions_of_a_benchmark():
         for n, relation in enumerate(["P26", "P26", "P279/P279"])
     ]
     items = pl.DataFrame(rows, schema=dict(schema.ITEMS.columns), orient="row")
-    prompts, origins = word(items, SHARED, MORE, AttributePrompts())
+    prompts, origins = relations.word(items, SHARED, MORE, AttributePrompts())
     schema.check(prompts, schema.PROMPTS)
     schema.check(origins, schema.PROMPT_ORIGINS)
     assert set(prompts["relation"]) == {"P26", "P279/P279"}
-    few, _ = word(items, SHARED, MORE, AttributePrompts(most=2))
+    few, _ = relations.word(items, SHARED, MORE, AttributePrompts(most=2))
     assert set(few["prompt"]) < set(prompts["prompt"])
     assert few.height == 4
-
-
-def test_api_models_are_asked_ten_prompts_selected_by_hash():
-    import polars as pl
-
-    from kgprobe.probes.jobs.word import for_api
-    from kgprobe.schema import PROMPTS
-
-    rows = [(f"P1/{n}", "P1", n, f"[X] {n} [Y].", "own") for n in range(30)]
-    prompts = pl.DataFrame(rows, schema=dict(PROMPTS.columns), orient="row")
-    ten = for_api(prompts, 10)
-    assert ten.height == 10
-    assert set(for_api(prompts, 4)["prompt"]) < set(ten["prompt"])
-    assert set(for_api(prompts, 10, seed=1)["prompt"]) != set(ten["prompt"])
 
 
 @pytest.mark.real
@@ -211,4 +199,4 @@ def test_a_text_is_asked_once():
     for relation, ws in every.items():
         assert len({w.text for w in ws}) == len(ws), relation
         assert {w.text for w in ws} == {w.text for w in TABLE[relation]}
-        assert any(w.answer_last for w in ws), relation
+        assert any(answer_is_last(w.text) for w in ws), relation

@@ -45,7 +45,7 @@ def test_causal_models_reason_by_one_scheme_and_pair_on_some_rows(tmp_path, name
         spec=spec, settings=settings, load=load_model, read=lambda name, _: given[name],
         input={"prompts": str(tmp_path / "p") if name == "bert" else ""}, work=tmp_path / "work",
     )  # fmt: skip
-    found, record = method.answers(part, tmp_path)
+    found, record = method.answers(part)
     for made, contract in method.OUTPUT.items():
         schema.check(found[made], contract)
     assert found["ranks"]["scheme"].n_unique() == schemes
@@ -57,7 +57,7 @@ def test_causal_models_reason_by_one_scheme_and_pair_on_some_rows(tmp_path, name
         return
     chosen = method.sampled(frames.reasoning(), 2, 0).filter(role="test")["item"].to_list()
     assert sorted(found["ranks"]["item"].unique()) == sorted(chosen)
-    assert found["ranks"].equals(method.answers(part, tmp_path)[0]["ranks"])
+    assert found["ranks"].equals(method.answers(part)[0]["ranks"])
 
 
 def test_a_causal_model_needs_no_memorizing_answers(tmp_path):

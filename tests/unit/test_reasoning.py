@@ -357,7 +357,7 @@ def test_a_stopped_training_resumes_with_the_next_prompt(trained, tmp_path, monk
 def test_a_stopped_run_resumes_with_the_next_scheme(trained, tmp_path, monkeypatch):
     rows, schemes = frames.reasoning(5), ("manual+manual", "soft+soft")
     tables = saved(tmp_path), rows, frames.candidates(), trained[0], SWITCHES, PLAN, schemes
-    whole, scheme, done = reason.reason(*tables), reason._scheme, []
+    whole, scheme, done = reason.reason(*tables), reason.ReasoningContext.scheme, []
 
     def stopping(probe, group, name):
         if len(done) == 3:
@@ -365,10 +365,11 @@ def test_a_stopped_run_resumes_with_the_next_scheme(trained, tmp_path, monkeypat
         done.append(name)
         return scheme(probe, group, name)
 
-    monkeypatch.setattr(reason, "_scheme", stopping)
+    monkeypatch.setattr(reason.ReasoningContext, "scheme", stopping)
     with pytest.raises(KeyboardInterrupt):
         reason.reason(*tables, unfinished=tmp_path / "unfinished")
-    monkeypatch.setattr(reason, "_scheme", lambda *given: done.append(given[2]) or scheme(*given))
+    again = lambda *given: done.append(given[2]) or scheme(*given)  # noqa: E731
+    monkeypatch.setattr(reason.ReasoningContext, "scheme", again)
     resumed = reason.reason(*tables, unfinished=tmp_path / "unfinished")
     assert len(done) == len(frames.RULES) * len(schemes)
     assert [a.equals(b) for a, b in zip(resumed[:2], whole[:2], strict=True)] == [True, True]
@@ -417,12 +418,7 @@ def test_a_failed_task_is_reported_after_the_others_are_trained(tmp_path, monkey
     assert len(list((tmp_path / "p").glob("*.safetensors"))) == 4
 
 
-def test_api_models_and_unknown_schemes_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="need the input embedding"):
-        soft.prepared(ModelSpec("m", "api", "api:m"), frames.items(), frames.candidates(), SWITCHES)
-    with pytest.raises(ValueError, match="scheme 'soft'; valid: manual"):
-        reason.reason(saved(tmp_path), frames.reasoning(), frames.candidates(), None, SWITCHES,
-                        PLAN, ("soft",))  # fmt: skip
+def test_soft_schemes_without_prompts_are_refused(tmp_path):
     with pytest.raises(ValueError, match="need the folder of trained prompts"):
         reason.reason(saved(tmp_path), frames.reasoning(), frames.candidates(), None, SWITCHES,
                         PLAN, ("soft+soft",))  # fmt: skip

@@ -4,7 +4,7 @@ import datetime
 import json
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_type_hints
 
 import jsonschema
 import pytest
@@ -13,7 +13,6 @@ from snakemake.utils import update_config
 
 from kgprobe import config
 from kgprobe.experiments import TableError
-from kgprobe.probes.prompts.search.settings import LEGAL
 from kgprobe.probes.prompts.search.settings import SearchSettings as Searching
 from kgprobe.settings import Settings
 from kgprobe.settings.benchmarks import Attributes, Size
@@ -220,12 +219,8 @@ def test_a_section_round_trips_through_plain_values():
 
 
 def test_search_settings_match_the_fields_of_the_search():
-    known = get_type_hints(Searching)
     hints = get_type_hints(SearchChanges)
-    assert hints.keys() == known.keys() - {"mode", "task", "truncate"}
-    for name, hint in hints.items():
-        values = [v for one in get_args(hint) for v in get_args(one)]
-        assert tuple(values) == LEGAL.get(name, ()), name
+    assert hints.keys() == get_type_hints(Searching).keys() - {"mode", "task", "truncate"}
 
 
 @pytest.mark.parametrize("text", ["seed: 1.0", "seed: 1"])

@@ -147,7 +147,7 @@ def precise_norm(self, states):
 
 
 @pytest.mark.parametrize("name", ["bert", "roberta", "gpt2", "t5"])
-@pytest.mark.parametrize("loss", soft.LOSSES)
+@pytest.mark.parametrize("loss", ["bce", "nll"])
 def test_gradients_equal_central_differences(name, loss, monkeypatch):
     # T5 computes its norms in float32 whatever the model's precision: too coarse for a difference
     monkeypatch.setattr(modeling_t5.T5LayerNorm, "forward", precise_norm)
@@ -262,7 +262,7 @@ def test_training_equals_a_plain_loop_and_keeps_the_model_unchanged():
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "t5"])
-@pytest.mark.parametrize("loss", soft.LOSSES)
+@pytest.mark.parametrize("loss", ["bce", "nll"])
 def test_training_lowers_the_loss_and_does_not_depend_on_threads(name, loss):
     loaded = tiny(name, double=False)
     rows = causal_prompts(loaded) if name == "gpt2" else prompts(loaded)
@@ -395,28 +395,6 @@ def test_added_rows_join_the_softmax_only_on_request():
     lost = (found[0] - found[1])[one]
     assert float(lost.min()) > 0
     assert lost.tolist() == pytest.approx([float(lost[0])] * len(one), abs=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("name", "masks", "pooling"),
-    [("gpt2", "single", "mean"), ("gpt2", "multi", "max"), ("t5", "single", "first")],
-)
-def test_invalid_configurations_are_refused(name, masks, pooling):
-    loaded = tiny(name)
-    ids = candidate_ids(loaded, LABELS, "none", "").ids
-    with pytest.raises(ValueError, match="has no scores under"):
-        ScoresWithGradient(loaded, [], ids, masks, pooling)
-
-
-def test_bad_rows_are_refused():
-    loaded = tiny("bert")
-    rows, ids = prompts(loaded), candidate_ids(loaded, LABELS, "none", "").ids
-    data, start = soft.PromptRows(rows, GOLDS), soft.initial(loaded, soft.SoftPromptRecipe())
-    with pytest.raises(ValueError, match="no development rows; the split is larger"):
-        soft.fit(loaded, data, soft.PromptRows([], []), ids, start, soft.SoftPromptRecipe(epochs=1))
-    bad = soft.PromptRows(rows, [*GOLDS[:-1], (99,)])
-    with pytest.raises(ValueError, match="a training row has no gold"):
-        soft.fit(loaded, bad, data, ids, start, soft.SoftPromptRecipe(epochs=1))
 
 
 @pytest.mark.parametrize("rows", [1, 3, 11])

@@ -16,7 +16,6 @@ from kgprobe.probes.jobs.autoprompt import outcomes
 from kgprobe.probes.jobs.fill import fill_frame
 from kgprobe.probes.jobs.kept import Kept
 from kgprobe.probes.jobs.methods import baseline, content_free
-from kgprobe.probes.jobs.methods import cloze as rank
 from kgprobe.probes.jobs.methods.cloze import rank_frame
 from kgprobe.probes.jobs.score import score_frame
 from kgprobe.probes.jobs.stage import Part
@@ -68,7 +67,7 @@ def scored(loaded, items, made, prompts=None):
 
 def test_a_no_subject_score_is_the_mean_over_content_free_sentences(asked):
     made, loaded, part = asked
-    frames, _ = content_free.answers(part(method="content_free"), Path())
+    frames, _ = content_free.answers(part(method="content_free"))
     # 3 subjects x 3 templates x 2 options, whatever the number of items; P2 has one subject
     assert frames["content_free"].height == 3 * 3 * 2
     found = without_subject(made["items"], frames["content_free"])
@@ -89,9 +88,7 @@ def test_a_no_subject_score_is_the_mean_over_content_free_sentences(asked):
 
 def test_a_random_init_model_answers_some_items_under_one_template(asked):
     made, loaded, part = asked
-    frames, record = baseline.answers(
-        part("baseline-sentence", without=WEIGHTS, **BASELINE), Path()
-    )
+    frames, record = baseline.answers(part("baseline-sentence", without=WEIGHTS, **BASELINE))
     found = frames["scores"]
     assert record["model"] == f"{loaded.spec.model}+random-all-0"
     assert found["item"].n_unique() == 3
@@ -121,7 +118,7 @@ def blank(items: pl.DataFrame) -> pl.DataFrame:
 def test_a_baseline_equals_its_method_on_its_questions(asked, without, monkeypatch):
     """For fill and (masked models) cloze, the result equals asking the hand-made items."""
     made, loaded, part = asked
-    monkeypatch.setattr(rank, "outline", lambda _: loaded)
+    monkeypatch.setattr("kgprobe.probes.jobs.frames.outline", lambda _: loaded)
     every = {**BASELINE, "items": 99, "template": "last", "without": without}
     fill = Fill(k=2, most_tokens=4)
     model = loaded if without == SUBJECT else reinitialize(loaded, "all", 0)
@@ -130,7 +127,7 @@ def test_a_baseline_equals_its_method_on_its_questions(asked, without, monkeypat
     last = {"masked": 2, "causal": 0}[loaded.spec.kind]
     prompts = made["prompts"].filter(index=last)
     options = {"fill": asdict(fill), "few": 0, **every}
-    frames, _ = baseline.answers(part("baseline-fill", **options), Path())
+    frames, _ = baseline.answers(part("baseline-fill", **options))
     by_hand, golds, _ = fill_frame(model, items, made["candidates"], prompts, fill)
     key = ["item", "template", "masks", "position", "rank"]
     assert frames["fills"].sort(key).equals(by_hand.sort(key))
@@ -138,7 +135,7 @@ def test_a_baseline_equals_its_method_on_its_questions(asked, without, monkeypat
     if loaded.spec.kind == "causal":
         return
     own = {"candidate_space": "auto", "unknown_candidates": "keep", **every}
-    frames, _ = baseline.answers(part("baseline-cloze", **own), Path())
+    frames, _ = baseline.answers(part("baseline-cloze", **own))
     ranks, _, _ = rank_frame(loaded.spec, items, made["candidates"], prompts, load=lambda _: model)
     key = ["item", "template", "masks", "pooling", "gold"]
     assert frames["ranks"].sort(key).drop("score").equals(ranks.sort(key).drop("score"))
@@ -176,7 +173,7 @@ def test_facts_have_no_subject_and_random_init_baselines(tmp_path, without):
         "items": 5,
     }  # fmt: skip
     part = made_part("baseline-predict", paths, loaded, options, tmp_path)
-    frames, _ = baseline.answers(part, Path())
+    frames, _ = baseline.answers(part)
     found = frames["outcomes"]
     assert (found.height, set(found["split"])) == (5, {"test"})
     assert set(found["group"]) == {"P36", "P37"}

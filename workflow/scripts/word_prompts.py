@@ -5,7 +5,7 @@ from kgprobe.benchmarks import own_words
 from kgprobe.benchmarks.label_templates import label_templates
 from kgprobe.experiments import read_table
 from kgprobe.job import job
-from kgprobe.probes.jobs.word import word
+from kgprobe.probes.prompts.variants.relations import word
 from kgprobe.settings.probes import AttributePrompts
 from kgprobe.settings.sources import OwnGraph
 from kgprobe.settings.types import typed

@@ -1,7 +1,7 @@
 """Outcomes of each example from scores of all answer options."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ import polars as pl
 import torch
 from numpy.typing import NDArray
 
-from kgprobe.probes.models.batching import Ints
+from kgprobe.probes.models.batching import Ints, Ragged
 from kgprobe.probes.scoring.fill.options import AnswerOptions, AnswerRanks, against, ranks_of
 from kgprobe.schema import OUTCOMES
 
@@ -27,19 +27,8 @@ def outcomes(
 
     Larger scores are better; the answer is the first option with the largest score. `logprobs` has
     the shape of `scores` (default: the scores themselves); a value that is not finite becomes null.
-    Raises ValueError for repeated options, for shapes that do not fit, and for NaN.
     """
     known = answer_options(options)
-    if len(set(known.names)) != len(options) or not len(options):
-        raise ValueError(f"{prompt}: {len(options)} options, each must be named once")
-    if scores.shape != (examples.height, len(options)):
-        raise ValueError(
-            f"{prompt}: scores of shape {scores.shape} for {examples.height} examples and "
-            f"{len(options)} options"
-        )
-    if (wrong := np.isnan(scores).any(1)).any():
-        name = examples["example"][int(wrong.argmax())]
-        raise ValueError(f"{prompt}: NaN among the scores of example {name!r}")
     logs = scores if logprobs is None else logprobs
     golds = known.columns(examples["label"].to_list())
     others = others_of(examples["others"], known)
@@ -74,23 +63,8 @@ def accuracy(scores: NDArray[Any], gold: Ints) -> float:
 
 def others_of(others: pl.Series, options: AnswerOptions) -> Ints:
     """Return columns of the other correct answers: examples x maximum count, padded with -1."""
-    words = others.explode().drop_nulls().unique()
-    columns = pl.Series("column", options.columns(words.to_list()), dtype=pl.Int64)
-    numbers = pl.DataFrame([words.cast(pl.String).alias("word"), columns])
-    pairs = (
-        pl.DataFrame({"word": others})
-        .with_row_index("row")
-        .explode("word")
-        .join(numbers, on="word", how="inner")
-        .filter(pl.col("column") >= 0)
-        .unique(["row", "column"])
-        .sort("row", "column")
-        .with_columns(pl.int_range(pl.len()).over("row").alias("place"))
-    )
-    width = 0 if not pairs.height else int(pairs["place"].max()) + 1  # type: ignore[arg-type]
-    table = np.full((len(others), width), -1, dtype=np.int64)
-    table[pairs["row"].to_numpy(), pairs["place"].to_numpy()] = pairs["column"].to_numpy()
-    return table
+    rows = [np.unique(options.columns(words or ())) for words in others.to_list()]
+    return Ragged.of([row[row >= 0] for row in rows]).matrix(-1)
 
 
 def frame_ranks(rows: pl.DataFrame, ranks: AnswerRanks, options: AnswerOptions) -> pl.DataFrame:
@@ -107,11 +81,6 @@ def frame_ranks(rows: pl.DataFrame, ranks: AnswerRanks, options: AnswerOptions) 
     return frame.with_columns(
         pl.when(right).then(rows["label"]).otherwise(pl.col("answer")).alias("answer")
     )
-
-
-def framed(rows: Sequence[Mapping[str, object]]) -> pl.DataFrame:
-    """Convert rows to a frame with the columns of OUTCOMES."""
-    return pl.DataFrame(rows, schema=dict(OUTCOMES.columns), orient="row")
 
 
 def part(examples: pl.DataFrame, *splits: str) -> pl.DataFrame:

@@ -228,9 +228,7 @@ def open_client(spec: ModelSpec, settings: Api) -> Client:
             f"{spec.model}: set the environment variable {variable} to the base URL of its server, "
             "for example http://127.0.0.1:8000/v1"
         )
-    names = {field.name for field in fields(ApiEndpoint)} & vars(settings).keys()
-    given = {name: getattr(settings, name) for name in names}
-    endpoint = ApiEndpoint(base_url, spec.source.partition(":")[2], **given)
+    endpoint = ApiEndpoint(base_url, spec.source.partition(":")[2], settings)
     return Client(endpoint, Path(settings.cache))
 
 

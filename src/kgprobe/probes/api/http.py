@@ -30,6 +30,7 @@ from kgprobe.http import (
     retry_after,
     whole_body,
 )
+from kgprobe.settings.probes import Api
 
 LOG = logging.getLogger(__name__)
 A = TypeVar("A")
@@ -41,6 +42,8 @@ REFUSED = frozenset({400, 413, 422})
 EXHAUSTED = ("insufficient_quota", "billing_hard_limit_reached")
 #: Messages with which llama.cpp rejects a parameter under status 500, as if a retry might help.
 UNKNOWN = ("Only no echo is supported", "Unsupported param: ")
+#: Maximum seconds before another attempt.
+LONGEST_WAIT = 120.0
 #: Read timeouts after which an answer must be complete: servers may send spaces meanwhile.
 WHOLE = 10
 #: Maximum tokens that one answer may report: no model reads as many.
@@ -59,24 +62,14 @@ class ApiError(RuntimeError):
 
 @dataclass(frozen=True)
 class ApiEndpoint:
-    """Address and limits of a server. `key_variable` names the environment variable with the key.
+    """Address of a model and limits of its server.
 
-    Limits are per minute, 0 for none; `prices` are (prompt, completion) per million tokens in any
-    currency; `most` is the cost at which requests stop, 0 for none. Raises ValueError
-    for an invalid address and for prices with which no cost can be limited.
+    Raises ValueError for an invalid address and for prices or a cost that are not finite.
     """
 
     base_url: str
     model: str
-    key_variable: str = "OPENAI_API_KEY"
-    timeout: float = 120.0
-    attempts: int = 6
-    wait: float = 1.0
-    longest_wait: float = 120.0
-    requests_per_minute: float = 0.0
-    tokens_per_minute: float = 0.0
-    prices: tuple[float, float] = (0.0, 0.0)
-    most: float = 0.0
+    limits: Api = field(default_factory=Api)
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.base_url)
@@ -85,14 +78,11 @@ class ApiEndpoint:
         if parts.username or parts.password or parts.query:
             raise ValueError(
                 "the base URL must hold no user, password or query; put the key into the "
-                f"environment variable {self.key_variable}"
+                f"environment variable {self.limits.key_variable}"
             )
-        if not all(math.isfinite(n) and n >= 0 for n in (*self.prices, self.most)):
-            raise ValueError(
-                f"prices {self.prices}, most {self.most}: expected finite numbers from 0 on"
-            )
-        if self.most and not any(self.prices):
-            raise ValueError(f"most: {self.most} limits nothing while both prices are 0")
+        prices, most = self.limits.prices, self.limits.most
+        if not all(math.isfinite(n) and n >= 0 for n in (*prices, most)):
+            raise ValueError(f"prices {prices}, most {most}: expected finite numbers from 0 on")
 
 
 @dataclass
@@ -111,11 +101,9 @@ class Usage:
 class RateLimit:
     """Spaces the starts of requests, and delays them for used tokens."""
 
-    def __init__(self, endpoint: ApiEndpoint, now: Callable[[], float], sleep: Any) -> None:
-        self._interval = (
-            60.0 / endpoint.requests_per_minute if endpoint.requests_per_minute else 0.0
-        )
-        self._each = 60.0 / endpoint.tokens_per_minute if endpoint.tokens_per_minute else 0.0
+    def __init__(self, limits: Api, now: Callable[[], float], sleep: Any) -> None:
+        self._interval = 60.0 / limits.requests_per_minute if limits.requests_per_minute else 0.0
+        self._each = 60.0 / limits.tokens_per_minute if limits.tokens_per_minute else 0.0
         self._now, self._sleep, self._lock = now, sleep, threading.Lock()
         self._free = now()
 
@@ -161,7 +149,8 @@ class Transport:
     usage: Usage = field(default_factory=Usage)
 
     def __post_init__(self) -> None:
-        self._limit = RateLimit(self.endpoint, self.now, self.sleep)
+        self.limits = self.endpoint.limits
+        self._limit = RateLimit(self.limits, self.now, self.sleep)
         self._lock = threading.Lock()
         self._local = threading.local()
 
@@ -239,14 +228,14 @@ class Transport:
         try:
             return retried(
                 lambda: self._ask_once(url, body),
-                self.endpoint.attempts,
+                self.limits.attempts,
                 wait=self._wait,
                 sleep=self.sleep,
                 before=before,
             )
         except PassingError as error:
             raise ApiError(
-                f"{url}: no answer after {self.endpoint.attempts} attempts; last: {error}",
+                f"{url}: no answer after {self.limits.attempts} attempts; last: {error}",
                 error.status,
             ) from None  # the cause may contain the key
 
@@ -255,14 +244,14 @@ class Transport:
         self._limit.start()
         with self._lock:
             self.usage.requests += 1
-        seconds = self.endpoint.timeout
+        seconds = self.limits.timeout
         try:
             with self._line().open_response(
                 "POST",
                 url,
                 Timeouts(seconds, seconds, WHOLE * seconds),
                 json=body,
-                auth=_Key(self.endpoint.key_variable),
+                auth=_Key(self.limits.key_variable),
                 headers={"Accept-Encoding": "gzip"},
                 allow_redirects=False,
             ) as response:
@@ -280,13 +269,15 @@ class Transport:
         problem = self._refused(url, status, text)
         header = response.headers.get("Retry-After")
         wait = retry_after(header, response.status_code, time.time())
-        if wait is not None and wait > (longest := self.endpoint.longest_wait):
-            raise ApiError(f"{url}: the server asks to wait {wait:.0f} s, more than {longest} s")
+        if wait is not None and wait > LONGEST_WAIT:
+            raise ApiError(
+                f"{url}: the server asks to wait {wait:.0f} s, more than {LONGEST_WAIT} s"
+            )
         raise PassingError(problem, wait, status)
 
     def _wait(self, number: int, error: PassingError) -> float:
         """Return the seconds to wait: as the server asks, else growing exponentially."""
-        grown = min(self.endpoint.wait * 2.0**number, self.endpoint.longest_wait)
+        grown = min(2.0**number, LONGEST_WAIT)
         return grown if error.wait is None else error.wait
 
     def _refused(self, url: str, status: int, text: str) -> str:
@@ -299,8 +290,8 @@ class Transport:
         if final:
             hint = ""
             if status in (401, 403):
-                state = "set" if os.environ.get(self.endpoint.key_variable) else "not set"
-                hint = f" (environment variable {self.endpoint.key_variable} is {state})"
+                state = "set" if os.environ.get(self.limits.key_variable) else "not set"
+                hint = f" (environment variable {self.limits.key_variable} is {state})"
             raise ApiError(f"{url}: {problem}{hint}", status)
         return problem
 
@@ -312,7 +303,7 @@ class Transport:
 
     def _clean(self, text: str) -> str:
         """Remove the key from `text`, in case a server sends it back."""
-        key = os.environ.get(self.endpoint.key_variable, "").strip()
+        key = os.environ.get(self.limits.key_variable, "").strip()
         return text.replace(key, "[key]") if key else text
 
     def _account(self, path: str, body: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
@@ -335,7 +326,7 @@ class Transport:
             self.usage.unreported += prompt is None or completion is None
             self.usage.prompt_tokens += prompt or 0
             self.usage.completion_tokens += completion or 0
-            per_prompt, per_completion = self.endpoint.prices
+            per_prompt, per_completion = self.limits.prices
             self.usage.cost += (charged[0] * per_prompt + charged[1] * per_completion) / 1e6
         self._limit.used(sum(charged))
 
@@ -351,9 +342,9 @@ class Transport:
         return count
 
     def _check_cost(self) -> None:
-        if self.endpoint.most and self.usage.cost >= self.endpoint.most:
+        if self.limits.most and self.usage.cost >= self.limits.most:
             raise ApiError(
-                f"cost {self.usage.cost:.4f} has reached the limit {self.endpoint.most}; answers "
+                f"cost {self.usage.cost:.4f} has reached the limit {self.limits.most}; answers "
                 "so far are in the cache, raise the limit to go on"
             )
 

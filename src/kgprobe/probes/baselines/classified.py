@@ -18,7 +18,7 @@ from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.predict import Name
 from kgprobe.probes.ranked import class_numbers, fields, namer, outcomes, part
 from kgprobe.probes.text.encode import refuse_control_tokens
-from kgprobe.probes.text.pieces import Frame, frame, pieces
+from kgprobe.probes.text.pieces import frame, pieces
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,8 @@ def read_texts(
 
     A causal model has no pairs: the fields are joined by a space, after the BOS prefix. In a text
     that is too long for the model the longer field loses tokens from its end; such texts are
-    counted. Raises ValueError for a missing field.
+    counted.
     """
-    if not 1 <= len(names) <= 2:
-        raise ValueError(f"fields {list(names)}; expected one text or a pair")
-    for number, item in enumerate(examples):
-        missing = [name for name in names if name not in item]
-        if missing:
-            raise ValueError(f"example {number} has no field {missing[0]!r}; it has {sorted(item)}")
     columns = [[item[name] for item in examples] for name in names]
     if loaded.spec.kind == "causal":
         columns = [[" ".join(parts) for parts in zip(*columns, strict=True)]]
@@ -69,30 +63,16 @@ def read_texts(
     for lists in zip(*tokens, strict=True):
         short = truncate(lists, room)
         cut += short != list(lists)
-        row, kinds, marks = _framed(around, short)
-        rows.append(np.array(row, dtype=np.int64))
-        types.append(np.array(kinds, dtype=np.int64))
-        words.append(np.array(marks, dtype=bool))
+        # (ids, token types, whether they are words) of special tokens and texts in turn
+        parts = [(around.front, around.types_front, False)]
+        for number, text in enumerate(short):
+            parts += [(around.middle, around.types_middle, False)] * (number > 0)
+            parts.append((text, [around.types[number]] * len(text), True))
+        parts.append((around.back, around.types_back, False))
+        rows.append(np.array([i for ids, _, _ in parts for i in ids], dtype=np.int64))
+        types.append(np.array([t for _, kinds, _ in parts for t in kinds], dtype=np.int64))
+        words.append(np.array([is_word for ids, _, is_word in parts for _ in ids], dtype=bool))
     return TokenizedTexts(rows, words, types if around.typed else None, cut)
-
-
-def _framed(around: Frame, texts: Sequence[list[int]]) -> tuple[list[int], list[int], list[bool]]:
-    """Return (ids, token types, mask of non-special tokens) of one or two texts."""
-    ids, types = list(around.front), list(around.types_front)
-    marks = [False] * len(ids)
-    for number, text in enumerate(texts):
-        if number:
-            ids += around.middle
-            types += around.types_middle
-            marks += [False] * len(around.middle)
-        ids += text
-        types += [around.types[number]] * len(text)
-        marks += [True] * len(text)
-    return (
-        ids + around.back,
-        types + around.types_back,
-        marks + [False] * len(around.back),
-    )
 
 
 def truncate(parts: Sequence[list[int]], room: int) -> list[list[int]]:

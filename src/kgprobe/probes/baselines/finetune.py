@@ -95,17 +95,13 @@ def finetune(
     `loaded` is unchanged. `names` are the input fields, one text or a pair. `progress` is
     called with 1 after every step of `steps`.
     """
-    if settings.keep not in ("last", "best"):
-        raise ValueError(f"keep {settings.keep!r}; valid: last, best")
     splits = read_splits(loaded, examples, classes, names)
     with steady(settings.seed):
         model = Classifier(loaded, len(classes), settings.dropout).to(loaded.device)
         record = _fit(model, splits, settings, progress)
-
-    def scores(split: str, name: Name) -> NDArray[np.float64]:
-        return predict(model, splits[split].texts, name)
-
-    return answers("finetuned", splits, classes, scores, record)
+    return answers(
+        "finetuned", splits, classes, lambda s, name: predict(model, splits[s].texts, name), record
+    )
 
 
 def steps(rows: int, settings: FinetuneSettings) -> int:

@@ -64,11 +64,9 @@ def linear_probe(
     }
     train, dev = splits["train"].gold, splits["dev"].gold
     layer, record = fit(vectors["train"], train, vectors["dev"], dev, len(classes), settings)
-
-    def scores(split: str, name: Name) -> NDArray[np.float64]:
-        return predict(layer, vectors[split], name)
-
-    return answers("linear_probe", splits, classes, scores, record)
+    return answers(
+        "linear_probe", splits, classes, lambda s, name: predict(layer, vectors[s], name), record
+    )
 
 
 @torch.inference_mode()

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from kgprobe.probes.ranked import answer_options, framed, outcomes, part
+from kgprobe.probes.ranked import answer_options, outcomes, part
 from kgprobe.probes.scoring.fill.options import AnswerOptions
 
 #: the splits that a constant answer is evaluated on
@@ -65,4 +65,4 @@ def _constant(
                 prompt, rows, known, np.broadcast_to(count, shape), np.broadcast_to(logs, shape)
             )
         )
-    return pl.concat(frames) if frames else framed([])
+    return pl.concat(frames)

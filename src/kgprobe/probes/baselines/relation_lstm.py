@@ -20,7 +20,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,8 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from kgprobe.probes.baselines.classified import batches, steady
 from kgprobe.probes.models.batching import Ints, padded
 from kgprobe.probes.models.finite import finite
-from kgprobe.probes.ranked import fields, framed, part
+from kgprobe.probes.ranked import fields, part
+from kgprobe.schema import OUTCOMES
 
 log = logging.getLogger("kgprobe")
 #: relation 0 of the extractor
@@ -117,13 +118,11 @@ def mark_mentions(text: str, subject: str, labels: Set[tuple[str, ...]]) -> Mark
     return Marked(tuple(word for word, _, _ in words), span, tuple(others))
 
 
-def find(words: Sequence[str], wanted: Sequence[str]) -> tuple[int, int] | None:
+def find(words: list[str], wanted: list[str]) -> tuple[int, int] | None:
     """Return (start, end) of the first occurrence of `wanted` in `words`, or None."""
     size = len(wanted)
-    for start in range(len(words) - size + 1 if size else 0):
-        if list(words[start : start + size]) == list(wanted):
-            return start, start + size
-    return None
+    starts = range(len(words) - size + 1 if size else 0)
+    return next(((i, i + size) for i in starts if words[i : i + size] == wanted), None)
 
 
 def nearest(sentence: Marked, pairs: int = PAIRS) -> list[list[WordSpan]]:
@@ -229,12 +228,15 @@ class Network(nn.Module):
 
 @dataclass
 class Extractor:
-    """A trained network with its words and relations (relation 0 is "none")."""
+    """A trained network with its words and relations (relation 0 is "none"), the labels for finding
+    mentions, and the counts of usable sentences."""
 
     network: Network
     words: dict[str, int]
     relations: Sequence[str]
     losses: list[float]
+    labels: Set[tuple[str, ...]] = frozenset()
+    counts: dict[str, int] = field(default_factory=dict)
 
     @torch.inference_mode()
     def confidences(self, sentence: Marked) -> list[tuple[WordSpan, np.ndarray]]:
@@ -333,23 +335,16 @@ def _batch(
     return ids, marks, mask.sum(1), torch.from_numpy(pairs), torch.tensor(gold)
 
 
-@dataclass
-class RelationExtractor:
-    """An extractor, the labels for finding mentions, and the counts of usable sentences."""
-
-    extractor: Extractor
-    labels: Set[tuple[str, ...]]
-    counts: dict[str, int]
-
-
 def fit(
     examples: pl.DataFrame,
     settings: RelationLstmSettings,
     progress: Callable[[int], object] = lambda steps: None,
-) -> RelationExtractor:
+) -> Extractor:
     """Train on the sentences of all groups' training facts (EXAMPLES of an RE benchmark)."""
     rows = _rows(part(examples, "train"))
-    labels = label_words(_names(rows))
+    labels = label_words(
+        name for row in rows for name in (row["subject"], row["label"], *row["surfaces"])
+    )
     known = relations_of(rows)
     relations = [NOTHING, *sorted({row["group"] for row in rows})]
     number = {name: i for i, name in enumerate(relations)}
@@ -366,13 +361,11 @@ def fit(
             samples.append(SentenceExample(sentence, others, gold))
     counts = {"train_sentences": len(rows), "train_used": used}
     log.info("relation extractor: %d of %d training sentences usable", used, len(rows))
-    return RelationExtractor(train(samples, relations, settings, progress), labels, counts)
+    return replace(train(samples, relations, settings, progress), labels=labels, counts=counts)
 
 
 def answer(
-    trained: RelationExtractor,
-    examples: pl.DataFrame,
-    splits: Sequence[str] = ("test",),
+    trained: Extractor, examples: pl.DataFrame, splits: Sequence[str] = ("test",)
 ) -> pl.DataFrame:
     """Return OUTCOMES "relation_lstm": every sentence of a fact has the answer of the fact's graph.
 
@@ -390,18 +383,18 @@ def answer(
             graph[key] = max(graph.get(key, edge), edge, key=lambda e: e[0])
     trained.counts |= {"test_sentences": len(rows), "test_left_out": left_out}
     log.info("relation extractor: %d of %d sentences left out", left_out, len(rows))
-    return framed([_outcome(row, graphs[row["group"], row["split"], row["fact"]]) for row in rows])
+    outcomes = [_outcome(row, graphs[row["group"], row["split"], row["fact"]]) for row in rows]
+    return pl.DataFrame(outcomes, schema=dict(OUTCOMES.columns), orient="row")
 
 
-def _edges(trained: RelationExtractor, row: Mapping[str, Any]) -> dict[str, tuple[float, str]]:
+def _edges(trained: Extractor, row: Mapping[str, Any]) -> dict[str, tuple[float, str]]:
     """Map folded object -> (confidence in the queried relation, original text) in one sentence."""
-    relations = trained.extractor.relations
     sentence = mark_mentions(row["sentence"], row["subject"], trained.labels)
-    if sentence is None or row["group"] not in relations:
+    if sentence is None or row["group"] not in trained.relations:
         return {}
-    column = list(relations).index(row["group"])
+    column = trained.relations.index(row["group"])
     edges: dict[str, tuple[float, str]] = {}
-    for mention, chances in trained.extractor.confidences(sentence):
+    for mention, chances in trained.confidences(sentence):
         edge = (float(chances[column]), mention.text)
         key = folded(mention.text)
         edges[key] = max(edges.get(key, edge), edge, key=lambda e: e[0])
@@ -435,20 +428,11 @@ def _outcome(row: Mapping[str, Any], graph: Mapping[str, tuple[float, str]]) -> 
 
 
 def _rows(examples: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return the examples as dictionaries with `sentence` and `subject`, or raise ValueError."""
-    rows = []
-    for row, filled in zip(examples.iter_rows(named=True), fields(examples), strict=True):
-        for name in ("context", "sub"):
-            if name not in filled:
-                raise ValueError(
-                    f"example {row['example']!r} has no field {name!r}; it has {sorted(filled)}"
-                )
-        rows.append({**row, "sentence": filled["context"], "subject": filled["sub"]})
-    return rows
-
-
-def _names(rows: Sequence[Mapping[str, Any]]) -> set[str]:
-    return {name for row in rows for name in (row["subject"], row["label"], *row["surfaces"])}
+    """Return the examples as dictionaries with `sentence` and `subject`."""
+    return [
+        {**row, "sentence": filled["context"], "subject": filled["sub"]}
+        for row, filled in zip(examples.iter_rows(named=True), fields(examples), strict=True)
+    ]
 
 
 def _holds(sentence: Marked, row: Mapping[str, Any]) -> bool:

@@ -9,7 +9,7 @@ import polars as pl
 
 from kgprobe.job import progress
 from kgprobe.probes.api.client import Client, open_client
-from kgprobe.probes.jobs.forms import Demonstration, Form, fill_items_in, fill_items_of
+from kgprobe.probes.jobs.forms import Demonstration, Form, build_questions, fill_items_of
 from kgprobe.probes.jobs.frames import of_columns
 from kgprobe.probes.jobs.kept import journal
 from kgprobe.probes.jobs.score import tables
@@ -50,13 +50,16 @@ def fill_frame(
     """
     counts: dict[str, int] = {}
     if form:
-        questions, counts = fill_items_in(model, items, candidates, prompts, *form)
+        inputs, counts = build_questions(model, items, candidates, prompts, *form)
     else:
-        questions = fill_items_of(tables(items, candidates, prompts), items)
-    options = {name: value for name, value in asdict(settings).items() if name != "k"}
+        inputs = tables(items, candidates, prompts)
+    questions = fill_items_of(inputs, items)
+    if form and not questions:
+        name, n = form[0].name, counts["items"]
+        raise ValueError(f"form {name}: none of {n} items can be asked: {counts}")
     bar = progress(total=len(questions), desc="fill", unit="item")
     chats = form is not None and form[0].name == "chat"
-    how = predict.FillSettings(**options, chat=chats, workers=workers)
+    how = predict.FillSettings(**asdict(settings), chat=chats, workers=workers)
     with journal(model, folder, "fills", questions, asdict(settings), chats):
         fills = predict.predict(
             model, questions, settings.k, how, progress=bar.update, may_be_empty=may_be_empty

@@ -32,7 +32,7 @@ from kgprobe.probes.api.client import Client
 from kgprobe.probes.jobs.score import Tables, tables
 from kgprobe.probes.scoring.fill.rows import FillItem
 from kgprobe.probes.scoring.sentence.score import Item, bos_prefix
-from kgprobe.probes.text.encode import refuse_control_tokens
+from kgprobe.probes.text.encode import fits, refuse_control_tokens
 from kgprobe.sampling import by_hand, hash_key, sample_evenly, select_asked, take
 from kgprobe.templates import ANSWER, FORMS, SUBJECT, fill, parse, question, stop
 
@@ -51,10 +51,6 @@ class Form:
     items: int
     seed: int
     demonstrations: int = 0
-
-    def __post_init__(self) -> None:
-        if self.name not in FORMS:
-            raise ValueError(f"form {self.name!r}; valid: {', '.join(FORMS)}")
 
 
 @dataclass(frozen=True)
@@ -192,7 +188,7 @@ def tables_in(
     examples also items with `fewer_examples` than requested, `examples`, and shuffled examples
     that are `still_right`. Raises ValueError if no item is left.
     """
-    (questions, options, templates), tally = _build_questions(
+    (questions, options, templates), tally = build_questions(
         loaded, items, candidates, prompts, form, training
     )
     kept = _fitting(loaded, questions, options, templates)
@@ -205,26 +201,6 @@ def tables_in(
     if not kept:
         raise ValueError(f"form {form.name}: none of {tally['items']} items can be asked: {tally}")
     return (kept, options, templates), tally
-
-
-def fill_items_in(
-    answerer: Any,
-    items: pl.DataFrame,
-    candidates: pl.DataFrame,
-    prompts: pl.DataFrame,
-    form: Form,
-    training: Mapping[str, Sequence[Demonstration]] | None = None,
-) -> tuple[list[FillItem], dict[str, int]]:
-    """Return the ITEMS to fill in a form, and the counts of `tables_in` except `too_long`, which is
-    known only when filling.
-
-    `answerer`: a model, or a server's client. Raises ValueError for no items or no template.
-    """
-    inputs, tally = _build_questions(answerer, items, candidates, prompts, form, training)
-    fill_items = fill_items_of(inputs, items)
-    if not fill_items:
-        raise ValueError(f"form {form.name}: none of {tally['items']} items can be asked: {tally}")
-    return fill_items, tally
 
 
 def fill_items_of(inputs: Tables, items: pl.DataFrame) -> list[FillItem]:
@@ -260,15 +236,16 @@ def of_part(part: Any) -> tuple[Form, dict[str, list[Demonstration]] | None]:
     return form, None
 
 
-def _build_questions(
+def build_questions(
     answerer: Any,
     items: pl.DataFrame,
     candidates: pl.DataFrame,
     prompts: pl.DataFrame,
     form: Form,
-    training: Mapping[str, Sequence[Demonstration]] | None,
+    training: Mapping[str, Sequence[Demonstration]] | None = None,
 ) -> tuple[Tables, dict[str, int]]:
-    """Build the inputs, whether they fit into the model or not, and their counts."""
+    """Build the inputs of a model or a server's client, whether they fit into the model or not, and
+    the counts of `tables_in` except `too_long`."""
     rows = sample(items, form)
     first = prompts.filter(pl.col("index") == pl.col("index").min().over("relation"))
     is_own = form.name == "chat" and not isinstance(answerer, Client)
@@ -353,20 +330,15 @@ def _fitting(
     templates: Mapping[str, Sequence[tuple[int, str]]],
 ) -> list[Item]:
     """Return the questions of which every sentence fits into the model."""
-    is_causal = loaded.spec.kind == "causal"
-    room = loaded.limit - (len(bos_prefix(loaded)[0]) if is_causal else 0)
     kept = []
     for item in questions:
-        if not templates.get(item.relation):
-            kept.append(item)  # scoring reports relations without template
-            continue
-        ((_, text),) = templates[item.relation]
+        # scoring reports relations without template
         sentences = [
             fill(text, item.subject, label).behind(item.prefix).text
+            for _, text in templates.get(item.relation, ())
             for label in options[item.candidates]
         ]
-        ids = loaded.tokenizer(sentences, add_special_tokens=not is_causal)["input_ids"]
-        if max(map(len, ids)) <= room:
+        if not sentences or fits(loaded, sentences):
             kept.append(item)
     return kept
 

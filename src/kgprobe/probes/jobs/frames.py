@@ -1,12 +1,14 @@
 """Conversion of frames of items and candidates to model inputs, and of results to frames."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from kgprobe.probes.text.spelling import SpelledOptions, left_out
+from kgprobe.probes.models.load import Loaded, ModelSpec, outline
+from kgprobe.probes.text.spelling import SpelledOptions, left_out, rankable
 from kgprobe.schema import Contract, cast_columns
 
 
@@ -25,20 +27,14 @@ def of_columns(columns: Mapping[str, Any], contract: Contract, **known: str) -> 
 
 def labels_of(candidates: pl.DataFrame) -> dict[str, list[str]]:
     """Return labels per set from CANDIDATES, in the order of their index."""
-    labels: dict[str, list[str]] = {}
-    for name, label in candidates.sort("set", "index").select("set", "label").rows():
-        labels.setdefault(name, []).append(label)
-    return labels
+    sets = candidates.sort("set", "index").group_by("set", maintain_order=True)
+    return dict(sets.agg("label").rows())
 
 
 def texts_of(prompts: pl.DataFrame) -> dict[str, list[tuple[int, str]]]:
     """Return (index, text) per relation from PROMPTS, in the order of their index."""
-    texts: dict[str, list[tuple[int, str]]] = {}
-    for relation, *text in (
-        prompts.sort("relation", "index").select("relation", "index", "text").rows()
-    ):
-        texts.setdefault(relation, []).append(tuple(text))
-    return texts
+    relations = prompts.sort("relation", "index").partition_by("relation", as_dict=True)
+    return {name: rows.select("index", "text").rows() for (name,), rows in relations.items()}
 
 
 def index_golds(
@@ -68,3 +64,33 @@ def placed(
     pairs = zip(ranks["item"].to_list(), ranks[column].to_list(), strict=True)
     places = [kept[sets[item]].places[place] for item, place in pairs]
     return ranks.with_columns(pl.Series(column, places, dtype=pl.Int32))
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A model without weights, and the items and candidates that its tokenizer can represent."""
+
+    light: Loaded
+    items: pl.DataFrame
+    options: dict[str, Sequence[str]]
+    kept: dict[str, SpelledOptions]
+    missing: list[str] = field(default_factory=list)
+
+    @property
+    def record(self) -> dict[str, object]:
+        """Excluded candidates and items, by name."""
+        return {
+            "candidates_left_out": left_out(self.kept),
+            "items_without_gold": self.missing,
+        }
+
+
+def prepared(
+    spec: ModelSpec, items: pl.DataFrame, candidates: pl.DataFrame, unknown: str
+) -> Prepared:
+    """Select items and candidates that the model can represent; `unknown`: see `rankable`."""
+    light = outline(spec)
+    kept = rankable(light, labels_of(candidates), unknown)
+    rows, missing = index_golds(items, kept)
+    options: dict[str, Sequence[str]] = {name: spelled.labels for name, spelled in kept.items()}
+    return Prepared(light, rows, options, kept, missing)

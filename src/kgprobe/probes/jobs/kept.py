@@ -72,6 +72,11 @@ class Kept:
         """Folder of unfinished parts, for the next run to resume."""
         return self.folder / "unfinished"
 
+    @property
+    def fresh(self) -> Path:
+        """Folder of new answers, private to this process."""
+        return self.folder / f".{os.getpid()}.part"
+
     def find(self, wanted: Iterable[str]) -> tuple[list[Group], set[str]]:
         """Return (groups with requested units, each in one group; units that are not stored)."""
         missing, groups = set(wanted), []
@@ -96,11 +101,10 @@ class Kept:
         return groups, missing
 
     def new(self) -> Path:
-        """Create an empty folder for new answers, private to this process."""
-        path = self.folder / f".{os.getpid()}.part"
-        shutil.rmtree(path, ignore_errors=True)
-        path.mkdir(parents=True)
-        return path
+        """Create the folder `fresh`, empty."""
+        shutil.rmtree(self.fresh, ignore_errors=True)
+        self.fresh.mkdir(parents=True)
+        return self.fresh
 
     def keep(self, units: Set[str], source: Path, record: Mapping[str, Any]) -> Group:
         """Rename the folder `source`, from `new`, to its final name; delete unfinished parts.

@@ -8,7 +8,6 @@ import polars as pl
 
 from kgprobe.job import progress
 from kgprobe.probes.jobs.frames import labels_of, of_columns, texts_of
-from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, ModelSpec, load_model
 from kgprobe.probes.scoring.sentence import score
 from kgprobe.sampling import by_hand
@@ -44,9 +43,6 @@ def score_frame(
     builds the inputs in place of all items and templates (forms.py). `title`: text of the progress
     bar after the model's name.
     """
-    name, _, variant = method.partition("-")
-    if name != "sentence":
-        raise ValueError(f"method {method!r} gives no scores of sentences")
     if form:
         inputs, counts = form(load(spec), items, candidates, prompts)
     else:
@@ -54,10 +50,9 @@ def score_frame(
     questions, options, templates = inputs
     total = sum(len(options[i.candidates]) * len(templates.get(i.relation, ())) for i in questions)
     bar = progress(total=total // part[1], desc=spec.model + title, unit="sentence")
-    device.ready()
     scores = score.score(
-        load(spec), *inputs, variant=variant or score.DEFAULT, progress=bar.update, folder=folder,
-        part=part, shard=shard,
+        load(spec), *inputs, variant=method.partition("-")[2] or score.DEFAULT,
+        progress=bar.update, folder=folder, part=part, shard=shard,
     )  # fmt: skip
     bar.close()
     if form:

@@ -9,7 +9,7 @@ A part is the input of one experiment (or of several that are answered together)
 
     OUTPUT               the contract of every output file; None for a folder of files
     units(part)          digest of a unit -> its template, or None; omitted if it is `whole`
-    answers(part, into)  (frames by file name, record); folders are created in `into`
+    answers(part)        (frames by file name, record); folders are created in `part.kept.fresh`
     share(part, (k, n))  optional: computes the k-th of n shards of what `answers` then reuses
 
 The method `baseline` runs another method without the tested knowledge: a part `baseline-cloze` is
@@ -44,28 +44,29 @@ from kgprobe.settings.types import typed
 #: (relation, index) of a row of PROMPTS
 Template = tuple[str, int]
 Load = Callable[[ModelSpec], Any]
+#: tables by file name, and the record of how they were made
+Answers = tuple[dict[str, pl.DataFrame], dict[str, Any]]
 #: libraries that affect the last bits of an answer
 LIBRARIES = ("torch", "transformers", "tokenizers")
 #: methods whose parts take long and are not divided
 LONG = ("grid", "low_data", "predict", "reason", "choice")
 
 
-class Once:
-    """Loads every model on first use; a model that cannot be loaded is tried only once."""
+def once(load: Load) -> Load:
+    """Load every model on first use; a model that cannot be loaded is tried only once."""
+    outcomes: dict[ModelSpec, Any] = {}
 
-    def __init__(self, load: Load) -> None:
-        self.load = load
-        self._outcomes: dict[ModelSpec, Any] = {}
-
-    def __call__(self, spec: ModelSpec) -> Any:
-        if spec not in self._outcomes:
+    def load_once(spec: ModelSpec) -> Any:
+        if spec not in outcomes:
             try:
-                self._outcomes[spec] = self.load(spec)
+                outcomes[spec] = load(spec)
             except (RuntimeError, OSError, ValueError) as error:
-                self._outcomes[spec] = error
-        if isinstance(model := self._outcomes[spec], Exception):
+                outcomes[spec] = error
+        if isinstance(model := outcomes[spec], Exception):
             raise model
         return model
+
+    return load_once
 
 
 @dataclass(frozen=True)
@@ -201,7 +202,7 @@ def list_parts(
     model: Mapping[str, Any],
 ) -> list[Part]:
     """Return the parts of a rule; `model` is the identity of the model that is loaded for all."""
-    load, parts = Once(partial(answerer, api=api)), []
+    load, parts = once(partial(answerer, api=api)), []
     for entry in entries:
         context = [entry["method"], entry["benchmark"], entry["prompt"], dict(entry["settings"])]
         store = Kept(kept, *context, model, code[entry["method"]])
@@ -304,7 +305,7 @@ def answer_units(part: Part) -> tuple[dict[str, Template | None], list[Group], d
     if missing:
         folder = part.kept.new()
         try:
-            frames, record = part.module.answers(subset, folder)
+            frames, record = part.module.answers(subset)
             # differs from run to run
             spent = {name: record.pop(name) for name in ("api",) if name in record}
             for name, frame in frames.items():

@@ -6,6 +6,7 @@ sharing prefixes per subject or answer, and copies no keys and values. The head 
 """
 
 import contextlib
+import functools
 import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -117,7 +118,11 @@ class Causal(Parts):
         if longest <= self._right or longest >= self._wrong:
             self.shares = longest <= self._right
             return self.shares
-        few = Ragged.of([sequences[i] for i in _telling(sequences, trie)])
+        # a few sequences: the first in order, the longest and its neighbor
+        order = trie.order[sequences.lengths[trie.order] > 1]
+        place = int(np.argmax(sequences.lengths[order]))
+        chosen = np.unique([*order[:4], *order[max(place - 1, 0) : place + 1]])
+        few = Ragged.of([sequences[i] for i in chosen])
         small = plan(few)
         if len(small.tokens) == small.depths.max() + 1:
             return False  # a single path is no evidence
@@ -170,7 +175,7 @@ class Causal(Parts):
             hidden = self._nodes(layout)
             sequence, place = layout.places
             flat = sequences.starts[sequence] + place
-            scores = self._scores(hidden, layout.owners, layout.targets)
+            scores = self.scores(hidden, layout.owners, layout.targets)
             try:
                 return flat, self._finite(flat, scores, sequences, name)
             except NotFiniteError:
@@ -219,7 +224,7 @@ class Causal(Parts):
             rows = [sequences[i] for i in indices[batch]]
             ids, mask = padded([row[:-1] for row in rows], 0, self.loaded.device)
             hidden = self.run(ids)[0][mask.bool()]
-            scores = self._scores(
+            scores = self.scores(
                 hidden, np.arange(len(hidden)), np.concatenate([row[1:] for row in rows])
             )
             return self._finite(flat(batch), scores, sequences, name)
@@ -246,18 +251,6 @@ class Causal(Parts):
         finite(scores, self.loaded.spec.model, where)
         return scores
 
-    def _scores(self, hidden: Any, owners: Ints, targets: Ints) -> NDArray[np.float64]:
-        self.head_rows += len(hidden)
-        logprobs = self.head.logprobs(hidden, self._tensor(owners), self._tensor(targets))
-        return np.asarray(logprobs.double().cpu().numpy())
-
-
-def _telling(sequences: Ragged, trie: Trie) -> Ints:
-    """Choose a few sequences for the check: the first in order, the longest and its neighbor."""
-    order = trie.order[sequences.lengths[trie.order] > 1]
-    place = int(np.argmax(sequences.lengths[order]))
-    return np.unique([*order[:4], *order[max(place - 1, 0) : place + 1]])
-
 
 class _Tensors:
     """A layout on the model's device; the mask is repeated for query heads that share keys."""
@@ -266,14 +259,9 @@ class _Tensors:
         self.gather = torch.from_numpy(layout.gather.ravel()).to(device)
         self.scatter = torch.from_numpy(layout.scatter).to(device)
         self.clusters, self.longest = layout.gather.shape
-        self._mask = torch.from_numpy(layout.mask).to(device)[:, None]
-        self._repeated: Any = None
-
-    def mask(self, times: int) -> Any:
-        """Return the mask, clusters x 1 x (times * longest) x longest."""
-        if self._repeated is None:
-            self._repeated = self._mask.repeat(1, 1, times, 1)
-        return self._repeated
+        mask = torch.from_numpy(layout.mask).to(device)[:, None]
+        # clusters x 1 x (times * longest) x longest
+        self.mask = functools.cache(lambda times: mask.repeat(1, 1, times, 1))
 
 
 def attend(

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from kgprobe.probes.models.batching import Budget, Ints, is_memory, padded
+from kgprobe.probes.models.batching import Ints, is_memory, padded
 from kgprobe.probes.models.head import HALF, apart, logits_of
 from kgprobe.probes.models.load import Loaded, ModelError
 
@@ -84,13 +84,7 @@ def float32_objection(loaded: Loaded, worst: Callable[[], float]) -> str:
         with in_float32(loaded):
             return objection(worst, AGREEMENT[torch.float32])
     except UncheckedError as error:
-        return f"it cannot be tried in float32: {error}"
-    except (MemoryError, RuntimeError) as error:
-        if not is_memory(error):
-            raise
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
-    return "there is no memory to try it in float32"
+        return str(error)
 
 
 def window_objection(loaded: Loaded, longest: int) -> str:
@@ -117,20 +111,22 @@ def position_border(loaded: Loaded) -> int:
 
 
 class UncheckedError(ValueError):
-    """The weights cannot be cast to float32."""
+    """Something cannot be tried with weights in float32; the message is an `objection`."""
 
 
 @contextlib.contextmanager
 def in_float32(loaded: Loaded) -> Iterator[None]:
     """Cast all weights of the model to float32 inside the context, and restore them afterwards.
 
-    Raises UncheckedError for weights in 8 or 4 bit and for weights on the meta device.
+    Raises UncheckedError for weights in 8 or 4 bit, for weights on the meta device, and if memory
+    runs out.
     """
-    if loaded.spec.quantized:
-        raise UncheckedError(f"its weights are {loaded.spec.quantized}")
     tensors = [t for t in (*loaded.model.parameters(), *loaded.model.buffers()) if t.dtype in HALF]
-    if any(t.is_meta for t in tensors):
-        raise UncheckedError("its weights are not all in memory")
+    reason = f"its weights are {loaded.spec.quantized}" if loaded.spec.quantized else ""
+    if not reason and any(t.is_meta for t in tensors):
+        reason = "its weights are not all in memory"
+    if reason:
+        raise UncheckedError(f"it cannot be tried in float32: {reason}")
     originals: list[tuple[Any, Any]] = []
     # a tensor created in inference mode cannot replace a parameter
     with torch.inference_mode(False), torch.no_grad():
@@ -140,6 +136,10 @@ def in_float32(loaded: Loaded) -> Iterator[None]:
                 tensor.data = tensor.data.float()
             with torch.inference_mode():
                 yield
+        except (MemoryError, RuntimeError) as error:
+            if isinstance(error, ModelError) or not is_memory(error):
+                raise
+            raise UncheckedError("there is no memory to try it in float32") from None
         finally:
             for tensor, data in originals:
                 tensor.data = data
@@ -148,26 +148,11 @@ def in_float32(loaded: Loaded) -> Iterator[None]:
 def preferably_in_float32(loaded: Loaded, check: Callable[[], T]) -> T:
     """Run `check` in float32 if the weights can be cast to it, else in the model's own precision,
     whose rounding hides small errors."""
-    try:
-        with in_float32(loaded):
-            return check()
-    except UncheckedError:
-        pass
-    except (MemoryError, RuntimeError) as error:
-        if isinstance(error, ModelError) or not is_memory(error):
-            raise
+    with contextlib.suppress(UncheckedError), in_float32(loaded):
+        return check()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
     return check()
-
-
-def budget_of(loaded: Loaded, given: Budget | None, notes: list[str]) -> Budget:
-    """Return the budget for batches: without padding if padding changes the model's outputs."""
-    budget = given or Budget()
-    budget.border = position_border(loaded)
-    reason = padding(loaded)
-    if reason:
-        budget.overhead = 0
-        notes.append(f"batches of equal lengths only: {reason}")
-    return budget
 
 
 def refuse_padding(loaded: Loaded, purpose: str) -> None:

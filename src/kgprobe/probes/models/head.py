@@ -37,10 +37,12 @@ class Head:
 
     def logits(self, hidden: Any) -> Any:
         """Compute all logits (... x vocabulary) in float32 at least, with gradients."""
-        hidden = self.transform(hidden) if self.transform else hidden
-        if self.decoder is None:
-            return precise(hidden)
-        return self._slice(hidden, 0, self.decoder.weight.shape[0])
+        features = self.features(hidden)
+        return precise(features) if self.decoder is None else self.decode(features)
+
+    def features(self, hidden: Any) -> Any:
+        """Return the inputs of `decoder` (... x width), or all logits without one."""
+        return self.transform(hidden) if self.transform else hidden
 
     def through_modules(self) -> "Head":
         """Wrap this head to call the decoder module with its hooks, which may add columns."""
@@ -48,9 +50,8 @@ class Head:
         assert decoder is not None
 
         def logits(hidden: Any) -> Any:
-            hidden = self.transform(hidden) if self.transform else hidden
             with in_float32(decoder):
-                output = decoder(hidden)
+                output = decoder(self.features(hidden))
             return self.finish(output) if self.finish else output
 
         return Head(logits, None)
@@ -74,7 +75,7 @@ class Head:
         return torch.cat(pieces) if len(pieces) != 1 else pieces[0]
 
     def _rows(self, hidden: Any, owners: Any, targets: Any, step: int) -> Any:
-        hidden = self.transform(hidden) if self.transform else hidden
+        hidden = self.features(hidden)
         if self.decoder is None:
             logits = precise(hidden)
             return logits[owners, targets] - logits.logsumexp(1)[owners]
@@ -85,7 +86,7 @@ class Head:
         chosen: Any = None
         totals = []
         for number, start in enumerate(range(0, size, step)):
-            logits = self._slice(hidden, start, start + step)
+            logits = self.decode(hidden, slice(start, start + step))
             chosen = logits.new_empty(len(targets)) if chosen is None else chosen
             hits = order[bounds[number] : bounds[number + 1]]
             if len(hits):
@@ -94,12 +95,13 @@ class Head:
         total = totals[0] if len(totals) == 1 else torch.stack(totals).logsumexp(0)
         return chosen - total[owners]
 
-    def _slice(self, hidden: Any, start: int, end: int) -> Any:
-        """Compute the logits of a slice of the vocabulary, accumulated in float32 at least."""
+    def decode(self, features: Any, ids: Any = slice(None)) -> Any:
+        """Compute the logits of some `ids` (a slice or a tensor) from the inputs of `decoder`,
+        accumulated in float32 at least."""
         assert self.decoder is not None
         bias: Any = self.decoder.bias
-        bias = None if bias is None else bias[start:end]
-        logits = product(hidden, self.decoder.weight[start:end], bias)
+        bias = None if bias is None else bias[ids]
+        logits = product(features, self.decoder.weight[ids], bias)
         return self.finish(logits) if self.finish else logits
 
 

@@ -19,6 +19,10 @@ NEWEST = "python -c \"import huggingface_hub as hub; print(hub.model_info('{}').
 PASSING = (429, 500, 502, 503, 504)
 
 
+class ModelError(RuntimeError):
+    """Raised when a model cannot be loaded or used; the message names model, source and remedy."""
+
+
 def remedy(repository: str, revision: str, error: BaseException) -> str:
     """Explain why a download of `repository` at `revision` failed, and what to do; never empty.
 

@@ -18,6 +18,7 @@ from safetensors import SafetensorError
 from kgprobe.files import ROOT
 from kgprobe.probes.models import completeness, hub
 from kgprobe.probes.models import device as devices
+from kgprobe.probes.models.hub import ModelError as ModelError
 from kgprobe.probes.models.journal import Journal
 from kgprobe.probes.models.packed import PackedError, digest, join_parts, packed, read_once
 from kgprobe.probes.models.products import use_wide_vectors
@@ -59,10 +60,6 @@ def first_line(error: Exception) -> str:
     is_field = isinstance(error, StrictDataclassError) and error.__cause__
     text = str(error.__cause__ if is_field else error).strip()
     return (text.splitlines() or [repr(error)])[0][:300]
-
-
-class ModelError(RuntimeError):
-    """Raised when a model cannot be loaded or used; the message names model, source and remedy."""
 
 
 @contextmanager
@@ -393,7 +390,7 @@ def window(config: Any) -> int:
 
 def _record(loaded: Loaded, place: str, options: dict[str, Any]) -> dict[str, Any]:
     tokenizer = loaded.tokenizer
-    return {
+    record = {
         "model": loaded.spec.model,
         "kind": loaded.spec.kind,
         "source": loaded.spec.source,
@@ -406,17 +403,14 @@ def _record(loaded: Loaded, place: str, options: dict[str, Any]) -> dict[str, An
         "tokenizer": hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode()).hexdigest(),
         "bos_token_id": tokenizer.bos_token_id,
         "eos_token_id": tokenizer.eos_token_id,
-        **_configuration(Path(place), options),
     }
-
-
-def _configuration(folder: Path, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return, for the record, the sha256 of each CONFIGURATION file of a local model; nothing if a
-    revision or a GGUF file pins them, too."""
-    if not folder.is_dir() or "gguf_file" in options or unpacked_from(folder):
-        return {}
-    paths = [folder / name for name in CONFIGURATION]
-    return {"configuration": {path.name: digest([path]) for path in paths if path.is_file()}}
+    folder = Path(place)
+    # of other models, a revision or a GGUF file pins the configuration, too
+    if folder.is_dir() and "gguf_file" not in options and not unpacked_from(folder):
+        paths = [folder / name for name in CONFIGURATION]
+        configuration = {path.name: digest([path]) for path in paths if path.is_file()}
+        record["configuration"] = configuration
+    return record
 
 
 def hashes_in_memory(loaded: Loaded) -> dict[str, str]:

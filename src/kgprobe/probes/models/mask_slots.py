@@ -76,9 +76,6 @@ class MaskSlots(Slots):
         All rows have the same number of places. Logits are float32 (float64 for a float64 model).
         After out-of-memory `read` is called again for a batch.
         """
-        slots = len(places[0]) if len(places) else 0
-        if any(len(p) != slots for p in places):
-            raise ValueError("rows of one visit must have equally many mask slots")
 
         def states(batch: NDArray[np.int64]) -> Any:
             ids, mask = padded([rows[b] for b in batch], self.pad, self.loaded.device)

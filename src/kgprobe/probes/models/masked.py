@@ -62,9 +62,7 @@ class Masked(Parts):
             row_of = np.repeat(np.arange(len(batch)), [len(a) for a in answered])
             given = None if bool(mask.all()) else mask
             hidden = self.at(ids, given, self._tensor(at[batch]))
-            self.head_rows += len(ids)
-            scores = self.head.logprobs(hidden, self._tensor(row_of), self._tensor(targets[flat]))
-            values = np.asarray(scores.double().cpu().numpy())
+            values = self.scores(hidden, row_of, targets[flat])
             finite(
                 values,
                 self.loaded.spec.model,

@@ -12,10 +12,11 @@ import csv
 import hashlib
 import importlib.metadata
 import re
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -83,8 +84,7 @@ def join_parts(file: Packed) -> Path:
     with open(path, "wb") as stream:
         for part in file.paths:
             with open(part, "rb") as source:
-                while block := source.read(1 << 22):
-                    stream.write(block)
+                shutil.copyfileobj(source, stream, 1 << 22)
     return path
 
 
@@ -122,14 +122,11 @@ def read_once() -> Iterator[None]:
         (gguf, "get_tensor_name_map", cache(gguf.get_tensor_name_map)),
         (reading, "load_gguf_checkpoint", load),
     ]
-    before = [(module, name, getattr(module, name)) for module, name, _ in within]
-    for module, name, one in within:
-        setattr(module, name, one)
-    try:
-        yield
-    finally:
-        for module, name, one in before:
+    with ExitStack() as restored:
+        for module, name, one in within:
+            restored.callback(setattr, module, name, getattr(module, name))
             setattr(module, name, one)
+        yield
 
 
 @cache

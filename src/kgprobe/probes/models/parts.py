@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 from torch.func import functional_call
 from torch.nn.functional import scaled_dot_product_attention
@@ -24,11 +25,11 @@ from transformers.modeling_outputs import MoEModelOutput
 
 from kgprobe.probes.models.batching import Budget, Ints
 from kgprobe.probes.models.checks import (
-    budget_of,
     float32_objection,
     is_finite,
     objection,
     padding,
+    position_border,
     preferably_in_float32,
     sample,
     tolerance,
@@ -43,7 +44,6 @@ from kgprobe.probes.models.head import (
     in_float32,
     logits_of,
     precise,
-    product,
 )
 from kgprobe.probes.models.load import Loaded, ModelError
 
@@ -64,11 +64,26 @@ class Parts:
     def __init__(self, loaded: Loaded, budget: Budget | None = None, must: str = "") -> None:
         self.loaded, self.kind = loaded, loaded.spec.kind
         self.notes: list[str] = []
-        self.budget = budget_of(loaded, budget, self.notes)
+        self.budget = budget or Budget()
+        self.budget.border = position_border(loaded)
+        if reason := padding(loaded):
+            self.budget.overhead = 0
+            self.notes.append(f"batches of equal lengths only: {reason}")
         self.body = loaded.model.base_model
         self.head = WHOLE
         self._scored: ScoredBody | None = None
-        self.start, self.opening, self.closing, self.pad = _marks(loaded)
+        #: the padding, and for seq2seq models the start of the decoder and the tokens around
+        #: answers; models without sentinels (like BART) have a mask token as `opening`
+        self.pad = int(loaded.tokenizer.pad_token_id or 0)
+        self.start, self.opening, self.closing = 0, 0, None
+        if self.kind == "seq2seq":
+            opening, self.closing = slot_of(loaded.tokenizer)
+            if opening is None:
+                raise ModelError(
+                    f"{loaded.spec.model}: its tokenizer has neither the sentinels "
+                    f"{' '.join(SENTINELS)} nor a mask token"
+                )
+            self.start, self.opening = decoder_start(loaded.model, loaded.tokenizer), opening
         self.positions_fed = self.head_rows = 0
         self._cut(must)
         self.positions_fed = 0
@@ -188,24 +203,11 @@ class Parts:
 
     # -- the head -----------------------------------------------------------------------------
 
-    def features(self, ids: Any, mask: Any, places: Any, types: Any = None) -> Any:
-        """Return the inputs of the output embedding (rows x width) at one position per row."""
-        return self.finished(self.at(ids, mask, places, types))
-
-    def finished(self, states: Any) -> Any:
-        """Apply the transformation of the head to states."""
-        return self.head.transform(states) if self.head.transform else states
-
-    def logits(self, features: Any, only: Any = None) -> Any:
-        """Compute logits (rows x vocabulary, or x the ids `only`), in float32 at least."""
-        decoder = self.head.decoder
-        assert decoder is not None
-        weight: Any = decoder.weight
-        bias: Any = decoder.bias
-        if only is not None:
-            weight, bias = weight[only], None if bias is None else bias[only]
-        output = product(features, weight, bias)
-        return self.head.finish(output) if self.head.finish else output
+    def scores(self, states: Any, owners: Ints, targets: Ints) -> NDArray[np.float64]:
+        """Return log p(targets[i]) at states[owners[i]] (rows x width), `owners` ascending."""
+        self.head_rows += len(states)
+        logprobs = self.head.logprobs(states, self._tensor(owners), self._tensor(targets))
+        return np.asarray(logprobs.double().cpu().numpy())
 
     def _tensor(self, values: Ints) -> Any:
         return torch.from_numpy(np.ascontiguousarray(values, dtype=np.int64)).to(self.loaded.device)
@@ -234,9 +236,16 @@ class Parts:
         heads, dtype = (*_heads(self.loaded), WHOLE), self.loaded.model.dtype
 
         def choose() -> list[str]:
+            """Set the first head that reproduces the logits; return why earlier heads failed."""
             is_cast = self.loaded.model.dtype != dtype
             logits = self._whole_logits(ids, mask) if is_cast else whole
-            return self._choose_head(heads, ids, mask, logits)
+            reasons: list[str] = []
+            for self.head in heads:
+                reason = objection(lambda: self._off(ids, mask, logits), tolerance(self.loaded))
+                if not reason:
+                    break
+                reasons.append(reason)
+            return reasons
 
         reasons = preferably_in_float32(self.loaded, choose)
         if len(reasons) == len(heads):
@@ -252,18 +261,6 @@ class Parts:
             )
         if self.head is WHOLE:
             self.notes.append(f"logits at all positions: {why}")
-
-    def _choose_head(self, heads: Sequence[Head], ids: Any, mask: Any, whole: Any) -> list[str]:
-        """Set the first head that reproduces the logits `whole`; return why earlier heads
-        failed."""
-        reasons: list[str] = []
-        for head in heads:
-            self.head = head
-            reason = objection(lambda: self._off(ids, mask, whole), tolerance(self.loaded))
-            if not reason:
-                break
-            reasons.append(reason)
-        return reasons
 
     def _sample(self) -> tuple[Any, Any]:
         """Return (ids, mask) of two rows, padded if the model allows it."""
@@ -317,25 +314,6 @@ class Parts:
             self._scored = None
             self.notes.append(f"last layer at all positions: {reason}")
         self.positions_fed = 0
-
-
-def _marks(loaded: Loaded) -> tuple[int, int, int | None, int]:
-    """Return (start, opening, closing, pad): start of the decoder, tokens around answers, pad.
-
-    Models without sentinels (like BART) have a mask token as `opening` and None as `closing`. For
-    other kinds all but `pad` is 0 or None. Raises ModelError for a seq2seq model with neither.
-    """
-    tokenizer = loaded.tokenizer
-    pad = int(tokenizer.pad_token_id or 0)
-    if loaded.spec.kind != "seq2seq":
-        return 0, 0, None, pad
-    opening, closing = slot_of(tokenizer)
-    if opening is None:
-        raise ModelError(
-            f"{loaded.spec.model}: its tokenizer has neither the sentinels {' '.join(SENTINELS)} "
-            "nor a mask token"
-        )
-    return decoder_start(loaded.model, tokenizer), opening, closing, pad
 
 
 # -- heads of all architectures ---------------------------------------------------------------

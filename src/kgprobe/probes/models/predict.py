@@ -93,7 +93,7 @@ class Predictor:
 
         def give(batch: Ints, features: Any) -> None:
             for start in range(0, len(batch), step):
-                logits = self.parts.logits(features[start : start + step])
+                logits = self.parts.head.decode(features[start : start + step])
                 totals, numbers = logits.logsumexp(-1), batch[start : start + step]
                 self._check_finite(totals, numbers, places, name, "log-sum-exp of the logits")
                 if chosen is not None:
@@ -133,7 +133,7 @@ class Predictor:
             kinds = None if types is None else padded([types[b] for b in batch], 0, device)[0]
             at = torch.from_numpy(np.ascontiguousarray(places[batch])).to(device)
             given = None if bool(mask.all()) else mask
-            take(batch, self.parts.features(ids, given, at, kinds))
+            take(batch, self.parts.head.features(self.parts.at(ids, given, at, kinds)))
 
         self.budget.run([len(row) for row in rows], forward)
 
@@ -149,8 +149,10 @@ class Predictor:
             return False
         if self._shared is None:
             self._shared = Causal(self.loaded, self.budget)
+        return self._visit_ends(self._shared, ids, take)
 
-        def finish(numbers: Ints, states: Any) -> None:
-            take(numbers, self.parts.finished(states))
-
-        return self._shared.visit_ends(ids, finish)
+    def _visit_ends(self, shared: Causal, rows: Ragged, take: Callable[[Ints, Any], None]) -> bool:
+        """Pass the inputs of the output embedding at the ends of all rows to `take`; return False
+        if the engine cannot share their prefixes."""
+        head = self.parts.head
+        return shared.visit_ends(rows, lambda numbers, states: take(numbers, head.features(states)))

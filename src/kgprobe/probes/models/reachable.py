@@ -15,6 +15,7 @@ from huggingface_hub import constants, errors
 
 from kgprobe import experiments
 from kgprobe.probes.models import hub, packed
+from kgprobe.probes.models.hub import ModelError
 
 #: the table of models, as named in error messages
 MODELS = "config/models.tsv"
@@ -30,19 +31,15 @@ FILE = "a file; expected a model's folder, with config.json, weights and tokeniz
 TIMEOUT = 3
 
 
-class HubError(RuntimeError):
-    """A model is in no folder, hub or cache, or is incomplete; the message states a remedy."""
-
-
 def commit(name: str, revision: str, rows: Mapping[str, Mapping[str, str]]) -> str:
     """Return the commit of a model on the hub or in its cache; `rows` is the table of models, whose
-    names are suggested. Raises HubError, within a few seconds if the hub cannot be reached."""
+    names are suggested. Raises ModelError, within a few seconds if the hub cannot be reached."""
     sources = [row["source"].partition(":")[2] for row in rows.values()]
     near = "" if name in sources else experiments.nearest(name, [*_folders(name), *rows, *sources])
     if Path(name).is_file():
-        raise HubError(f"{name}: {FILE}")
+        raise ModelError(f"{name}: {FILE}")
     if name.count("/") > 1 or name.startswith((".", "/", "~")):
-        raise HubError(f"{name}: no such folder{experiments.nearest(name, _folders(name))}")
+        raise ModelError(f"{name}: no such folder{experiments.nearest(name, _folders(name))}")
     try:
         if not _is_cached(name, revision, "config.json") and not is_reachable():
             raise errors.LocalEntryNotFoundError(name)
@@ -50,27 +47,27 @@ def commit(name: str, revision: str, rows: Mapping[str, Mapping[str, str]]) -> s
             name, "config.json", revision=revision or None, etag_timeout=TIMEOUT
         )
     except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled) as error:
-        raise HubError(
+        raise ModelError(
             f"{name}: no folder and no row of {MODELS}{near}, the hub cannot be reached, and its "
             f"cache {constants.HF_HUB_CACHE} does not have it; go online, or give a folder"
         ) from error
     except errors.HFValidationError as error:
-        raise HubError(
+        raise ModelError(
             f"{name!r}: no folder, no row of {MODELS} and no name on the hub{near}"
         ) from error
     except errors.RepositoryNotFoundError as error:
-        raise HubError(
+        raise ModelError(
             f"{name}: no folder and no row of {MODELS}, and the hub has none of that name that "
             f"you may read{near}"
         ) from error
     except errors.HfHubHTTPError as error:
         first = hub.remedy(name, revision or "main", error).splitlines()[0]
-        raise HubError(f"{name}: {first}") from error
+        raise ModelError(f"{name}: {first}") from error
     return Path(config).parent.name
 
 
 def check_row(row: Mapping[str, str]) -> None:
-    """Raise HubError if a model of the table is only on the hub and that cannot be reached."""
+    """Raise ModelError if a model of the table is only on the hub and that cannot be reached."""
     scheme, _, name = row["source"].partition(":")
     revision = row.get("revision", "")
     if scheme != "hub" or all(
@@ -81,7 +78,7 @@ def check_row(row: Mapping[str, str]) -> None:
     if constants.HF_HUB_OFFLINE or not is_reachable():
         why = "HF_HUB_OFFLINE is set" if constants.HF_HUB_OFFLINE else "the hub cannot be reached"
         wanted = f"{name} at {revision}" if revision else name
-        raise HubError(
+        raise ModelError(
             f"{row['model']}: {why}, and its cache {constants.HF_HUB_CACHE} does not have "
             f"{wanted}; go online, or give a model's folder in its place"
         )
@@ -127,8 +124,8 @@ def is_reachable() -> bool:
 
 
 def check(model: str, rows: Mapping[str, Mapping[str, str]]) -> None:
-    """Raise HubError for a name that is neither a row, a folder, a package, nor on the hub, and for
-    an incomplete folder."""
+    """Raise ModelError for a name that is neither a row, a folder, a package, nor on the hub, and
+    for an incomplete folder."""
     scheme, _, rest = model.partition(":")
     if scheme == "folder" or Path(model).is_dir():
         check_folder(Path(rest if scheme == "folder" else model))
@@ -138,26 +135,26 @@ def check(model: str, rows: Mapping[str, Mapping[str, str]]) -> None:
         try:
             packed.list_files(rest)
         except packed.PackedError as error:
-            raise HubError(f"{model}: {error}") from error
+            raise ModelError(f"{model}: {error}") from error
     if model in rows or scheme in ("gguf", "folder") or Path(model).is_dir():
         return
     commit(rest if scheme == "hub" else model, "", rows)
 
 
 def check_folder(folder: Path) -> None:
-    """Raise HubError for a folder that lacks files that every model has."""
+    """Raise ModelError for a folder that lacks files that every model has."""
     if folder.is_file():
-        raise HubError(f"{folder}: {FILE}")
+        raise ModelError(f"{folder}: {FILE}")
     if not folder.is_dir():
         near = [p.name for p in folder.parent.iterdir()] if folder.parent.is_dir() else []
         hint = experiments.nearest(folder.name, near)
         hint = hint or experiments.nearest(str(folder), _folders(str(folder)))
-        raise HubError(f"{folder}: no such folder{hint}")
+        raise ModelError(f"{folder}: no such folder{hint}")
     wanted = {"config.json": ("config.json",), "weights": WEIGHTS, "tokenizer": TOKENIZERS}
     for what, patterns in wanted.items():
         if not any(next(folder.glob(pattern), None) for pattern in patterns):
             held = sorted(path.name for path in folder.iterdir())
             shown = ", ".join(held[:8]) + (" ..." if len(held) > 8 else "")
             files = "" if patterns == (what,) else f" ({' or '.join(patterns)})"
-            raise HubError(f"{folder}: a model's folder without {what}{files}; "
+            raise ModelError(f"{folder}: a model's folder without {what}{files}; "
                            f"it holds {shown or 'nothing'}")  # fmt: skip

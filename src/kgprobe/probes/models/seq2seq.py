@@ -91,10 +91,7 @@ class Seq2Seq(Parts):
             hidden = hidden[torch.from_numpy(read).to(ids.device)]
             row, column = np.nonzero(read)
             flat = forced.starts[numbers[row]] + column + 1
-            self.head_rows += len(hidden)
-            targets = torch.from_numpy(forced.values[flat]).to(ids.device)
-            owners = torch.arange(len(hidden), device=ids.device)
-            scores = self.head.logprobs(hidden, owners, targets).double().cpu().numpy()
+            scores = self.scores(hidden, np.arange(len(hidden)), forced.values[flat])
             finite(
                 scores,
                 self.loaded.spec.model,

@@ -172,6 +172,14 @@ def _check_length(
         )
 
 
+def fits(loaded: Loaded, texts: Sequence[str]) -> bool:
+    """Return whether every one of these complete sentences fits into the model's window."""
+    is_causal = loaded.spec.kind == "causal"
+    front = len(bos_prefix(loaded)[0]) if is_causal else 0
+    coded = loaded.tokenizer(list(texts), add_special_tokens=not is_causal)["input_ids"]
+    return front + max(map(len, coded)) <= loaded.limit
+
+
 def bos_prefix(loaded: Loaded) -> tuple[Ints, str]:
     """Return the ids put before a sentence under the model's BOS policy, and a description.
 
@@ -183,13 +191,7 @@ def bos_prefix(loaded: Loaded) -> tuple[Ints, str]:
         return np.zeros(0, dtype=np.int64), "nothing"
     if policy == "default":
         full = tokenizer("a", return_special_tokens_mask=True)
-        added = list(
-            itertools.takewhile(
-                lambda pair: pair[1],
-                zip(full["input_ids"], full["special_tokens_mask"], strict=True),
-            )
-        )
-        ids = [token for token, _ in added]
+        ids = full["input_ids"][: full["special_tokens_mask"].index(0)]
         return np.array(ids, dtype=np.int64), f"added {ids}" if ids else "nothing"
     if policy == "forced":
         token = tokenizer.bos_token_id

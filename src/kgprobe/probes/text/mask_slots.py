@@ -4,7 +4,7 @@ text      <mark(0)> is a particular [mask slot] .
 ids       [CLS] V+0 is a particular [MASK] . [SEP]     V: rows of the model's input embedding
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,6 @@ from kgprobe.probes.text.pieces import LEADS, Frame, frame, pieces
 from kgprobe.templates import ANSWER, fill, replace_vectors, split_at_vectors, vectors_of
 
 Ids = NDArray[np.int64]
-SPACES = ("none", "auto")
 SENTINEL = SENTINELS[0]
 #: Words that fill the mask slot while a sentinel model's sentence is tokenized.
 FILLERS = ("x", "it", "one", "two")
@@ -58,11 +57,6 @@ class CandidateTokens:
     ids: list[Ids]
     unknown: list[str] = field(default_factory=list)
 
-    @property
-    def lengths(self) -> list[int]:
-        """The distinct numbers of tokens, ascending."""
-        return sorted({len(i) for i in self.ids})
-
 
 def question(
     item: str,
@@ -77,22 +71,6 @@ def question(
     slot = "\ufffc"  # object replacement character: it has no upper case
     around = fill(text, subject, slot, upper_first).around(ANSWER)
     return ClozePrompt(item, template, *around, candidates, golds)
-
-
-def questions(
-    items: Sequence[tuple[str, str, str, str, tuple[int, ...]]],
-    templates: Mapping[str, Sequence[tuple[int, str]]],
-    upper_first: bool = True,
-) -> Iterator[ClozePrompt]:
-    """Yield items (item, relation, subject, candidate set, golds) in all templates of the relation.
-
-    Raises ValueError for a relation without template.
-    """
-    for item, relation, subject, candidates, golds in items:
-        if not templates.get(relation):
-            raise ValueError(f"item {item}: no template for its relation {relation}")
-        for index, text in templates[relation]:
-            yield question(item, index, text, subject, candidates, golds, upper_first)
 
 
 def rows_of_embedding(loaded: Loaded) -> int:
@@ -236,8 +214,6 @@ def slot_context(before: str, space: str) -> str:
 
     Empty if the slot starts the text, and under `none`, where answers are tokenized alone.
     """
-    if space not in SPACES:
-        raise ValueError(f"candidate_space {space!r}; valid: {', '.join(SPACES)}")
     # a vector is not text, but the answer after it does not start a text
     return "" if space == "none" else replace_vectors(before, LEADS[0])[-1:]
 

@@ -21,7 +21,6 @@ from kgprobe.probes.text.mask_slots import SENTINEL
 from kgprobe.probes.text.pieces import Frame, frame, pieces
 from kgprobe.templates import ANSWER, SEPARATOR, TRIGGER, Parsed, Template, TemplateError
 
-HABITS = ("default", "released")
 BLANKS = ("\u0120", "\u2581")  # Ġ, ▁
 
 
@@ -98,13 +97,6 @@ def encode(
     does. Raises TemplateError for an unknown field, ValueError for a prompt that is too long or a
     field that contains a special token other than the mask.
     """
-    if habits not in HABITS:
-        raise ValueError(f"habits {habits!r}; valid: {', '.join(HABITS)}")
-    if template.kind != loaded.spec.kind:
-        raise TemplateError(
-            f"template {template.text!r} is for {template.kind} models, "
-            f"{loaded.spec.model} is {loaded.spec.kind}"
-        )
     _check_fields(template, fields, truncate)
     refuse_control_tokens(
         loaded.tokenizer,

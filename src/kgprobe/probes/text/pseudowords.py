@@ -16,7 +16,6 @@ from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.text.mask_slots import SENTINEL
 from kgprobe.probes.text.pieces import byte_level
 
-CENTERS = ("mask", "tokenizer_default")
 #: Attempts to draw the second word of a pair; each succeeds with a probability above 1/2.
 ATTEMPTS = 1000
 
@@ -40,8 +39,8 @@ def pseudowords(
     """Draw `pairs` pairs of vectors in the model's own precision, determined by the seed.
 
     `center` tokenizer_default: the unknown token for models with a byte-level tokenizer, as in
-    the released code, which does not set the mask token there. Raises ValueError for an unknown
-    center, or where another row equals the center.
+    the released code, which does not set the mask token there. Raises ValueError where another row
+    equals the center.
     """
     weight = loaded.model.get_input_embeddings().weight.detach()
     table = weight[: len(loaded.tokenizer)].double().cpu().numpy()
@@ -87,8 +86,6 @@ def random_words(loaded: Loaded, pairs: int, seed: int = 0) -> Pseudowords:
 
 def _center(loaded: Loaded, table: Any, center: str) -> tuple[Any, str, int | None]:
     """Return (center vector, its name, its row or None)."""
-    if center not in CENTERS:
-        raise ValueError(f"pseudoword_center {center!r}; valid: {', '.join(CENTERS)}")
     tokenizer, kind = loaded.tokenizer, loaded.spec.kind
     if kind == "causal":
         return table.mean(axis=0), "mean of the embedding (extension)", None

@@ -11,7 +11,6 @@ from kgprobe.probes.text.encode import bos_prefix, spells_nothing
 from kgprobe.probes.text.mask_slots import ClozePrompt, tokenize_prompts, tokens_with_slots
 from kgprobe.templates import replace_vectors
 
-UNKNOWN = ("keep", "leave_out")
 #: maximum number of overlong prompts of one relation that a message lists in full
 SHOWN = 3
 
@@ -37,8 +36,6 @@ def rankable(
 
     Options without tokens are excluded; under `unknown` leave_out also those with an unknown token.
     """
-    if unknown not in UNKNOWN:
-        raise ValueError(f"unknown_candidates {unknown!r}; valid: {', '.join(UNKNOWN)}")
     sets = {}
     mark = loaded.tokenizer.unk_token_id
     for name, labels in options.items():

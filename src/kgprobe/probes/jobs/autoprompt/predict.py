@@ -19,10 +19,9 @@ from kgprobe.job import log
 from kgprobe.probes.baselines import majority
 from kgprobe.probes.jobs.autoprompt import outcomes
 from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, ProbeTask, ProbeTaskError
-from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, ModelSpec, load_model
 from kgprobe.probes.models.predict import Predictor
-from kgprobe.probes.prompt_settings import WRITTEN, group_of
+from kgprobe.probes.prompt_settings import group_of
 from kgprobe.probes.prompts.search import controls
 from kgprobe.probes.prompts.search import files as trigger_files
 from kgprobe.probes.prompts.search.candidates import filter_candidates, vocabulary_of
@@ -64,7 +63,6 @@ class Answerer:
         load: Load = load_model,
         demos: Demos = DEMOS,
     ) -> None:
-        device.ready()
         self.loaded = load(spec)
         self.predictor = Predictor(self.loaded)
         self.task, self.examples = task, task.evaluated
@@ -78,12 +76,9 @@ class Answerer:
         self.record: dict[str, Any] = {}
 
     def answers(self, prompts: Sequence[str]) -> pl.DataFrame:
-        """Return OUTCOMES of the named prompts, in order; raise ProbeTaskError if unknown."""
+        """Return OUTCOMES of the named prompts, in order."""
         frames = []
         for name in prompts:
-            if name not in WRITTEN:
-                legal = ", ".join(sorted(WRITTEN))
-                raise ProbeTaskError(f"{self.task.name}: no prompt {name!r}; valid: {legal}")
             log.info("%s, %s: prompt %s", self.task.name, self.loaded.spec.model, name)
             answer: Callable[[], pl.DataFrame] = getattr(self, name)
             frames.append(answer())
@@ -182,8 +177,9 @@ class Answerer:
                 facts = demonstrations.of_kind(
                     kind, known, group, self.demonstrated.k, self.seed, draw
                 )
-                template = demonstrations.template(prompt.template)
-                given = self._verbalized(group, facts)
+                text = f"{{{demonstrations.FIELD}}}\n{prompt.template.text}"
+                template = Template.parse(text, prompt.template.kind)
+                given = {demonstrations.FIELD: self._verbalized(group, facts)}
                 prompts[group] = replace(prompt, template=template, given=given)
                 shown = [[dict(fact.fields), fact.label] for fact in facts]
                 records[group] = {"demonstrated": shown}
@@ -194,11 +190,12 @@ class Answerer:
     demos_shuffled = partialmethod(_demonstrated, demonstrations.SHUFFLED)
     demos_other = partialmethod(_demonstrated, demonstrations.OTHER)
 
-    def _verbalized(self, group: str, facts: Sequence[TrainingFact]) -> dict[str, str]:
-        """Verbalize the demonstrations. Raises ProbeTaskError if they fill the model's window."""
-        loaded = self.loaded
-        given = demonstrations.verbalize(self.task.whole(loaded, group), facts)
-        text, name = given[demonstrations.FIELD], f"{self.task.name}, {group}, demonstrations"
+    def _verbalized(self, group: str, facts: Sequence[TrainingFact]) -> str:
+        """Verbalize the demonstrations, one per line. Raises ProbeTaskError if they fill the
+        model's window."""
+        loaded, name = self.loaded, f"{self.task.name}, {group}, demonstrations"
+        whole = self.task.whole(loaded, group)
+        text = "\n".join(demonstrations.sentence(whole, fact) for fact in facts)
         refuse_control_tokens(loaded.tokenizer, [text], lambda _: name)
         size = len(loaded.tokenizer(text)["input_ids"])
         if size >= loaded.limit:
@@ -207,7 +204,7 @@ class Answerer:
                 f"{loaded.spec.model} takes {loaded.limit} with the question; make "
                 "autoprompt.demos.k smaller"
             )
-        return given
+        return text
 
     def _triggered(self, name: str, triggers: Mapping[str, Sequence[int]]) -> pl.DataFrame:
         """Return OUTCOMES of the searched prompts with other triggers."""

@@ -22,7 +22,6 @@ from kgprobe.probes import prompt_settings
 from kgprobe.probes.jobs import kept
 from kgprobe.probes.jobs.autoprompt import outcomes as prompted
 from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, ProbeTask, ProbeTaskError
-from kgprobe.probes.models import device
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.models.reinitialize import reinitialize
@@ -47,8 +46,7 @@ WORDS = "searched_words"
 
 
 def prepared(spec: ModelSpec, prompt: str, seed: int, load: Load = load_model) -> Loaded:
-    """Load the model for a search of this name, with one thread on a CPU."""
-    device.ready()
+    """Load the model for a search of this name."""
     loaded = load(spec)
     what = RANDOM.get(prompt)
     return reinitialize(loaded, what, seed) if what else loaded

@@ -132,6 +132,12 @@ def load(
     return ProbeTask(folder.name, examples, vocabulary, about, unasked)
 
 
+def of_part(part: Any) -> ProbeTask:
+    """Load the task of a Part (stage.py), with its examples if it has others than its files."""
+    folder, settings = Path(part.input["examples"]).parent, part.settings
+    return load(folder, settings["section"], settings["seed"], part.tables.get("examples"))
+
+
 def _choose(by_kind: Mapping[str, str], loaded: Loaded) -> str | None:
     """Return the text for a kind of model; masked models without segments may have their own."""
     segments = "token_type_ids" in loaded.tokenizer.model_input_names

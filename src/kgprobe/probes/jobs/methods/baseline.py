@@ -11,15 +11,13 @@ baseline's answers have the same format as the model's own, and are evaluated al
 import json
 from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from kgprobe import schema
 from kgprobe.benchmarks.autoprompt import frames as tasks
 from kgprobe.contracts import WITHOUT
-from kgprobe.probes.jobs.stage import Load, Part, Template
+from kgprobe.probes.jobs.stage import Answers, Load, Part, Template
 from kgprobe.probes.models.load import Loaded, ModelSpec
 from kgprobe.probes.models.reinitialize import reinitialize
 from kgprobe.sampling import by_hand, sample_evenly, take
@@ -30,16 +28,14 @@ SUBJECT, WEIGHTS = WITHOUT
 FIELD = "sub"
 
 
-def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+def answers(part: Part) -> Answers:
     """Return the answers of the part's method to the baseline's questions.
 
     Settings, besides those of the method: `without`, SUBJECT or WEIGHTS; `items`, the maximum
     number of questions; `template`, first or last; `whole`, whether questions of one group (an
     example of a graph attribute) stay together; `seed`.
     """
-    result: tuple[dict[str, pl.DataFrame], dict[str, Any]] = part.answered_by.answers(
-        lowered(part), into
-    )
+    result: Answers = part.answered_by.answers(lowered(part))
     return result
 
 

@@ -10,7 +10,7 @@ import polars as pl
 from kgprobe.job import progress
 from kgprobe.probes.api.client import Client
 from kgprobe.probes.jobs.kept import journal
-from kgprobe.probes.jobs.stage import Part
+from kgprobe.probes.jobs.stage import Answers, Part
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring.choice import choose
 from kgprobe.probes.scoring.choice.text import ChoiceQuestion
@@ -19,7 +19,7 @@ from kgprobe.schema import CHOICES, CHOSEN
 OUTPUT = {"chosen": CHOSEN}
 
 
-def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+def answers(part: Part) -> Answers:
     """Return CHOSEN."""
     questions, scorings = part.read("questions", CHOICES), part.settings["scorings"]
     model = part.load(part.spec)

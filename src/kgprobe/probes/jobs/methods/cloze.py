@@ -1,27 +1,19 @@
 """Ranks of candidates at a mask slot: one job per model for all tasks (see scoring/cloze)."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from kgprobe.job import progress
-from kgprobe.probes.jobs.frames import (
-    index_golds,
-    labels_of,
-    of_columns,
-    placed,
-    texts_of,
-)
+from kgprobe.probes.jobs.frames import of_columns, placed, prepared, texts_of
 from kgprobe.probes.jobs.kept import journal
-from kgprobe.probes.jobs.stage import Part
+from kgprobe.probes.jobs.stage import Answers, Part
 from kgprobe.probes.jobs.stage import by_template as units
-from kgprobe.probes.models import device
-from kgprobe.probes.models.load import Load, ModelSpec, load_model, outline
+from kgprobe.probes.models.load import Load, ModelSpec, load_model
 from kgprobe.probes.scoring.cloze import rank
-from kgprobe.probes.text.mask_slots import ClozePrompt, questions
-from kgprobe.probes.text.spelling import check_windows, left_out, rankable
+from kgprobe.probes.text.mask_slots import ClozePrompt, question
+from kgprobe.probes.text.spelling import check_windows
 from kgprobe.sampling import by_hand
 from kgprobe.schema import RANKS, TOPS
 
@@ -29,7 +21,7 @@ __all__ = ["OUTPUT", "answers", "units"]
 OUTPUT = {"ranks": RANKS, "top": TOPS}
 
 
-def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+def answers(part: Part) -> Answers:
     """Return RANKS and TOPS."""
     ranks, top, record = rank_frame(
         part.spec, *part.tables_asked(),
@@ -54,44 +46,34 @@ def rank_frame(
 
     A candidate without tokens is excluded from its set, under `unknown` leave_out also one with an
     unknown token; questions whose golds are excluded are not ranked. The record lists all of them.
-    Unfinished results are stored in `folder` for the next run to resume. Raises
-    ValueError for a kind of model without mask slots and, before any weights are loaded, for the
-    prompts of every relation that do not fit into its window.
+    Unfinished results are stored in `folder` for the next run to resume. Raises ValueError, before
+    any weights are loaded, for the prompts of every relation that do not fit into the window.
     """
-    if spec.kind not in ("masked", "seq2seq"):
-        raise ValueError(
-            f"{spec.model}: cloze ranking needs a mask token or a sentinel, a {spec.kind} model "
-            "has none; score its options as sentences (method sentence)"
-        )
-    device.ready()
-    light = outline(spec)
-    kept = rankable(light, labels_of(candidates), unknown)
-    ranked, missing = index_golds(by_hand(items), kept)
-    queries = _questions(ranked, prompts)
-    options: dict[str, Sequence[str]] = {name: k.labels for name, k in kept.items()}
-    relations = dict(ranked.select("item", "relation").rows())
-    by_relation: dict[str, list[ClozePrompt]] = {}
-    for question in queries:
-        by_relation.setdefault(relations[question.item], []).append(question)
-    check_windows(light, by_relation, options, space)
+    known = prepared(spec, by_hand(items), candidates, unknown)
+    by_relation, options = questions(known.items, prompts), known.options
+    queries = [query for prompts in by_relation.values() for query in prompts]
+    check_windows(known.light, by_relation, options, space)
     loaded = load(spec)
     bar = progress(total=len(queries), desc=spec.model, unit="prompt")
     with journal(loaded, folder, "ranks", queries, options, space):
         result = rank.rank(loaded, queries, options, space=space, progress=bar.update)
     bar.close()
-    record = {
-        **result.record,
-        "prompts": len(queries),
-        "candidates_left_out": left_out(kept),
-        "items_without_gold": missing,
-    }
-    ranks = placed(of_columns(result.ranks, RANKS), items, kept)
-    top = placed(of_columns(result.top, TOPS), items, kept, "candidate")
-    return ranks, top, record
+    ranks = placed(of_columns(result.ranks, RANKS), items, known.kept)
+    top = placed(of_columns(result.top, TOPS), items, known.kept, "candidate")
+    return ranks, top, {**result.record, "prompts": len(queries), **known.record}
 
 
-def _questions(items: pl.DataFrame, prompts: pl.DataFrame) -> list[ClozePrompt]:
-    """Build every item in every template of its relation."""
-    columns = ("item", "relation", "subject", "candidates", "answers")
-    rows = items.sort("relation", "row", "item").select(columns).rows()
-    return list(questions([(*row, tuple(golds)) for *row, golds in rows], texts_of(prompts)))
+def questions(items: pl.DataFrame, prompts: pl.DataFrame) -> dict[str, list[ClozePrompt]]:
+    """Map relation -> its items in every template; ValueError for a relation without template."""
+    columns, templates = ("item", "relation", "subject", "candidates", "answers"), texts_of(prompts)
+    by_relation: dict[str, list[ClozePrompt]] = {}
+    for item, relation, subject, candidates, golds in (
+        items.sort("relation", "row", "item").select(columns).rows()
+    ):
+        if relation not in templates:
+            raise ValueError(f"item {item}: no template for its relation {relation}")
+        by_relation.setdefault(relation, []).extend(
+            question(item, index, text, subject, candidates, tuple(golds))
+            for index, text in templates[relation]
+        )
+    return by_relation

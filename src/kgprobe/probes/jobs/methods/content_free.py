@@ -1,14 +1,11 @@
 """Options after content-free subjects: priors of whole sentences (see scoring/sentence)."""
 
-from pathlib import Path
-from typing import Any
-
 import polars as pl
 
 from kgprobe import schema
 from kgprobe.probes.jobs.kept import digest
 from kgprobe.probes.jobs.score import content_free_frame, without_subject
-from kgprobe.probes.jobs.stage import Part, Template, templates_of
+from kgprobe.probes.jobs.stage import Answers, Part, Template, templates_of
 from kgprobe.sampling import by_hand
 
 OUTPUT = {"content_free": schema.CONTENT_FREE}
@@ -20,7 +17,7 @@ def units(part: Part) -> dict[str, Template | None]:
     return templates_of(part, items) if items.height else {digest("nothing is shared"): None}
 
 
-def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+def answers(part: Part) -> Answers:
     """Return CONTENT_FREE."""
     scores, record = content_free_frame(
         part.spec,

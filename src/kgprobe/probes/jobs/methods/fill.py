@@ -1,15 +1,10 @@
 """Generated text for a mask slot, and ranks of its golds (see scoring/fill)."""
 
-from pathlib import Path
-from typing import Any
-
-import polars as pl
-
 from kgprobe import schema
 from kgprobe.probes.jobs.fill import fill_frame
 from kgprobe.probes.jobs.forms import of_part
-from kgprobe.probes.jobs.stage import Part, Template, by_template, whole
-from kgprobe.probes.jobs.word import for_api
+from kgprobe.probes.jobs.stage import Answers, Part, Template, by_template, whole
+from kgprobe.sampling import take
 from kgprobe.settings.probes import Fill
 from kgprobe.settings.types import typed
 
@@ -25,11 +20,12 @@ def units(part: Part) -> dict[str, Template | None]:
     return by_template(part) if is_bounded and part.spec.kind != "api" else whole(part)
 
 
-def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+def answers(part: Part) -> Answers:
     """Return FILLS and FILL_GOLDS."""
     items, candidates, prompts = part.tables_asked()
-    if part.settings["few"]:
-        prompts = for_api(prompts, part.settings["few"], part.settings["seed"])
+    if part.settings["few"]:  # the paper's ten of every relation for a server
+        most, seed = part.settings["few"], part.settings["seed"]
+        prompts = take(prompts, most, seed, ["prompt"], ["relation"], "prompts of api")
     fills, golds, record = fill_frame(
         part.load(part.spec),
         items,

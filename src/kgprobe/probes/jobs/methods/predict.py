@@ -1,32 +1,24 @@
 """Answers of prompts without a search (see jobs/autoprompt/predict)."""
 
 from pathlib import Path
-from typing import Any
-
-import polars as pl
 
 from kgprobe import schema
 from kgprobe.probes.jobs.autoprompt import tasks
 from kgprobe.probes.jobs.autoprompt.predict import Answerer
 from kgprobe.probes.jobs.kept import content, journal
-from kgprobe.probes.jobs.stage import Part
+from kgprobe.probes.jobs.stage import Answers, Part
 from kgprobe.settings.probes import Demos
 from kgprobe.settings.types import typed
 
 OUTPUT = {"outcomes": schema.OUTCOMES}
 
 
-def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+def answers(part: Part) -> Answers:
     """Return OUTCOMES of all written prompts of a benchmark."""
     chosen = part.settings
     answerer = Answerer(
         part.spec,
-        tasks.load(
-            Path(part.input["examples"]).parent,
-            chosen["section"],
-            chosen["seed"],
-            part.tables.get("examples"),
-        ),
+        tasks.of_part(part),
         part.input["found"],
         part.input["other"],
         Path(part.input["published"]) / chosen["published"] if chosen["published"] else "",

@@ -2,14 +2,13 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.probes.jobs.ontoprobe.reason import reason
-from kgprobe.probes.jobs.stage import Part
+from kgprobe.probes.jobs.stage import Answers, Part
 from kgprobe.sampling import take
 from kgprobe.settings.probes import Soft
 from kgprobe.settings.types import typed
@@ -17,7 +16,7 @@ from kgprobe.settings.types import typed
 OUTPUT = {"ranks": schema.REASON_RANKS, "premises": schema.PREMISE_RANKS}
 
 
-def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+def answers(part: Part) -> Answers:
     """Return REASON_RANKS and PREMISE_RANKS; for causal models as `soft.causal` sets."""
     soft, settings = typed(Soft, part.settings["soft"]), part.settings
     switches, questions = (

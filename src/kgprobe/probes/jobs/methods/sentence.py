@@ -1,7 +1,6 @@
 """Scores of whole sentences, one for every option (see scoring/sentence)."""
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -9,7 +8,7 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.probes.jobs.forms import of_part, tables_in
 from kgprobe.probes.jobs.score import score_frame
-from kgprobe.probes.jobs.stage import Part, Template, by_template, whole
+from kgprobe.probes.jobs.stage import Answers, Part, Template, by_template, whole
 
 __all__ = ["OUTPUT", "answers", "share", "units"]
 OUTPUT = {"scores": schema.SCORES}
@@ -20,7 +19,7 @@ def units(part: Part) -> dict[str, Template | None]:
     return whole(part) if part.settings.get("form") else by_template(part)
 
 
-def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+def answers(part: Part) -> Answers:
     """Return SCORES; finished shards are stored for the next run to resume."""
     scores, record = _score(part)
     return {"scores": scores}, record

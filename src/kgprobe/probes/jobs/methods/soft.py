@@ -1,20 +1,17 @@
 """Ranks under soft prompts (see prompts/trained)."""
 
 from pathlib import Path
-from typing import Any
-
-import polars as pl
 
 from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.probes.jobs.ontoprobe.soft import rank
-from kgprobe.probes.jobs.stage import Part
+from kgprobe.probes.jobs.stage import Answers, Part
 from kgprobe.settings.types import typed
 
 OUTPUT = {"ranks": schema.SOFT_RANKS, "curves": schema.SOFT_CURVES}
 
 
-def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+def answers(part: Part) -> Answers:
     """Return SOFT_RANKS and SOFT_CURVES."""
     ranks, curves, record = rank(
         part.spec,

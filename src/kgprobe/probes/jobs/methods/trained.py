@@ -1,7 +1,6 @@
 """Trained baselines: linear probe, fine-tuning, relation extractor."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -11,7 +10,7 @@ from kgprobe.job import progress
 from kgprobe.probes.baselines import finetune, linear_probe, relation_lstm
 from kgprobe.probes.jobs.autoprompt import tasks
 from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, ProbeTask, ProbeTaskError
-from kgprobe.probes.jobs.stage import Part
+from kgprobe.probes.jobs.stage import Answers, Part
 from kgprobe.probes.models.load import Loaded
 
 OUTPUT = {"outcomes": schema.OUTCOMES}
@@ -23,13 +22,12 @@ TRAINED = {
 }
 
 
-def answers(part: Part, into: Path) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
+def answers(part: Part) -> Answers:
     """Return OUTCOMES of dev and test.
 
     Raises ProbeTaskError for a task that the baseline does not support.
     """
-    prompt, seed, section = part.prompt, part.settings["seed"], part.settings["section"]
-    task = tasks.load(Path(part.input["examples"]).parent, section, seed)
+    prompt, seed, task = part.prompt, part.settings["seed"], tasks.of_part(part)
     if task.kind not in TRAINED[prompt]:
         raise ProbeTaskError(
             f"{task.name}: prompt {prompt!r} is for {' and '.join(TRAINED[prompt])}, "

@@ -17,7 +17,8 @@ from typing import Any
 import polars as pl
 
 from kgprobe.benchmarks.ontoprobe.modes import Switches
-from kgprobe.probes.jobs.ontoprobe.soft import AS_WRITTEN, Prepared, file_name, recipes
+from kgprobe.probes.jobs.frames import Prepared
+from kgprobe.probes.jobs.ontoprobe.soft import AS_WRITTEN, file_name, recipes
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.prompts.trained.soft import SoftPrompt, SoftPromptRecipe
 from kgprobe.probes.prompts.trained.soft import load as load_prompt
@@ -128,7 +129,7 @@ def prompt(
         first, second = marks(slots.conjunctions, 2).split()
         joined = f" {first} ".join(written)
         text = f"{joined} {second} {hypothesis}" if written else f"{second} {hypothesis}"
-    return _question(case.item, text, case, pair, slots, switches, case.candidates, case.golds)
+    return _question(text, case, pair, slots, switches, case.candidates, case.golds)
 
 
 def premise_test(
@@ -139,7 +140,7 @@ def premise_test(
     text = test.text
     if kind == "soft" and test.soft:
         text = f"{test.soft[1]} {marks(*slots.templates[test.soft[0]])} {MASK_SLOT} ."
-    return _question(case.item, text, case, pair, slots, switches, test.candidates, test.golds)
+    return _question(text, case, pair, slots, switches, test.candidates, test.golds)
 
 
 def select_test_cases(cases: Sequence[RuleRow], scheme: str) -> tuple[list[RuleRow], list[str]]:
@@ -179,7 +180,6 @@ def _hypothesis(case: RuleRow, is_soft: bool, slots: SlotLayout, switches: Switc
 
 
 def _question(
-    item: str,
     text: str,
     case: RuleRow,
     pair: int,
@@ -190,7 +190,7 @@ def _question(
 ) -> ClozePrompt:
     parsed = parse(text)
     if parsed.slots.count(MASK_SLOT) != 1:
-        raise ValueError(f"item {item}: expected one {MASK_SLOT} in {text!r}")
+        raise ValueError(f"item {case.item}: expected one {MASK_SLOT} in {text!r}")
     letters = switches.pseudoword_slots == "pattern_rules"
     if letters and case.rule not in PATTERN_RULES:
         values = {}
@@ -200,7 +200,7 @@ def _question(
     before, after = parsed.filled({**values, MASK_SLOT: ""}).around(MASK_SLOT)
     if letters and case.rule == "rdfs7":
         after = parsed.filled({SUBJECT: mark(first), MASK_SLOT: ""}).around(MASK_SLOT)[1]
-    return ClozePrompt(item, 0, before, after, candidates, golds)
+    return ClozePrompt(case.item, 0, before, after, candidates, golds)
 
 
 def cases(
@@ -295,47 +295,39 @@ def check_cases(
     or for another model, a prompt with both premises that is too long. `by_rule` may have
     fewer test rows than `whole`.
     """
+
+    def check(rows: Sequence[RuleRow], trained: Sequence[RuleRow], scheme: str) -> None:
+        parts = {role: [c for c in rows if c.role == role] for role in ("train", "dev", "test")}
+        if not parts["test"]:
+            raise ValueError(f"no test rows under {scheme}; the split is larger than the data")
+        subset = by_template(parts["test"], scheme)
+        if scheme.endswith("+soft") and switches.conj_train == "test_rows":
+            subset = [*subset, *trained]
+        elif scheme.endswith("+soft"):
+            select_test_cases(rows, scheme)
+            subset = list(rows)
+            if not parts["train"] or not parts["dev"]:
+                raise ValueError("no train or dev rows for the conjunction: the split is too large")
+        counts = {}
+        if scheme.startswith("soft"):
+            for task in sorted({t for c in rows for t in tasks_of(c)}):
+                counts[task] = len(template(known.light, folder, task, plan, switches).vectors)
+        slots = layout(counts)
+        longest = [prompt(c, (True, True), scheme, 0, slots, switches) for c in subset]
+        check_windows(known.light, {scheme: longest}, known.options, switches.candidate_space)
+
     problems = []
     for rule, rows in by_rule.items():
         trained = [c for c in whole[rule] if c.role == "test"][: 2 * TAKEN]
         try:
             for scheme in schemes:
-                _check(known, rows, trained, scheme, folder, plan, switches)
+                check(rows, trained, scheme)
         except ValueError as error:
             problems.append(f"{rule}: {error}")
     if problems:
         raise ValueError(
             f"{known.light.spec.model}: rules that cannot be asked\n" + "\n".join(problems)
         )
-
-
-def _check(
-    known: Prepared,
-    rows: Sequence[RuleRow],
-    trained: Sequence[RuleRow],
-    scheme: str,
-    folder: Path | None,
-    plan: Soft,
-    switches: Switches,
-) -> None:
-    parts = {role: [c for c in rows if c.role == role] for role in ("train", "dev", "test")}
-    if not parts["test"]:
-        raise ValueError(f"no test rows under {scheme}; the split is larger than the data")
-    subset = by_template(parts["test"], scheme)
-    if scheme.endswith("+soft") and switches.conj_train == "test_rows":
-        subset = [*subset, *trained]
-    elif scheme.endswith("+soft"):
-        select_test_cases(rows, scheme)
-        subset = list(rows)
-        if not parts["train"] or not parts["dev"]:
-            raise ValueError("no train or dev rows for the conjunction: the split is too large")
-    counts = {}
-    if scheme.startswith("soft"):
-        for task in sorted({t for c in rows for t in tasks_of(c)}):
-            counts[task] = len(template(known.light, folder, task, plan, switches).vectors)
-    slots: SlotLayout = layout(counts)
-    longest = [prompt(c, (True, True), scheme, 0, slots, switches) for c in subset]
-    check_windows(known.light, {scheme: longest}, known.options, switches.candidate_space)
 
 
 def _spell(parts: Sequence[str] | None) -> Sequence[str] | None:

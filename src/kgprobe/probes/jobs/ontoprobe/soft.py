@@ -6,7 +6,7 @@ Rows are checked before a model's weights are loaded.
 import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +16,14 @@ import torch
 
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.job import progress
-from kgprobe.probes.jobs.frames import index_golds, labels_of, placed
-from kgprobe.probes.models import device
-from kgprobe.probes.models.batching import budget_for
+from kgprobe.probes.jobs.frames import Prepared, placed, prepared
 from kgprobe.probes.models.head import precise
-from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model, outline
+from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
 from kgprobe.probes.prompts.trained import soft
 from kgprobe.probes.scoring.cloze.gradient import LEGAL
 from kgprobe.probes.scoring.cloze.vectors import candidate_tokens, gold_ranks, prompts
 from kgprobe.probes.text.mask_slots import ClozePrompt, question
-from kgprobe.probes.text.spelling import SpelledOptions, check_windows, left_out, rankable
+from kgprobe.probes.text.spelling import check_windows
 from kgprobe.schema import SOFT_CURVES, SOFT_RANKS, cast_columns
 from kgprobe.settings.probes import Soft
 from kgprobe.templates import fill
@@ -44,44 +42,6 @@ TOKENS = 3
 #: Maximum prompt lengths of the released code, in tokens, by role (`max_length: padded`). It cuts
 #: longer ones; here they are rejected, and none is padded: that costs time and changes no score.
 PADDED = {"train": 64, "dev": 64, "test": 512}
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A model without weights, and the items and candidates that its tokenizer can represent."""
-
-    light: Loaded
-    items: pl.DataFrame
-    options: dict[str, Sequence[str]]
-    kept: dict[str, SpelledOptions]
-    missing: list[str] = field(default_factory=list)
-
-    @property
-    def record(self) -> dict[str, object]:
-        """Excluded candidates and items, by name."""
-        return {
-            "candidates_left_out": left_out(self.kept),
-            "items_without_gold": self.missing,
-        }
-
-
-def prepared(
-    spec: ModelSpec, items: pl.DataFrame, candidates: pl.DataFrame, switches: Switches
-) -> Prepared:
-    """Select items and candidates that the model can represent (switch `unknown_candidates`).
-
-    Raises ValueError for a kind of model without an input embedding.
-    """
-    if spec.kind not in LEGAL:
-        raise ValueError(
-            f"{spec.model}: soft prompts and pseudowords need the input embedding of the model; "
-            f"kind {spec.kind!r} has none; valid: {', '.join(LEGAL)}"
-        )
-    light = outline(spec)
-    kept = rankable(light, labels_of(candidates), switches.unknown_candidates)
-    rows, missing = index_golds(items, kept)
-    options: dict[str, Sequence[str]] = {name: spelled.labels for name, spelled in kept.items()}
-    return Prepared(light, rows, options, kept, missing)
 
 
 def check_tasks(
@@ -205,12 +165,12 @@ def train(
     fails, the others are still trained: one ValueError at the end lists the failures. `unfinished`
     stores prompts until all are trained, for the next run with the same inputs to resume.
     """
-    known = prepared(spec, items, candidates, switches)
+    known = prepared(spec, items, candidates, switches.unknown_candidates)
     chosen, options = recipes(plan, spec.kind, switches), known.options
     tasks = items["relation"].unique().sort().to_list()
     tokens = {t: template_tokens(known.light, t, switches.soft_init) for t in tasks}
     check_tasks(known, switches, tokens, ("train", "dev"))
-    loaded = ready(spec, load)
+    loaded = load(spec)
     total = plan.epochs * len(chosen) * len(tasks)
     bar = progress(total=total, desc=spec.model, unit="epoch")
     folder.mkdir(parents=True, exist_ok=True)
@@ -299,20 +259,19 @@ def rank(
     `rows` limits the test rows of every task. Files for another model and prompts that are too
     long are rejected before the model is loaded.
     """
-    known = prepared(spec, items, candidates, switches)
-    files = read_prompts(folder, known)
-    tokens = dict(sorted((str(p.record["task"]), len(p.vectors)) for p in files.values()))
+    known = prepared(spec, items, candidates, switches.unknown_candidates)
+    prompts = read_prompts(folder, known)
+    tokens = dict(sorted((str(p.record["task"]), len(p.vectors)) for p in prompts))
     check_tasks(known, switches, tokens, ("dev", "test"))
-    loaded, options = ready(spec, load), known.options
+    loaded, options = load(spec), known.options
     held = known.items.filter(pl.col("role") != "train")
     place = pl.cum_count("item").over("relation", "role")
     held = held.filter((pl.col("role") == "dev") | (place <= (rows or held.height)))
     sizes = dict(held["relation"].value_counts().rows())
-    total = sum(sizes.get(str(p.record["task"]), 0) for p in files.values())
+    total = sum(sizes.get(str(p.record["task"]), 0) for p in prompts)
     bar = progress(total=total, desc=spec.model, unit="prompt")
     ranks, curves = [], []
-    for path in files:
-        prompt = soft.load(path, loaded)
+    for prompt in prompts:
         recipe, task = prompt.record["recipe"], prompt.record["task"]
         subset = held.filter(pl.col("relation") == task)
         queries = questions(subset, len(prompt.vectors))
@@ -323,7 +282,6 @@ def rank(
             tensor(loaded, prompt.vectors),
             configuration=(recipe["masks"], recipe["pooling"]),
             space=switches.candidate_space,
-            budget=budget_for(loaded),
             progress=bar.update,
         )
         key = {name: recipe[name] for name in ("masks", "pooling", "loss", "seed")}
@@ -347,20 +305,20 @@ def frame_ranks(ranks: Mapping[str, Any], questions: Sequence[ClozePrompt]) -> p
     return pl.DataFrame({"item": items, **ranks}).drop("question")
 
 
-def read_prompts(folder: Path, known: Prepared) -> dict[Path, soft.SoftPrompt]:
+def read_prompts(folder: Path, known: Prepared) -> list[soft.SoftPrompt]:
     """Read the prompt files of a folder; raise one PromptError for all of another model."""
     paths = sorted(folder.glob("*.safetensors"))
     if not paths:
         raise soft.PromptError(f"{folder}: no soft prompts; the rule prompts_<model> makes them")
-    files, problems = {}, []
+    prompts, problems = [], []
     for path in paths:
         try:
-            files[path] = soft.load(path, known.light)
+            prompts.append(soft.load(path, known.light))
         except soft.PromptError as error:
             problems.append(str(error))
     if problems:
         raise soft.PromptError("\n".join(problems))
-    return files
+    return prompts
 
 
 def _curve(record: Mapping[str, Any], key: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -375,12 +333,6 @@ def _curve(record: Mapping[str, Any], key: Mapping[str, Any]) -> list[dict[str, 
         }
         for epoch, (loss, dev) in enumerate(record["curve"])
     ]
-
-
-def ready(spec: ModelSpec, load: Load = load_model) -> Loaded:
-    """Load the model, with one thread on a CPU, so that last bits do not depend on the machine."""
-    device.ready()
-    return load(spec)
 
 
 def tensor(loaded: Loaded, vectors: Any) -> torch.Tensor:

@@ -29,11 +29,9 @@ def random_triggers(
     """Draw `draws` triggers of `length` tokens, uniform over `allowed` (filtered tokens).
 
     Repetitions within a trigger are possible, as in a search. The same seed and group give the same
-    triggers whatever the order of `allowed`. Raises ValueError when nothing is allowed.
+    triggers whatever the order of `allowed`.
     """
     pool = np.unique(np.asarray(allowed, dtype=np.int64))
-    if not len(pool):
-        raise ValueError(f"group {group!r}: the filters leave no token to draw triggers from")
     generator = _generator(seed, f"random_triggers {group}")
     drawn = pool[generator.integers(len(pool), size=(draws, length))]
     return [tuple(int(token) for token in row) for row in drawn]
@@ -114,7 +112,13 @@ def transfer(prompt: PromptFile, loaded: Loaded) -> PromptFile:
     Raises PromptFileError, also for triggers in several places.
     """
     where = f"prompt {prompt.text!r} of {prompt.made_for.get('model')!r}"
-    text = _ended(prompt.template, loaded, where)
+    text = prompt.template
+    if loaded.spec.kind == "causal":
+        text, after = cut(text)
+        if parse(after).parts:
+            raise PromptFileError(
+                f"{where}: {after.strip()!r} stands behind [P], but {loaded.spec.model} is causal"
+            )
     runs = runs_of(text)
     if sum(runs) != len(prompt.trigger):
         raise PromptFileError(
@@ -140,17 +144,6 @@ def transfer(prompt: PromptFile, loaded: Loaded) -> PromptFile:
         settings=prompt.settings,
         data={**prompt.data, "transferred_from": prompt.made_for, "tokens_there": prompt.tokens},
     )
-
-
-def _ended(text: str, loaded: Loaded, where: str) -> str:
-    if loaded.spec.kind != "causal":
-        return text
-    before, after = cut(text)
-    if parse(after).parts:
-        raise PromptFileError(
-            f"{where}: {after.strip()!r} stands behind [P], but {loaded.spec.model} is causal"
-        )
-    return before
 
 
 def _labels(

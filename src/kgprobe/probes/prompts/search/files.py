@@ -96,10 +96,7 @@ def round_trips(loaded: Loaded, ids: Sequence[int]) -> bool:
     """Return whether the text of a trigger, after other text, gives its ids again."""
     text = text_of(loaded, ids)
     text = text if text.startswith(" ") else f" {text}"
-    return list(ids) in (
-        pieces(loaded.tokenizer, [text])[0],
-        pieces(loaded.tokenizer, [text[1:]])[0],
-    )
+    return list(ids) in pieces(loaded.tokenizer, [text, text[1:]])
 
 
 def save(prompt: PromptFile, path: str | Path) -> None:

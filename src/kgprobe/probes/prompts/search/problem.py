@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from kgprobe.probes.models.batching import Ints
+from kgprobe.probes.models.batching import Ints, Ragged
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.prompts.search.settings import SearchSettings
 from kgprobe.probes.scoring.fill.options import Options
@@ -117,12 +117,9 @@ def problem(
         )
         for name in ("train", "dev")
     ]  # fmt: skip
-    width = max(len(ids) for ids in table.values())
-    ids = np.zeros((len(classes), width), dtype=np.int64)
-    known = np.zeros(ids.shape, dtype=bool)
-    for row, name in enumerate(classes):
-        ids[row, : len(table[name])] = table[name]
-        known[row, : len(table[name])] = True
+    tokens = Ragged.of([np.array(table[name], dtype=np.int64) for name in classes])
+    ids = tokens.matrix(0)
+    known = np.arange(ids.shape[1]) < tokens.lengths[:, None]
     return Problem(template, splits[0], splits[1], classes, ids, known, labels is not None, dropped)
 
 

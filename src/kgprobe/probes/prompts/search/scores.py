@@ -113,8 +113,7 @@ class Scorer(Predictor):
         def forward(chunk: Ints) -> None:
             ids, mask, places, types = tensors.batch(batch[chunk], tokens.expand(len(chunk), -1))
             with torch.enable_grad(), _leaf(self._embeddings) as leaf:
-                features = self.parts.features(ids, mask, places, types)
-                logits = self.parts.logits(features)
+                logits = self.parts.head.logits(self.parts.at(ids, mask, places, types))
                 right = tensors.right[torch.from_numpy(batch[chunk]).to(ids.device)]
                 likelihood = self._of_class(logits, right)
                 self._check_values(likelihood, "train", batch[chunk])
@@ -172,7 +171,8 @@ class Scorer(Predictor):
                 def forward(chunk: Ints) -> None:
                     chosen = table[torch.from_numpy(owners[chunk]).to(table.device)]
                     ids, mask, places, types = tensors.batch(examples[chunk], chosen)
-                    read(chunk, self.parts.features(ids, mask, places, types))
+                    states = self.parts.at(ids, mask, places, types)
+                    read(chunk, self.parts.head.features(states))
 
                 self.budget.run(tensors.lengths[examples], forward)
         matrix = flat.reshape(len(distinct), len(batch))
@@ -205,28 +205,26 @@ class Scorer(Predictor):
         triggers = table[torch.from_numpy(owners).to(table.device)]
         ids = tensors.batch(examples, triggers)[0].cpu().numpy()
         rows = [row[:n] for row, n in zip(ids, tensors.lengths[examples], strict=True)]
-
-        def finish(numbers: Ints, states: Any) -> None:
-            read(numbers, self.parts.finished(states))
-
-        return self._shared.visit_ends(Ragged.of(rows), finish)
+        return self._visit_ends(self._shared, Ragged.of(rows), read)
 
     def _read(self, tensors: Tensors, examples: Ints, features: Any, metric: str) -> Floats:
         """Return the values of rows, with logits computed in slices; NaN if these contain NaN."""
         room = SLICE["cpu" if self.loaded.device.type == "cpu" else "cuda"]
         step = max(room // (4 * len(self.embedding)), 1)
-        result = np.zeros(len(examples))
+        result, head = np.zeros(len(examples)), self.parts.head
         right = tensors.right[torch.from_numpy(np.ascontiguousarray(examples)).to(features.device)]
         for start in range(0, len(examples), step):
             rows, gold = features[start : start + step], right[start : start + step]
             if metric == "likelihood":
-                values = self._of_class(self.parts.logits(rows), gold)
+                values = self._of_class(head.decode(rows), gold)
             elif self.problem.closed:
                 # logits of the label tokens suffice: the normalizer is the same for all classes
-                few = self.parts.logits(rows, self._flat)
-                values = _right(self._spread(few), gold)
+                few = head.decode(rows, self._flat)
+                table = few.new_full((len(few), *self.known.shape), torch.finfo(few.dtype).min)
+                table[:, self.known] = few
+                values = _right(table.logsumexp(-1), gold)
             else:
-                values = _right(self.parts.logits(rows), self.labels[gold, 0])
+                values = _right(head.decode(rows), self.labels[gold, 0])
             result[start : start + step] = values.double().cpu().numpy()
         return result
 
@@ -235,12 +233,6 @@ class Scorer(Predictor):
         answers = logits.gather(1, self.labels[right])
         answers = answers.masked_fill(~self.known[right], torch.finfo(answers.dtype).min)
         return answers.logsumexp(1) - logits.logsumexp(1)
-
-    def _spread(self, few: Any) -> Any:
-        """Return the log of the summed probability of every class (up to the normalizer)."""
-        table = few.new_full((len(few), *self.known.shape), torch.finfo(few.dtype).min)
-        table[:, self.known] = few
-        return table.logsumexp(-1)
 
     def candidate_scores(self, gradient: Floats, kept: NDArray[np.bool_]) -> Floats:
         """Return the first-order log-likelihood gain of all tokens (Eq. 2), -inf if filtered."""

@@ -29,10 +29,10 @@ from kgprobe.probes.prompts.search.candidates import (
     spelled_like,
     vocabulary_of,
 )
-from kgprobe.probes.prompts.search.files import PromptFile, identity, prompt_of, text_of
+from kgprobe.probes.prompts.search.files import PromptFile, prompt_of, text_of
 from kgprobe.probes.prompts.search.problem import Example as Example
-from kgprobe.probes.prompts.search.problem import Problem, problem
 from kgprobe.probes.prompts.search.problem import SearchError as SearchError
+from kgprobe.probes.prompts.search.problem import problem
 from kgprobe.probes.prompts.search.scores import Floats, Scorer, top
 from kgprobe.probes.prompts.search.settings import SearchSettings
 from kgprobe.probes.prompts.search.settings import settings_for as settings_for
@@ -107,26 +107,12 @@ class Search:
         self._precise: Scorer | None = None
         # pairs of this iteration: the state counts them when the iteration ends
         self._compared = self._looked_up = 0
-        self.owner = self._owner()
-
-    def _owner(self) -> dict[str, Any]:
-        """Return what a saved state must agree with."""
-        known = self.problem
-        return {
-            "model": identity(self.loaded),
-            "template": self.template.text,
-            "settings": asdict(self.settings),
-            "data": {"train": known.train.digest(), "dev": known.dev.digest()},
-            "labels": label_table(known),
-            "initial": {str(i): t for i, t in enumerate(self.initial)},
-            "name": self.name,
-        }
 
     # -- the loop -----------------------------------------------------------------------------
 
     def run(self) -> State:
         """Run all restarts, from the saved state if there is one."""
-        state = trigger_state.load(self.owner, self.path)
+        state = trigger_state.load(self.path)
         if state is not None:
             log.info("search goes on: restart %d, iteration %d", state.restart, state.iteration)
             self.scored.restore(state.scored)
@@ -146,7 +132,7 @@ class Search:
             state.finished.append(summary(self, state))
             state.restart += 1
             state = self._opened(state)
-            trigger_state.save(state, self.owner, self.path)
+            trigger_state.save(state, self.path)
         bar.close()
         return state
 
@@ -209,7 +195,7 @@ class Search:
         state.draws = dict(draws.bit_generator.state)
         if self.path is not None:
             state.scored = self.scored.state()
-        trigger_state.save(state, self.owner, self.path)
+        trigger_state.save(state, self.path)
         self._tell(state, bar)
 
     def _unfilled(self, trigger: Sequence[int]) -> bool:
@@ -292,7 +278,7 @@ class Search:
             self._precise = self._precise or self.scorer.in_float32()
             return ask(self._precise)
         except NotFiniteError as error:
-            trigger_state.save(state, self.owner, self.path)
+            trigger_state.save(state, self.path)
             raise SearchError(
                 f"{self.name or 'search'}: in float32, too, {error}; restart {state.restart}, "
                 f"iteration {state.iteration}, trigger {state.trigger}; the state before this "
@@ -345,14 +331,6 @@ DECIMALS = 3
 TRACE = ["restart", "iteration", "swaps", "current", "best", "accepted", "dev"]
 
 
-def label_table(known: Problem) -> dict[str, list[int]]:
-    """Map class -> its label token ids; empty if answers are gold objects."""
-    if not known.closed:
-        return {}
-    rows = zip(known.classes, known.labels, known.known, strict=True)
-    return {name: ids[mask].tolist() for name, ids, mask in rows}
-
-
 def summary(search: Search, state: State) -> dict[str, Any]:
     """Summarize one restart: its seed, its cost (counters of State) and its result.
 
@@ -395,11 +373,13 @@ def result(search: Search, state: State, watched: Sequence[str]) -> PromptFile:
         f"dev_{metric}": _score(search.dev_values(state, chosen["trigger"], metric), metric)
         for metric in ("likelihood", "accuracy")
     }
+    rows = zip(known.classes, known.labels, known.known, strict=True)
+    labels = {name: ids[mask].tolist() for name, ids, mask in rows} if known.closed else {}
     return prompt_of(
         search.loaded,
         search.template,
         chosen["trigger"],
-        label_table(search.problem),
+        labels,
         mode=search.settings.mode,
         settings=asdict(search.settings),
         data={
@@ -407,7 +387,7 @@ def result(search: Search, state: State, watched: Sequence[str]) -> PromptFile:
             "dev": len(known.dev),
             "dropped": known.dropped,
             "cut": {"train": known.train.encoded.cut, "dev": known.dev.encoded.cut},
-            "sha256": search.owner["data"],
+            "sha256": {"train": known.train.digest(), "dev": known.dev.digest()},
         },
         filters=search.counts,
         trace=state.trace,

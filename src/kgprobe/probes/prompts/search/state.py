@@ -1,4 +1,6 @@
-"""The state of a search: written after every iteration, rejected by any other search."""
+"""The state of a search, written after every iteration.
+
+Its folder is named by a hash of all that the search depends on (jobs/autoprompt/search)."""
 
 import base64
 import json
@@ -89,37 +91,19 @@ class State:
     finished: list[dict[str, Any]] = field(default_factory=list)
 
 
-def save(state: State, owner: Mapping[str, Any], path: Path | None) -> None:
-    """Write the state and the search that owns it atomically."""
-    if path is None:
-        return
-    with atomic(path) as temporary:
-        temporary.write_text(json.dumps({"owner": owner, "state": asdict(state)}))
+def save(state: State, path: Path | None) -> None:
+    """Write the state atomically."""
+    if path is not None:
+        with atomic(path) as temporary:
+            temporary.write_text(json.dumps(asdict(state)))
 
 
-def load(owner: Mapping[str, Any], path: Path | None) -> State | None:
-    """Load the state at `path`; return None if there is none.
-
-    Raises SearchError, naming the difference, for a state of another model, data set or setting.
-    """
+def load(path: Path | None) -> State | None:
+    """Load the state at `path`; return None if there is none. Raises SearchError for another
+    file."""
     if path is None or not path.is_file():
         return None
     try:
-        content = json.loads(path.read_text())
-        theirs, state = content["owner"], State(**content["state"])
-    except (ValueError, KeyError, TypeError) as error:
+        return State(**json.loads(path.read_text()))
+    except (ValueError, TypeError) as error:
         raise SearchError(f"{path}: not the state of a search ({error}); remove it") from error
-    ours = json.loads(json.dumps(owner))
-    for part in ours:
-        there, here = theirs.get(part), ours[part]
-        if there == here:
-            continue
-        name = part
-        if isinstance(there, dict) and isinstance(here, dict):
-            key = next(k for k in sorted(here | there) if here.get(k) != there.get(k))
-            name, there, here = f"{part}: {key}", there.get(key), here.get(key)
-        raise SearchError(
-            f"{path} belongs to another search: {name} is {str(there)[:60]!r} there and "
-            f"{str(here)[:60]!r} here; remove the state, or run what it belongs to"
-        )
-    return state

@@ -30,8 +30,6 @@ from kgprobe.probes.text.vectors import inserted
 from kgprobe.schema import atomic
 from kgprobe.templates import marks
 
-LOSSES = ("bce", "nll")
-
 
 @dataclass(frozen=True)
 class SoftPromptRecipe:
@@ -99,8 +97,6 @@ def initial(loaded: Loaded, recipe: SoftPromptRecipe) -> torch.Tensor:
             raise ValueError(f"soft_init words: {recipe.words!r} has no tokens")
         initial: torch.Tensor = precise(weight[ids])
         return initial.clone()
-    if recipe.init != "random":
-        raise ValueError(f"soft_init {recipe.init!r}; valid: random, words")
     generator = torch.Generator().manual_seed(recipe.seed)
     drawn = torch.randn(recipe.tokens, weight.shape[1], generator=generator, dtype=torch.float64)
     return drawn.to(device=weight.device, dtype=precise(weight[:0]).dtype)
@@ -154,7 +150,6 @@ def fit(
     CPU thread is used, so that results do not depend on the number of cores. Raises NotFiniteError
     for scores and losses that are not finite.
     """
-    _check(recipe, train, dev, ids)
     with one_thread():
         start = precise(start.detach())
         vectors = start.clone().requires_grad_(True)
@@ -226,25 +221,6 @@ def _used(
     return used, [tuple(number[g] for g in ids) for ids in train.golds]
 
 
-def _check(
-    recipe: SoftPromptRecipe, train: PromptRows, dev: PromptRows, ids: Sequence[Ids]
-) -> None:
-    if recipe.loss not in LOSSES:
-        raise ValueError(f"loss {recipe.loss!r}; valid: {', '.join(LOSSES)}")
-    if recipe.nll_gold not in ("every", "sampled"):
-        raise ValueError(f"nll_gold {recipe.nll_gold!r}; valid: every, sampled")
-    if recipe.dev_scores not in ("log_probabilities", "logits"):
-        raise ValueError(f"dev_scores {recipe.dev_scores!r}; valid: log_probabilities, logits")
-    if recipe.dev_metric not in ("MRRa", "MRR"):
-        raise ValueError(f"dev_metric {recipe.dev_metric!r}; valid: MRRa, MRR")
-    for name, rows in (("training", train), ("development", dev)):
-        if not rows.prompts:
-            raise ValueError(f"no {name} rows; the split is larger than the data")
-        bad = [g for golds in rows.golds for g in golds if not 0 <= g < len(ids)]
-        if bad or not all(rows.golds):
-            raise ValueError(f"a {name} row has no gold, or gold {bad[:1]} of {len(ids)}")
-
-
 class PromptError(ValueError):
     """A soft prompt file cannot be used; the message names file, model and remedy."""
 
@@ -259,8 +235,11 @@ def save(prompt: SoftPrompt, loaded: Loaded, path: str | Path) -> None:
         temporary.write_bytes(data)
 
 
-def read(path: str | Path) -> SoftPrompt:
-    """Read a soft prompt file of any model."""
+def load(path: str | Path, loaded: Loaded) -> SoftPrompt:
+    """Load the soft prompt at `path`; raise PromptError unless model and tokenizer match.
+
+    `loaded` may be the model without its weights (`load.outline`).
+    """
     if not Path(path).is_file():
         raise PromptError(f"{path}: no such soft prompt; the rule prompts_<model> makes it")
     try:
@@ -271,17 +250,8 @@ def read(path: str | Path) -> SoftPrompt:
         raise PromptError(f"{path}: not a soft prompt file: {error}") from error
     if text is None:
         raise PromptError(f"{path}: holds vectors without the record of what made them")
-    return SoftPrompt(vectors, json.loads(text))
-
-
-def load(path: str | Path, loaded: Loaded) -> SoftPrompt:
-    """Load the soft prompt at `path`; raise PromptError unless model and tokenizer match.
-
-    `loaded` may be the model without its weights (`load.outline`).
-    """
-    prompt = read(path)
-    made_for = prompt.record.get("made_for", {})
+    record = json.loads(text)
     names = ("hidden_size", "tokenizer", "weights", "revision")
-    if other := differing(made_for, loaded.identity, names):
+    if other := differing(record.get("made_for", {}), loaded.identity, names):
         raise PromptError(f"{path}: made for {other}; train the prompt again for this model")
-    return prompt
+    return SoftPrompt(vectors, record)

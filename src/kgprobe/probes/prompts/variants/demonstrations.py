@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from kgprobe.sampling import hash_key
-from kgprobe.templates import ANSWER, Template, parse
+from kgprobe.templates import ANSWER, parse
 
 #: the field of a prompt that contains its demonstrations
 FIELD = "demos"
@@ -120,16 +120,6 @@ def of_kind(
     if kind == SHUFFLED:
         return shuffled(facts, group, seed)
     return others(facts, examples, group, seed) if kind == OTHER else facts
-
-
-def template(question: Template) -> Template:
-    """Prepend the field FIELD, the demonstrations, to a question's template."""
-    return Template.parse(f"{{{FIELD}}}\n{question.text}", question.kind)
-
-
-def verbalize(whole: str, facts: Sequence[TrainingFact]) -> dict[str, str]:
-    """Return the demonstration field: one fact per line, verbalized with the template `whole`."""
-    return {FIELD: "\n".join(sentence(whole, fact) for fact in facts)}
 
 
 def sentence(whole: str, fact: TrainingFact) -> str:

@@ -8,8 +8,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import polars as pl
+
 from kgprobe.benchmarks.label_templates import LABEL
 from kgprobe.sampling import hash_key
+from kgprobe.schema import PROMPT_ORIGINS, PROMPTS
+from kgprobe.settings.probes import AttributePrompts
 from kgprobe.templates import answer_is_last, sentence
 
 #: In order of use. `manual` rows of templates.tsv count as our own, `label` is the generic template
@@ -31,11 +35,6 @@ class PromptVariant:
     text: str
     parent: str = ""
     change: str = ""
-
-    @property
-    def answer_last(self) -> bool:
-        """Whether only punctuation follows the answer, as causal models require."""
-        return answer_is_last(self.text)
 
 
 Table = Mapping[str, Sequence[PromptVariant]]
@@ -73,15 +72,6 @@ def join(
     return {relation: list(variants.values()) for relation, variants in table.items()}
 
 
-def of_labels(table: Table, texts: Mapping[str, str]) -> dict[str, list[PromptVariant]]:
-    """Return the generic template (`texts`: relation -> text) of every relation not in `table`."""
-    return {
-        name: [PromptVariant(f"{name}/{LABEL}", name, LABEL, text)]
-        for name, text in texts.items()
-        if not table.get(name)
-    }
-
-
 def choose(
     table: Table, triples: Mapping[str, int], most: int | None = None, seed: int = 0
 ) -> dict[str, list[PromptVariant]]:
@@ -110,8 +100,8 @@ def _choose(variants: list[PromptVariant], most: int | None, seed: int) -> list[
     ranked = sorted(variants, key=lambda w: KINDS.index(w.kind))
     first = {variant.text: variant for variant in reversed(ranked)}
     variants = [variant for variant in variants if first[variant.text] is variant]
-    lama = [w for w in variants if w.kind == "lama" and (most != 1 or w.answer_last)][:1]
-    ours = [w for w in variants if w.kind == "own" and w.answer_last][:1]
+    lama = [w for w in variants if w.kind == "lama" and (most != 1 or answer_is_last(w.text))][:1]
+    ours = [w for w in variants if w.kind == "own" and answer_is_last(w.text)][:1]
     rest = [w for w in variants if w not in (*lama, *ours)]
     rest.sort(key=lambda w: (hash_key(seed, "wording", w.id), w.id))
     kept = (lama + ours + rest)[:most]
@@ -119,16 +109,42 @@ def _choose(variants: list[PromptVariant], most: int | None, seed: int) -> list[
     return sorted(kept, key=lambda w: (KINDS.index(w.kind), order[w.id]))
 
 
-def rows(chosen: Table) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
-    """Return rows of PROMPTS and of PROMPT_ORIGINS (with parent and change of every prompt)."""
-    prompts: list[dict[str, object]] = []
-    origins: list[dict[str, object]] = []
-    for relation in sorted(chosen):
-        for index, variant in enumerate(chosen[relation]):
-            shared = {"prompt": variant.id, "relation": relation, "kind": variant.kind}
-            prompts.append({**shared, "index": index, "text": variant.text})
-            origins.append({**shared, "parent": variant.parent, "change": variant.change})
-    return prompts, origins
+def frames(chosen: Table) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return PROMPTS and PROMPT_ORIGINS (with parent and change of every prompt)."""
+    rows = [
+        {**vars(variant), "prompt": variant.id, "index": index}
+        for relation in sorted(chosen)
+        for index, variant in enumerate(chosen[relation])
+    ]
+    return (
+        pl.DataFrame(rows, schema=dict(PROMPTS.columns)),
+        pl.DataFrame(rows, schema=dict(PROMPT_ORIGINS.columns)),
+    )
+
+
+def word(
+    items: pl.DataFrame,
+    shared: Iterable[Mapping[str, str]],
+    more: Iterable[Mapping[str, str]],
+    settings: AttributePrompts,
+    seed: int = 0,
+    by_label: Mapping[str, str] | None = None,
+    drawn: Iterable[Mapping[str, str]] = (),
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return (PROMPTS, PROMPT_ORIGINS) for the relations of ITEMS.
+
+    `shared` are rows of templates.tsv, `more` rows of the other tables, `drawn` rows of
+    synonyms.tsv. `settings`: at most `most` templates per relation and `synonyms` variants of each;
+    `stop_space` keeps the space before a full stop. Relations without a template get the one that
+    `by_label` derives from their label, of kind `label`. Raises MissingTemplateError for those
+    without that, too.
+    """
+    table = join(shared, more, settings.stop_space)
+    triples = dict(items.group_by("relation").len().sort("relation").rows())
+    for name, text in (by_label or {}).items():
+        table.setdefault(name, [PromptVariant(f"{name}/{LABEL}", name, LABEL, text)])
+    chosen = choose(table, triples, settings.most, seed)
+    return frames(with_synonyms(chosen, drawn, settings.synonyms))
 
 
 def with_synonyms(

@@ -21,19 +21,18 @@ from kgprobe.probes.api.client import Client, Completion
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring.choice.text import CUE, LETTERS, ChoiceQuestion, Chosen, prompt, read
 from kgprobe.probes.scoring.fill import predict
+from kgprobe.probes.scoring.fill.api import ALTERNATIVES
 from kgprobe.probes.scoring.fill.decoding import Floats, Ids
 from kgprobe.probes.scoring.fill.replies import message, replies
 from kgprobe.probes.scoring.fill.rows import at_end, questions
 from kgprobe.probes.scoring.sentence import score
 from kgprobe.probes.scoring.sentence.score import bos_prefix
-from kgprobe.probes.text.encode import refuse_control_tokens
+from kgprobe.probes.text.encode import fits, refuse_control_tokens
 from kgprobe.templates import MASK_SLOT, fill, parse
 
 SCORINGS = ("answer", "letter", "text", "stem")
 #: Tokens of a generated answer: enough for a letter and the longest label.
 MOST = 24
-#: Number of alternatives requested at the position of the letter.
-ALTERNATIVES = 5
 
 
 @dataclass
@@ -67,11 +66,8 @@ def choose(
     """Return a model's choices in all scoring modes of its kind, by question, then by mode.
 
     Masked and seq2seq models generate no answers; servers score texts only if they return
-    log-probabilities of prompts. Raises ValueError for an unknown mode.
+    log-probabilities of prompts.
     """
-    unknown = [scoring for scoring in scorings if scoring not in SCORINGS]
-    if unknown:
-        raise ValueError(f"choice: scoring {unknown[0]!r}; valid: {', '.join(SCORINGS)}")
     if isinstance(answerer, Client):
         choices = _by_server(answerer, items, scorings, workers, progress)
     else:
@@ -142,7 +138,7 @@ def _score(
     texts = questions(fill_items, upper_first=False)
     ends = [at_end(text) or loaded.spec.kind != "causal" for text in texts]
     inside = [b for b, is_end in zip(fill_items, ends, strict=True) if not is_end]
-    long = [b for b in inside if not _fits(loaded, b)]
+    long = [b for b in inside if not fits(loaded, _texts_of(b))]
     reason = f"more than the model's {loaded.limit} tokens"
     choices.left_out += [(b.item, scoring, reason) for b in long]
     inside = [b for b in inside if b not in long]
@@ -172,11 +168,9 @@ def _summed(filled: predict.Fills, sizes: dict[str, int]) -> dict[str, tuple[Flo
     return {item: (sums[item], counts[item]) for item in sizes if (counts[item] > 0).all()}
 
 
-def _fits(loaded: Loaded, item: predict.FillItem) -> bool:
-    """Return whether the sentences with all options fit into a causal model's window."""
-    texts = [fill(item.text, item.subject, option, False).text for option in item.golds]
-    coded = loaded.tokenizer(texts, add_special_tokens=False)["input_ids"]
-    return len(bos_prefix(loaded)[0]) + max(map(len, coded)) <= loaded.limit
+def _texts_of(item: predict.FillItem) -> list[str]:
+    """Return the complete sentences with all options."""
+    return [fill(item.text, item.subject, option, False).text for option in item.golds]
 
 
 def _sentences(

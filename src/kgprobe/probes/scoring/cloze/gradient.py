@@ -37,13 +37,12 @@ ANEW: dict[str, Any] = {"use_reentrant": False, "preserve_rng_state": False}
 
 
 class ScoresWithGradient:
-    """Scores of all candidates for chosen prompts, in one configuration.
+    """Scores of all candidates for chosen prompts, in one of the LEGAL configurations.
 
     `rows` are the prompts (for causal models cut before the slot), `ids` the candidates' tokens.
     With `raw` the scores are computed from logits, not log-probabilities. `positions_fed` counts
-    the work; `names` describes a prompt by number. Raises ValueError for a configuration that the
-    kind does not support, ModelError for a model whose rows must not be padded, NotFiniteError if a
-    log-probability is not finite.
+    the work; `names` describes a prompt by number. Raises ModelError for a model whose rows must
+    not be padded, NotFiniteError if a log-probability is not finite.
     """
 
     def __init__(
@@ -57,11 +56,6 @@ class ScoresWithGradient:
         names: Callable[[int], str] = "prompt {}".format,
     ) -> None:
         kind = loaded.spec.kind
-        if (masks, pooling) not in LEGAL[kind]:
-            legal = ", ".join(sorted(f"{m}/{p}" for m, p in LEGAL[kind]))
-            raise ValueError(
-                f"a {kind} model has no scores under {masks}/{pooling}; valid: {legal}"
-            )
         refuse_padding(loaded, "soft prompts")
         self.loaded, self.pooling, self.raw, self.names = loaded, pooling, raw, names
         self.rows, self.positions_fed = list(rows), 0
@@ -74,21 +68,18 @@ class ScoresWithGradient:
         self._passes: Any = passes(self._parts, rows, places)
         self._places, self._tokens = places, [plan.tokens[p] for p in places]
         self._wanted = [plan.wanted(p, loaded.device) for p in places]
-        self._groups = self._grouped(plan, places, single)
-
-    def _grouped(self, plan: Any, places: list[Any], single: bool) -> list[tuple[Any, Any]]:
-        """Return (candidates, columns of the scored places) per number of tokens."""
-        column, device = np.full(plan.edges, -1, dtype=np.int64), self.loaded.device
-        start = 0
+        # (candidates, columns of the scored places) per number of tokens
+        self._groups = []
+        column, start = np.full(plan.edges, -1, dtype=np.int64), 0
         for place, wanted in zip(places, self._wanted, strict=True):
             first = plan.starts[place]
             column[first : first + len(wanted)] = np.arange(start, start + len(wanted))
             start += len(wanted)
-        groups = [(c, column[alone if single else multi]) for c, multi, alone in plan.groups]
-        return [
-            (torch.from_numpy(members).to(device), torch.from_numpy(index).to(device))
-            for members, index in groups
-        ]
+        for members, multi, alone in plan.groups:
+            index = column[alone if single else multi]
+            self._groups.append(
+                tuple(torch.from_numpy(i).to(loaded.device) for i in (members, index))
+            )
 
     def __call__(self, chosen: Sequence[int]) -> Any:
         """Return scores (prompt x candidate) of the prompts with these numbers."""

@@ -159,50 +159,38 @@ class SpanEdges(_Edges):
     def fetch(self, prompts: Sequence[PromptIds], plan: Plan, name: Name) -> NDArray[Any]:
         """Return log-probabilities (prompt x edge) over the whole vocabulary."""
         logprobs = np.empty((len(prompts), plan.edges), dtype=_dtype(self.slots.loaded))
-        places = list(plan.tokens)
+        front = [self.slots.start, self.slots.opening]
+        forced = {place: np.array([*front, *place], dtype=np.int64) for place in plan.tokens}
         step = self.slots.contexts_at_once([len(p.ids) for p in prompts])
         for low in range(0, len(prompts), step):
+            # prompts whose encoder states are in memory together
             some = prompts[low : low + step]
+            pairs = [(owner, place) for place in forced for owner in range(len(some))]
 
-            def name_prompt(number: int, low: int = low) -> str:
-                return name(low + number)
+            def read(
+                rows: Ids, logits: Any, low: int = low, pairs: list[Any] = pairs
+            ) -> list[NDArray[Any]]:
+                total, values = logits.logsumexp(-1), []
+                for k, row in enumerate(rows):
+                    owner, place = pairs[row]
+                    wanted = plan.wanted(place, logits.device)
+                    scores = logits[k, :1].index_select(1, wanted) - total[k, 0]
+                    where, tokens = f"the mask slot after tokens {list(place)}", plan.tokens[place]
+                    values.append(self.check_finite(scores, [low + owner], where, tokens, name)[0])
+                return values
 
-            self._fill(logprobs[low : low + step], some, plan, places, name_prompt)
+            def put(
+                rows: Ids, values: list[NDArray[Any]], low: int = low, pairs: list[Any] = pairs
+            ) -> None:
+                for row, block in zip(rows, values, strict=True):
+                    owner, place = pairs[row]
+                    start = plan.starts[place]
+                    logprobs[low + owner, start : start + len(block)] = block
+
+            encoded = self.slots.encode([p.ids for p in some])
+            owners, rows = [o for o, _ in pairs], [forced[p] for _, p in pairs]
+            self.slots.visit(encoded, owners, rows, read, put)
         return logprobs
-
-    def _fill(
-        self,
-        logprobs: NDArray[Any],
-        prompts: Sequence[PromptIds],
-        plan: Plan,
-        places: Sequence[Place],
-        name: Name,
-    ) -> None:
-        """Fill `logprobs` for prompts whose encoder states are in memory together."""
-        encoded = self.slots.encode([p.ids for p in prompts])
-        pairs = [(owner, place) for place in places for owner in range(len(prompts))]
-        front = [self.slots.start, self.slots.opening]
-        forced = {place: np.array([*front, *place], dtype=np.int64) for place in places}
-
-        def read(rows: Ids, logits: Any) -> list[NDArray[Any]]:
-            total, values = logits.logsumexp(-1), []
-            for k, row in enumerate(rows):
-                owner, place = pairs[row]
-                wanted = plan.wanted(place, logits.device)
-                scores = logits[k, :1].index_select(1, wanted) - total[k, 0]
-                where = f"the mask slot after tokens {list(place)}"
-                values.append(
-                    self.check_finite(scores, [owner], where, plan.tokens[place], name)[0]
-                )
-            return values
-
-        def put(rows: Ids, values: list[NDArray[Any]]) -> None:
-            for row, block in zip(rows, values, strict=True):
-                owner, place = pairs[row]
-                start = plan.starts[place]
-                logprobs[owner, start : start + len(block)] = block
-
-        self.slots.visit(encoded, [o for o, _ in pairs], [forced[p] for _, p in pairs], read, put)
 
 
 def _dtype(loaded: Loaded) -> Any:

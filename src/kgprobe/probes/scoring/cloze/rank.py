@@ -27,6 +27,7 @@ from kgprobe.probes.scoring.cloze.plan import (
     masked_plan,
     span_plan,
 )
+from kgprobe.probes.scoring.columns import Rows
 from kgprobe.probes.text.mask_slots import (
     ClozePrompt,
     PromptIds,
@@ -90,11 +91,10 @@ def rank(
     Ranks start at 1; `best` and `worst` differ if candidates tie, `in_order` is the rank when
     ties go to the option with fewer tokens, then lower index. Among the top candidates ties go to
     the lower index. Rows are ordered like the questions, then by configuration. Raises
-    ValueError for an unknown set, a gold outside of it, a candidate without tokens.
+    ValueError for a candidate without tokens.
     """
-    _check_golds(questions, options)
     record: dict[str, Any] = {}
-    parts: list[tuple[dict[str, Any], dict[str, Any]]] = []
+    golds, best = Rows("configuration", *RANKS[4:]), Rows("configuration", *TOP[4:])
 
     def ranked(compute: Callable[[], Chunk]) -> tuple[dict[str, Any], dict[str, Any], int]:
         chunk = compute()
@@ -102,11 +102,11 @@ def rank(
 
     chunked = chunks(loaded, questions, options, space=space, budget=budget, record=record)
     for number, (edges, compute) in enumerate(chunked):
-        result = edges.slots.step(f"chunk {number}", partial(ranked, compute))
-        parts.append(result[:2])
-        progress(result[2])
-    ranks = _assembled([p[0] for p in parts], questions, RANKS)
-    return Ranks(ranks, _assembled([p[1] for p in parts], questions, TOP), record)
+        of_golds, of_best, count = edges.slots.step(f"chunk {number}", partial(ranked, compute))
+        golds.add(**of_golds)
+        best.add(**of_best)
+        progress(count)
+    return Ranks(_sorted(golds, questions, RANKS), _sorted(best, questions, TOP), record)
 
 
 def scores(
@@ -149,12 +149,19 @@ def chunks(
             _check_width(loaded, questions, rows, indices, plan)
         distinct, members = _distinct(rows, indices)
         lengths = np.array([len(ids) for ids in tokens.ids])
-        for part in _ranges(distinct, plan):
-            span = slice(part.start, part.stop)
+        # log-probabilities and scores stay within CHUNK numbers
+        size = max(CHUNK // (plan.edges + len(CONFIGURATIONS) * plan.candidates), 1)
+        for start in range(0, len(distinct), size):
+            span = slice(start, start + size)
             arguments = edges, plan, distinct[span], members[span], lengths, questions
             yield edges, partial(_chunk, *arguments)
     if record is not None:
-        record.update(_recorded(loaded, edges, space, unknown))
+        record |= {
+            **loaded.record,
+            "candidate_space": space,
+            "candidates_with_unknown_tokens": {k: v for k, v in unknown.items() if v},
+            **edges.slots.counts,
+        }
 
 
 def _chunk(
@@ -174,19 +181,6 @@ def _chunk(
     values = plan.pooled(edges.fetch(prompts, plan, name))
     repeat = [len(group) for group in members]
     return Chunk(np.concatenate(members), np.repeat(values, repeat, axis=0), lengths)
-
-
-def planned_positions(
-    rows: Sequence[PromptIds], lengths: Sequence[int], budget: Budget
-) -> tuple[int, int]:
-    """Return (positions of all rows, positions with padding) that a masked model would be fed."""
-    bare = padded = 0
-    distinct, _ = _distinct(rows, np.arange(len(rows)))
-    for masks in sorted({1, *lengths}):
-        sizes = [len(r.ids) + masks - 1 for r in distinct]
-        bare += sum(sizes)
-        padded += sum(len(b) * max(sizes[i] for i in b) for b in budget.batches(sizes))
-    return bare, padded
 
 
 def _engine(loaded: Loaded, budget: Budget | None) -> MaskedEdges | SpanEdges:
@@ -223,30 +217,6 @@ def _distinct(
     return [rows[m[0]] for m in members], [np.array(m) for m in members]
 
 
-def _ranges(distinct: Sequence[PromptIds], plan: Plan) -> Iterator[range]:
-    """Yield ranges of prompts whose log-probabilities and scores stay within CHUNK numbers."""
-    each = plan.edges + len(CONFIGURATIONS) * plan.candidates
-    size = max(CHUNK // each, 1)
-    for start in range(0, len(distinct), size):
-        yield range(start, min(start + size, len(distinct)))
-
-
-def _check_golds(questions: Sequence[ClozePrompt], options: dict[str, Sequence[str]]) -> None:
-    for question in questions:
-        if not options.get(question.candidates):
-            legal = ", ".join(sorted(options)) or "none"
-            raise ValueError(
-                f"item {question.item}: no candidate set {question.candidates!r}; there are {legal}"
-            )
-        size = len(options[question.candidates])
-        wrong = [g for g in question.golds if not 0 <= g < size]
-        if wrong:
-            raise ValueError(
-                f"item {question.item}: gold {wrong[0]} is outside of set "
-                f"{question.candidates!r} of {size}"
-            )
-
-
 def _check_width(
     loaded: Loaded,
     questions: Sequence[ClozePrompt],
@@ -268,7 +238,7 @@ def gold_rows(chunk: Chunk, questions: Sequence[ClozePrompt]) -> dict[str, Any]:
     owners = [(row, g) for row, i in enumerate(chunk.indices) for g in questions[i].golds]
     row = np.array([r for r, _ in owners], dtype=np.int64)
     gold = np.array([g for _, g in owners], dtype=np.int64)
-    columns: dict[str, list[Any]] = {name: [] for name in ("question", "configuration", *RANKS[4:])}
+    rows = Rows("configuration", *RANKS[4:])
     step, order = max(CHUNK // max(chunk.scores.shape[2], 1), 1), chunk.order
     for c in range(chunk.scores.shape[1]):
         for start in range(0, max(len(row), 1), step):
@@ -278,62 +248,34 @@ def gold_rows(chunk: Chunk, questions: Sequence[ClozePrompt]) -> dict[str, Any]:
             best = (options > gold_score).sum(axis=1) + 1
             tied = options == gold_score
             before = (tied & (order[None, :] < order[g][:, None])).sum(axis=1)
-            columns["question"].append(chunk.indices[r])
-            columns["configuration"].append(np.full(len(r), c))
-            columns["gold"].append(g.astype(np.int32))
-            columns["best"].append(best.astype(np.int32))
-            columns["worst"].append((best + tied.sum(axis=1) - 1).astype(np.int32))
-            columns["in_order"].append((best + before).astype(np.int32))
-            columns["tokens"].append(chunk.lengths[g].astype(np.int32))
-            columns["score"].append(gold_score[:, 0].astype(np.float64))
-    return {name: np.concatenate(v) for name, v in columns.items()}
+            rows.add(
+                owner=chunk.indices[r], configuration=c, gold=g, best=best,
+                worst=best + tied.sum(axis=1) - 1, in_order=best + before,
+                tokens=chunk.lengths[g], score=gold_score[:, 0],
+            )  # fmt: skip
+    return rows.table()
 
 
 def _top_rows(chunk: Chunk, top: int) -> dict[str, Any]:
     """Return the best candidates by repeated argmax, which takes the lower index among equals."""
     left = chunk.scores.copy()
-    count, configurations, candidates = left.shape
-    columns: dict[str, list[Any]] = {name: [] for name in ("question", "configuration", *TOP[4:])}
-    for place in range(min(top, candidates)):
+    rows = Rows("configuration", *TOP[4:])
+    for place in range(min(top, left.shape[2])):
         winner = left.argmax(axis=2)
         value = np.take_along_axis(left, winner[:, :, None], axis=2)
         np.put_along_axis(left, winner[:, :, None], -np.inf, axis=2)
-        columns["question"].append(np.repeat(chunk.indices, configurations))
-        columns["configuration"].append(np.tile(np.arange(configurations), count))
-        columns["place"].append(np.full(winner.size, place + 1, dtype=np.int32))
-        columns["candidate"].append(winner.ravel().astype(np.int32))
-        columns["score"].append(value.ravel().astype(np.float64))
-    return {name: np.concatenate(v) for name, v in columns.items() if v}
+        rows.add(
+            owner=chunk.indices[:, None], configuration=np.arange(left.shape[1]), place=place + 1,
+            candidate=winner, score=value[:, :, 0],
+        )  # fmt: skip
+    return rows.table()
 
 
-def _assembled(
-    parts: Sequence[dict[str, Any]], questions: Sequence[ClozePrompt], names: Sequence[str]
+def _sorted(
+    rows: Rows, questions: Sequence[ClozePrompt], names: Sequence[str]
 ) -> dict[str, NDArray[Any]]:
-    """Join columns of all chunks in the order of (question, configuration, row of the chunk)."""
-    kept = [p for p in parts if p]
-    if not kept:
-        return {name: np.array([]) for name in names}
-    joined = {name: np.concatenate([p[name] for p in kept]) for name in kept[0]}
-    order = np.lexsort(
-        (np.arange(len(joined["score"])), joined["configuration"], joined["question"])
-    )
-    columns = {name: values[order] for name, values in joined.items()}
-    owner, configuration = columns.pop("question"), columns.pop("configuration")
-    key = {
-        "item": np.array([q.item for q in questions], dtype=object)[owner],
-        "template": np.array([q.template for q in questions], dtype=np.int32)[owner],
-        "masks": np.array([m for m, _ in CONFIGURATIONS], dtype=object)[configuration],
-        "pooling": np.array([p for _, p in CONFIGURATIONS], dtype=object)[configuration],
-    }
-    return {**key, **columns}
-
-
-def _recorded(
-    loaded: Loaded, edges: MaskedEdges | SpanEdges, space: str, unknown: dict[str, list[str]]
-) -> dict[str, Any]:
-    return {
-        **loaded.record,
-        "candidate_space": space,
-        "candidates_with_unknown_tokens": {k: v for k, v in unknown.items() if v},
-        **edges.slots.counts,
-    }
+    """Return columns in the order of (question, configuration, row of the chunk)."""
+    columns = rows.columns(questions, ("configuration",))
+    names_of = np.array(CONFIGURATIONS, dtype=object)[columns["configuration"]]
+    columns |= {"masks": names_of[:, 0], "pooling": names_of[:, 1]}
+    return {name: columns[name] for name in names}

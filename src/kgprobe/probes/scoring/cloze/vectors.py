@@ -17,10 +17,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from kgprobe.probes.models.batching import Budget, Ragged
+from kgprobe.probes.models.batching import Budget, Ragged, budget_for
 from kgprobe.probes.models.causal import Causal
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring.cloze import rank
+from kgprobe.probes.scoring.columns import Rows
 from kgprobe.probes.text.encode import bos_prefix
 from kgprobe.probes.text.mask_slots import (
     ClozePrompt,
@@ -56,7 +57,6 @@ def gold_ranks(
     configuration: tuple[str, str] = MULTI_MEAN,
     space: str = "auto",
     in_softmax: int | None = None,
-    budget: Budget | None = None,
     progress: Callable[[int], object] = lambda done: None,
     prune: bool = True,
 ) -> dict[str, NDArray[Any]]:
@@ -66,17 +66,15 @@ def gold_ranks(
     their golds. For causal models, candidates that cannot reach a gold are not fully scored, unless
     `prune` is off; the ranks are the same.
     """
-    # an empty chunk gives every column its dtype
-    nothing = rank.Chunk(np.zeros(0, dtype=np.int64), np.zeros((0, 1, 1)), np.zeros(1, np.int64))
-    parts = [rank.gold_rows(nothing, questions)]
+    rows = Rows("configuration", *GOLD_RANKS[1:])
     with inserted(loaded, vectors, in_softmax):
-        for chunk in scores(loaded, questions, options, configuration, space, budget, prune):
-            one = replace(chunk, scores=chunk.scores[:, None])
-            parts.append(rank.gold_rows(one, questions))
+        for chunk in scores(loaded, questions, options, configuration, space, prune):
+            rows.add(**rank.gold_rows(replace(chunk, scores=chunk.scores[:, None]), questions))
             progress(len(chunk.indices))
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in GOLD_RANKS}
-    order = np.argsort(columns["question"], kind="stable")
-    return {name: values[order] for name, values in columns.items()}
+    columns = rows.table()
+    columns["question"] = columns["owner"]
+    order = np.argsort(columns["owner"], kind="stable")
+    return {name: columns[name][order] for name in GOLD_RANKS}
 
 
 def scores(
@@ -85,13 +83,13 @@ def scores(
     options: dict[str, Sequence[str]],
     configuration: tuple[str, str] = MULTI_MEAN,
     space: str = "auto",
-    budget: Budget | None = None,
     prune: bool = False,
 ) -> Iterator[rank.Chunk]:
     """Yield scores (question x candidate) of one configuration in chunks; use within `inserted`.
 
     Under `prune` candidates of causal models that are below all golds may have -inf.
     """
+    budget = budget_for(loaded)
     if loaded.spec.kind == "causal":
         yield from _causal(loaded, questions, options, configuration[1], budget, prune)
         return
@@ -138,7 +136,7 @@ def _causal(
     questions: Sequence[ClozePrompt],
     options: dict[str, Sequence[str]],
     pooling: str,
-    budget: Budget | None,
+    budget: Budget,
     prune: bool,
 ) -> Iterator[rank.Chunk]:
     """Score some questions at a time; the candidates of a question share its prefix."""
@@ -236,9 +234,9 @@ class _Causal(Causal):
     since no row of the head may contain it.
     """
 
-    def _scores(self, hidden: Any, owners: Ids, targets: Ids) -> NDArray[np.float64]:
+    def scores(self, states: Any, owners: Ids, targets: Ids) -> NDArray[np.float64]:
         words = targets < rows_of_embedding(self.loaded)
-        logprobs = super()._scores(hidden, owners, np.where(words, targets, 0))
+        logprobs = super().scores(states, owners, np.where(words, targets, 0))
         return np.where(words | np.isnan(logprobs), logprobs, 0.0)
 
 

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from kgprobe.probes.api.client import CONTROL, Client, Completion, is_piece
+from kgprobe.probes.scoring.columns import Rows
 from kgprobe.probes.scoring.fill import reading
 from kgprobe.probes.scoring.fill.reading import ends_at
 from kgprobe.probes.scoring.fill.rows import (
     INSTRUCTION,
     WHOLE,
     FillItem,
-    FillRows,
     Fills,
     FillSettings,
     assembled,
@@ -29,7 +29,6 @@ from kgprobe.probes.scoring.fill.rows import (
     questions,
     top_rows,
 )
-from kgprobe.probes.text.mask_slots import ClozePrompt
 
 #: Default maximum tokens of an answer: servers do not report how many tokens a gold has.
 MOST = 16
@@ -48,7 +47,6 @@ class Reply:
 def predict(
     client: Client,
     fill_items: Sequence[FillItem],
-    k: int,
     settings: FillSettings,
     progress: Callable[[int], object],
 ) -> Fills:
@@ -67,7 +65,7 @@ def predict(
     text = settings.instruction or (INSTRUCTION if chats else "")
     # with `chat` the question is the whole message
     instruction = "" if settings.chat else text
-    asks = _ReplyClient(client, k, settings, chats)
+    asks = _ReplyClient(client, settings, chats)
     left_out: list[tuple[str, int, int, str]] = []
     texts = questions(fill_items, settings.upper_first)
     numbers = [n for n, t in enumerate(texts) if instruction or at_end(t)]
@@ -75,7 +73,9 @@ def predict(
         (fill_items[n].item, fill_items[n].template, -1, "mask slot not at the end")
         for n in sorted(set(range(len(fill_items))) - set(numbers))
     ]
-    prompts = {n: _prompt(texts[n], instruction) for n in numbers}
+    prompts = {n: texts[n].before.rstrip() for n in numbers}
+    if instruction:
+        prompts = {n: f"{instruction}\n{texts[n].before}[MASK]{texts[n].after}" for n in numbers}
     distinct = list(dict.fromkeys(prompts.values()))
 
     def one(prompt: str) -> Reply:
@@ -92,7 +92,7 @@ def predict(
         if isinstance(reply, str):
             left_out.append((fill_items[number].item, fill_items[number].template, -1, reply))
         else:
-            _collect(filled, number, reply, k)
+            _collect(filled, number, reply, settings.k)
     record = {
         "kind": "api",
         "api": client.record(),
@@ -100,23 +100,15 @@ def predict(
         "instruction": instruction,
         "length": "free",
         "most_tokens": settings.most_tokens or MOST,
-        "k": k,
         "prompts": len(distinct),
         "asked_by": "chat" if chats else "completions",
     }
     return assembled(fill_items, filled, gold_rows(), record, left_out)
 
 
-def _prompt(text: ClozePrompt, instruction: str) -> str:
-    if not instruction:
-        return text.before.rstrip()
-    return f"{instruction}\n{text.before}[MASK]{text.after}"
-
-
 @dataclass
 class _ReplyClient:
     client: Client
-    k: int
     settings: FillSettings
     chats: bool
 
@@ -139,7 +131,7 @@ class _ReplyClient:
         phrases = [(self._phrase(answer.text), answer.text, self._sum(answer))]
         first = answer.tokens[0] if answer.tokens else None
         others = [(t, p) for t, p in ordered(first.top) if t != first.text] if first else []
-        for text, logprob in others[: self.k - 1]:
+        for text, logprob in others[: self.settings.k - 1]:
             is_end = ends_at(text.lstrip(), self.settings.stops) is not None
             if not text or is_end or is_piece(text) or CONTROL.fullmatch(text.strip()):
                 continue
@@ -181,7 +173,7 @@ def ordered(top: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
     return sorted(top, key=lambda pair: (-pair[1], pair[0]))
 
 
-def _collect(filled: FillRows, number: int, reply: Reply, k: int) -> None:
+def _collect(filled: Rows, number: int, reply: Reply, k: int) -> None:
     """Add rows of FILLS: the server's tokens and alternatives, then the whole phrases."""
     for position, token in enumerate(reply.answer.tokens):
         pairs: list[tuple[str, Any]] = list(ordered(token.top))
@@ -191,9 +183,7 @@ def _collect(filled: FillRows, number: int, reply: Reply, k: int) -> None:
     _add(filled, number, WHOLE, [p for p in reply.phrases if p[0]][:k])
 
 
-def _add(
-    filled: FillRows, number: int, position: int, phrases: Sequence[tuple[str, str, Any]]
-) -> None:
+def _add(filled: Rows, number: int, position: int, phrases: Sequence[tuple[str, str, Any]]) -> None:
     table = np.array(phrases, dtype=object).reshape(-1, 3)
     filled.add(
         owner=number, masks=0, position=position, rank=np.arange(1, len(phrases) + 1), token=-1,

@@ -11,10 +11,10 @@ from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.mask_slots import MaskSlots
+from kgprobe.probes.scoring.columns import Rows
 from kgprobe.probes.scoring.fill.decoding import Floats, Ids, extend, products, ranks, top
 from kgprobe.probes.scoring.fill.rows import (
     FillItem,
-    FillRows,
     Fills,
     FillSettings,
     Names,
@@ -45,7 +45,6 @@ class MaskedSentence:
 def predict(
     loaded: Loaded,
     fill_items: Sequence[FillItem],
-    k: int,
     settings: FillSettings,
     budget: Budget | None,
     progress: Callable[[int], object],
@@ -54,7 +53,7 @@ def predict(
 
     Raises NotFiniteError, with item and mask.
     """
-    slots = MaskSlots(loaded, budget)
+    slots, k = MaskSlots(loaded, budget), settings.k
     left_out: list[tuple[str, int, int, str]] = []
     planned = _plan(loaded, fill_items, settings, left_out)
     filled, golds, names = top_rows(), gold_rows(), Names(loaded.tokenizer)
@@ -62,13 +61,22 @@ def predict(
         rows = planned[masks]
         values, columns = _read(slots, rows, masks, k, golds)
         if k:
-            whole, picks = _whole(slots, rows, values, columns, k, settings)
-            _collect(filled, rows, masks, values, columns, whole, picks, names)
+            if masks == 1 or settings.strategy == "parallel":
+                sums, picks = products(values, columns, k)
+            else:
+                sums, picks = _beam(slots, rows, values, columns, max(settings.beams, k))
+            texts = np.empty(sums[:, :k].shape, dtype=object)
+            for place in np.ndindex(texts.shape):
+                texts[place] = names.joined(tuple(picks[place].tolist()))
+            # every item that uses a sentence gets its rows
+            number = np.array([n for n, row in enumerate(rows) for _ in row.owners])
+            owner = np.array([o for row in rows for o in row.owners])
+            best = (texts[number], texts[number], sums[number, :k])
+            add_best(filled, owner, masks, columns[number], values[number], names, best)
         progress(sum(len(r.owners) for r in rows))
     record = {
         **loaded.record,
         **settings.record,
-        "k": k,
         "vocabulary": slots.columns,
         "rows": sum(len(rows) for rows in planned.values()),
         **slots.counts,
@@ -116,7 +124,7 @@ def _plan(
 
 
 def _read(
-    slots: MaskSlots, rows: Sequence[MaskedSentence], masks: int, k: int, golds: FillRows
+    slots: MaskSlots, rows: Sequence[MaskedSentence], masks: int, k: int, golds: Rows
 ) -> tuple[Floats, Ids]:
     """Return the k best per mask (rows x masks x k); add the ranks of all golds to `golds`."""
     width = min(k, slots.columns)
@@ -126,10 +134,18 @@ def _read(
 
     places = [np.arange(r.position, r.position + masks) for r in rows]
 
+    def check(logprobs: Floats, numbers: Ids) -> None:
+        """Check that log-probabilities (row x mask ...) of rows are finite."""
+
+        def where(row: int, mask: int, *_: int) -> str:
+            return f"{rows[numbers[row]].name}, token {places[numbers[row]][mask]}"
+
+        finite(logprobs, slots.loaded.spec.model, where)
+
     def read(numbers: NDArray[np.int64], logits: Any) -> tuple[Any, list[Any]]:
         best = top(logits, k) if k else None
         if best:
-            _check(slots, best[0], rows, places, numbers)
+            check(best[0], numbers)
         of_golds: list[Any] = []
         pairs = [(place, g) for place, n in enumerate(numbers) for g in range(len(rows[n].golds))]
         for start in range(0, len(pairs), len(numbers)):
@@ -138,7 +154,7 @@ def _read(
             flat = logits[[p for p, _ in part]].reshape(-1, logits.shape[-1])
             ranked = ranks(flat, tokens.ravel())
             logprobs = ranked[0].reshape(len(part), masks)
-            _check(slots, logprobs, rows, places, numbers[[p for p, _ in part]])
+            check(logprobs, numbers[[p for p, _ in part]])
             for line, (place, g) in enumerate(part):
                 span = slice(line * masks, (line + 1) * masks)
                 of_golds.append((int(numbers[place]), g, tuple(a[span] for a in ranked)))
@@ -160,25 +176,11 @@ def _read(
     return values, columns
 
 
-def _whole(
-    slots: MaskSlots,
-    rows: Sequence[MaskedSentence],
-    values: Floats,
-    columns: Ids,
-    k: int,
-    settings: FillSettings,
-) -> tuple[Floats, Ids]:
-    """Return sums (rows x found) and columns (rows x found x masks) of the best whole fillings."""
-    if columns.shape[1] == 1 or settings.strategy == "parallel":
-        return products(values, columns, k)
-    sums, picks = _beam(slots, rows, values, columns, max(settings.beams, k))
-    return sums[:, :k], picks[:, :k]
-
-
 def _beam(
     slots: MaskSlots, rows: Sequence[MaskedSentence], values: Floats, columns: Ids, width: int
 ) -> tuple[Floats, Ids]:
     """Run a beam over masks from left to right; the first mask is known from the parallel pass.
+    Return sums (rows x found) and columns (rows x found x masks) of the best whole fillings.
 
     Those lists have k entries: a wider beam computes them again.
     """
@@ -199,38 +201,3 @@ def _beam(
             best, token = best.reshape(shape), token.reshape(shape)
         sums, picks = extend(sums, picks, best, token, width)
     return sums, picks
-
-
-def _check(
-    slots: MaskSlots,
-    values: Floats,
-    rows: Sequence[MaskedSentence],
-    places: Sequence[Ids],
-    numbers: Ids,
-) -> None:
-    """Check that log-probabilities (row x mask ...) of the rows with these numbers are finite."""
-    finite(
-        values,
-        slots.loaded.spec.model,
-        lambda row, mask, *_: f"{rows[numbers[row]].name}, token {places[numbers[row]][mask]}",
-    )
-
-
-def _collect(
-    filled: FillRows,
-    rows: Sequence[MaskedSentence],
-    masks: int,
-    values: Floats,
-    tokens: Ids,
-    whole: Floats,
-    picks: Ids,
-    names: Names,
-) -> None:
-    """Add rows of FILLS for every item that uses the sentences."""
-    number = np.array([n for n, row in enumerate(rows) for _ in row.owners])
-    owner = np.array([o for row in rows for o in row.owners])
-    texts = np.empty(whole.shape, dtype=object)
-    for place in np.ndindex(whole.shape):
-        texts[place] = names.joined(picks[place].tolist())
-    best = (texts[number], texts[number], whole[number])
-    add_best(filled, owner, masks, tokens[number], values[number], names, best)

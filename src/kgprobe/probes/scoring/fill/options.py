@@ -129,7 +129,11 @@ def rank(
     logprob = np.full(n, np.nan)
 
     def read(numbers: Ints, logits: Any, totals: Any) -> None:
-        scores = _of_options(logits, options)
+        scores = logits
+        if len(options) < len(options.tokens):
+            columns = [np.flatnonzero(options.owners == number) for number in range(len(options))]
+            parts = [logits[:, torch.from_numpy(column).to(logits.device)] for column in columns]
+            scores = torch.stack([part.logsumexp(1) for part in parts], dim=1)
         counts, raw = against(scores, golds[numbers], others[numbers])
         ranges[:, numbers] = counts.cpu().numpy()
         # without a gold `raw` belongs to another option and is ignored
@@ -165,14 +169,3 @@ def ranks_of(ranges: Ints, logprob: NDArray[np.float64], golds: Ints) -> AnswerR
     best, worst, filtered_best, filtered_worst = np.where(known, ranges[:4], 0)
     logprobs = np.where(known, logprob, np.nan)
     return AnswerRanks(best, worst, filtered_best, filtered_worst, ranges[4], logprobs)
-
-
-def _of_options(logits: Any, options: Options) -> Any:
-    """Return logits of options (rows x options) from those of their tokens."""
-    if len(options) == len(options.tokens):
-        return logits
-    columns = [
-        logits[:, torch.from_numpy(np.flatnonzero(options.owners == number)).to(logits.device)]
-        for number in range(len(options))
-    ]
-    return torch.stack([part.logsumexp(1) for part in columns], dim=1)

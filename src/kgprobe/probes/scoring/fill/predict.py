@@ -13,6 +13,7 @@ One call for all kinds of model:
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from kgprobe.probes.api.client import Client
 from kgprobe.probes.models.batching import Budget, budget_for
@@ -40,11 +41,11 @@ def predict(
     only the golds are scored, if possible. Raises ValueError for settings that the kind of
     model does not support, and if no item can be filled, unless `may_be_empty`.
     """
-    settings = settings or FillSettings()
+    settings = replace(settings or FillSettings(), k=k)
     if isinstance(answerer, Client):
         _refuse("an API", k < 1, "shows no ranks of golds; ask for k of at least 1")
         _refuse("an API", settings.length == "gold", "knows no length in tokens; use length free")
-        fills = api.predict(answerer, fill_items, k, settings, progress)
+        fills = api.predict(answerer, fill_items, settings, progress)
         return _check(fills, fill_items, 0 if may_be_empty else k)
     name = f"the {answerer.spec.kind} model {answerer.spec.model}"
     masked = answerer.spec.kind == "masked"
@@ -53,7 +54,7 @@ def predict(
     unread = not masked and settings.strategy != "parallel"
     _refuse(name, unread, f"has no masks to fill by {settings.strategy!r}")
     budget = budget or budget_for(answerer)
-    fills = engine(answerer, fill_items, k, settings, budget, progress)
+    fills = engine(answerer, fill_items, settings, budget, progress)
     return _check(fills, fill_items, 0 if may_be_empty else k)
 
 

@@ -3,25 +3,19 @@
 import collections
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.scoring.columns import Rows
 from kgprobe.probes.text.encode import refuse_control_tokens
-from kgprobe.probes.text.mask_slots import (
-    SPACES,
-    ClozePrompt,
-    candidate_ids,
-    question,
-    slot_context,
-)
+from kgprobe.probes.text.mask_slots import ClozePrompt, candidate_ids, question, slot_context
+from kgprobe.settings.probes import Fill
 
 Ids = NDArray[np.int64]
-STRATEGIES = ("parallel", "beam")
-LENGTHS = ("", "gold", "free")
-FAILURES = ("raise", "leave_out")
 #: Position value of a whole filling, beside the positions of its tokens.
 WHOLE = -1
 #: The instruction for API models in the paper on graph attributes (Mruthyunjaya et al. 2023).
@@ -46,40 +40,20 @@ class FillItem:
 
 
 @dataclass(frozen=True)
-class FillSettings:
-    """Settings of filling; every field but `workers` is recorded.
+class FillSettings(Fill):
+    """Settings of filling: the section `fill`, and those of a call; all but `workers` are recorded.
 
     `strategy` builds whole fillings of several masks: `parallel` (best products of one pass) or
-    `beam` (left to right with `beams`). `length`: `gold` generates as many tokens as a gold has,
-    `free` continues to the end of the phrase (one of `stops`, a dot among them only where it ends a
-    sentence; a special token, or `most_tokens`; 0 means the longest gold plus four); the default is
-    gold for masked models and free for others. Golds of more than `most_masks` tokens are excluded.
-    `space`: golds tokenized as in the sentence (auto) or alone (none). `instruction` precedes a
-    sentence with [MASK] (api); without one, completion servers continue the text before the slot,
-    and `chat` makes that text a user message (api). `failures`: whether a rejected request ends the
-    job.
+    `beam` (left to right with `beams`). A free text ends at one of `stops`, a special token, or
+    after `most_tokens`. `space`: golds tokenized as in the sentence (auto) or alone (none). Without
+    an `instruction`, completion servers continue the text before the slot, and `chat` makes that
+    text a user message.
     """
 
-    strategy: str = "parallel"
-    beams: int = 5
-    length: str = ""
     space: str = "auto"
     upper_first: bool = True
-    most_masks: int = 12
-    most_tokens: int = 0
-    stops: str = ".\n"
-    instruction: str = ""
-    failures: str = "raise"
     chat: bool = False
     workers: int = 1
-
-    def __post_init__(self) -> None:
-        legal = {"strategy": STRATEGIES, "length": LENGTHS, "space": SPACES, "failures": FAILURES}
-        for name, values in legal.items():
-            if getattr(self, name) not in values:
-                raise ValueError(
-                    f"fill: {name} {getattr(self, name)!r}; valid: {', '.join(map(repr, values))}"
-                )
 
     @property
     def record(self) -> dict[str, Any]:
@@ -101,49 +75,13 @@ class Fills:
     left_out: list[tuple[str, int, int, str]] = field(default_factory=list)
 
 
-class FillRows:
-    """Rows of a table, collected as broadcast blocks; `owner` is the item number."""
-
-    TYPES: dict[str, Any] = {  # noqa: RUF012
-        "owner": np.int64, "gold": np.int32, "masks": np.int32, "position": np.int32,
-        "rank": np.int32, "token": np.int64, "text": object, "raw": object,
-        "best": np.int32, "worst": np.int32, "logprob": np.float64, "has_logprob": bool,
-    }  # fmt: skip
-
-    def __init__(self, *names: str) -> None:
-        self.names = names
-        self.parts: dict[str, list[NDArray[Any]]] = {name: [] for name in ("owner", *names)}
-
-    def add(self, **block: Any) -> None:
-        """Add rows of all combinations that broadcasting `block` gives, in its order."""
-        arrays = {k: np.asarray(v, dtype=self.TYPES[k]) for k, v in block.items()}
-        shape = np.broadcast_shapes(*(a.shape for a in arrays.values()))
-        for name, array in arrays.items():
-            self.parts[name].append(np.broadcast_to(array, shape).ravel())
-
-    def columns(
-        self, fill_items: Sequence[FillItem], order: Sequence[str]
-    ) -> dict[str, NDArray[Any]]:
-        """Return columns item, template and `names`, sorted by item and the columns of `order`."""
-        table = {
-            name: np.concatenate(parts) if parts else np.zeros(0, dtype=self.TYPES[name])
-            for name, parts in self.parts.items()
-        }
-        place = np.lexsort([table[name] for name in reversed(("owner", *order))])
-        table = {name: values[place] for name, values in table.items()}
-        owner = table.pop("owner")
-        items = np.array([a.item for a in fill_items], dtype=object)[owner]
-        templates = np.array([a.template for a in fill_items], dtype=np.int32)[owner]
-        return {"item": items, "template": templates, **table}
-
-
-def top_rows() -> FillRows:
+def top_rows() -> Rows:
     """Create empty rows of FILLS, with `has_logprob`."""
-    return FillRows("masks", "position", "rank", "token", "text", "raw", "logprob", "has_logprob")
+    return Rows("masks", "position", "rank", "token", "text", "raw", "logprob", "has_logprob")
 
 
 def add_best(
-    filled: FillRows,
+    filled: Rows,
     owner: Ids,
     masks: int,
     tokens: Ids,
@@ -166,15 +104,15 @@ def add_best(
         )  # fmt: skip
 
 
-def gold_rows() -> FillRows:
+def gold_rows() -> Rows:
     """Create empty rows of FILL_GOLDS."""
-    return FillRows("gold", "position", "masks", "token", "best", "worst", "logprob")
+    return Rows("gold", "position", "masks", "token", "best", "worst", "logprob")
 
 
 def assembled(
     fill_items: Sequence[FillItem],
-    top: FillRows,
-    golds: FillRows,
+    top: Rows,
+    golds: Rows,
     record: dict[str, Any],
     left_out: list[tuple[str, int, int, str]],
 ) -> Fills:
@@ -241,8 +179,7 @@ class Names:
 
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer
-        self.known: dict[int, str] = {}
-        self.phrases: dict[tuple[int, ...], str] = {}
+        self.one, self.joined = cache(self._one), cache(self._joined)
 
     def of(self, ids: Ids) -> NDArray[Any]:
         """Return texts of single tokens, in the shape of `ids`."""
@@ -251,16 +188,10 @@ class Names:
         texts[:] = [self.one(token) for token in unique.tolist()]
         return texts[inverse.reshape(np.shape(ids))]
 
-    def one(self, token: int) -> str:
+    def _one(self, token: int) -> str:
         """Return the text of a single token."""
-        if token not in self.known:
-            self.known[token] = str(self.tokenizer.decode([token]))
-        return self.known[token]
+        return str(self.tokenizer.decode([token]))
 
-    def joined(self, ids: Sequence[int]) -> str:
+    def _joined(self, ids: tuple[int, ...]) -> str:
         """Return the text of a whole filling, without special tokens and surrounding whitespace."""
-        key = tuple(ids)
-        if key not in self.phrases:
-            text = self.tokenizer.decode(list(ids), skip_special_tokens=True)
-            self.phrases[key] = str(text).strip()
-        return self.phrases[key]
+        return str(self.tokenizer.decode(list(ids), skip_special_tokens=True)).strip()

@@ -12,11 +12,11 @@ from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.models.continuation import CausalText, SpanText, Stream
 from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.scoring.columns import Rows
 from kgprobe.probes.scoring.fill.decoding import Check, Floats, Ids, beam, greedy, ranks
 from kgprobe.probes.scoring.fill.reading import answer, ends_at
 from kgprobe.probes.scoring.fill.rows import (
     FillItem,
-    FillRows,
     Fills,
     FillSettings,
     Names,
@@ -55,7 +55,6 @@ class DistinctPrompt:
 def predict(
     loaded: Loaded,
     fill_items: Sequence[FillItem],
-    k: int,
     settings: FillSettings,
     budget: Budget | None,
     progress: Callable[[int], object],
@@ -64,7 +63,7 @@ def predict(
 
     Raises NotFiniteError, with item and token.
     """
-    left_out: list[tuple[str, int, int, str]] = []
+    left_out, k = list[tuple[str, int, int, str]](), settings.k
     prompts = _plan(loaded, fill_items, settings, left_out)
     filled, golds, names = top_rows(), gold_rows(), Names(loaded.tokenizer)
     most = settings.most_tokens or _most(prompts, BEYOND if k else 0)
@@ -77,7 +76,7 @@ def predict(
         text = CausalText(loaded, budget, longest)
     else:
         text = SpanText(loaded, budget)
-    writer = _Writer(text, k, settings, most, names, fill_items)
+    writer = _Writer(text, settings, most, names, fill_items)
     answers: dict[int, dict[int, Any]] = {}
     ranked: dict[int, dict[bytes, Any]] = {}
 
@@ -99,7 +98,12 @@ def predict(
     held = [text.count_bytes(len(p.ids), most, beams) for p in prompts]
     text.each([len(p.ids) + most for p in prompts], forward, put, budget=budget, held=held)
     for number in sorted(ranked):
-        _collect_golds(golds, prompts[number], ranked[number])
+        for owner, which, ids in prompts[number].golds:
+            logprob, best, worst = ranked[number][ids.tobytes()]
+            golds.add(
+                owner=owner, gold=which, position=np.arange(len(ids)), masks=len(ids), token=ids,
+                best=best, worst=worst, logprob=logprob,
+            )  # fmt: skip
     for number in sorted(answers):
         _collect(filled, prompts[number], answers[number], names)
     record = {
@@ -107,7 +111,6 @@ def predict(
         **settings.record,
         "length": settings.length or "free",
         "most_tokens": most,
-        "k": k,
         "prompts": len(prompts),
         **text.counts,
         "token_budget": budget.positions,
@@ -234,22 +237,11 @@ def _forced(
     return results
 
 
-def _collect_golds(golds: FillRows, one: DistinctPrompt, ranked: dict[bytes, Any]) -> None:
-    """Add rows of FILL_GOLDS for every gold of a prompt."""
-    for owner, which, ids in one.golds:
-        logprob, best, worst = ranked[ids.tobytes()]
-        golds.add(
-            owner=owner, gold=which, position=np.arange(len(ids)), masks=len(ids), token=ids,
-            best=best, worst=worst, logprob=logprob,
-        )  # fmt: skip
-
-
 @dataclass
 class _Writer:
     """Generates phrases for a batch of prompts."""
 
     text: CausalText | SpanText
-    k: int
     settings: FillSettings
     most: int
     names: Names
@@ -264,7 +256,7 @@ class _Writer:
         phrases as (text, raw text, log p)."""
         lengths = sorted({length for p in prompts for length in p.owners})
         most, check = max([1, *lengths]), self._check(prompts)
-        count, k, step = len(prompts), self.k, self.text.step
+        count, k, step = len(prompts), self.settings.k, self.text.step
         values, columns = step("next", lambda: greedy(stream.fork(), count, most, k, check))
         answers: list[dict[int, Any]] = [{} for _ in prompts]
         for length in lengths:
@@ -294,7 +286,7 @@ class _Writer:
         self, stream: Stream, prompts: Sequence[DistinctPrompt], length: int
     ) -> list[list[tuple[str, str, float]]]:
         """Return (text, raw text, log p) of the phrases of every prompt."""
-        arguments = self.settings.beams, self.k, self._check(prompts)
+        arguments = self.settings.beams, self.settings.k, self._check(prompts)
         ends, written = (None, str) if length else (self._ends, self._text), self.names.joined
         rows = beam(stream.fork(), len(prompts), length or self.most, *arguments, *ends)
         return [
@@ -326,7 +318,7 @@ class _Writer:
         return answer(self.names.joined(ids), self._stops)
 
 
-def _collect(filled: FillRows, one: DistinctPrompt, answers: dict[int, Any], names: Names) -> None:
+def _collect(filled: Rows, one: DistinctPrompt, answers: dict[int, Any], names: Names) -> None:
     """Add rows of FILLS for every item that uses this prompt."""
     for length, (values, ids, phrases) in answers.items():
         table = np.array(phrases, dtype=object).reshape(-1, 3)

@@ -4,13 +4,14 @@ Every option of every item becomes one complete sentence per template. Sums and 
 stored, not means, so that every aggregation can be computed later.
 """
 
+import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -45,13 +46,17 @@ class Item:
     prefix: str = ""
 
 
-@dataclass(frozen=True)
-class ItemInTemplate:
-    """An item under one template."""
+class Sentence(NamedTuple):
+    """An item under one template with one of its options, by number and label."""
 
     item: Item
     template: int
     text: str
+    candidate: int
+    label: str
+
+    def __str__(self) -> str:
+        return f"item {self.item.item}, template {self.template}, option {self.label!r}"
 
 
 @dataclass
@@ -93,23 +98,28 @@ def score(
     settings = {"upper_first": upper_first, "answer_only": answer_only, "last_layer": last_layer}
     kind = loaded.spec.kind
     variant = VARIANTS_OF[kind][0] if variant == DEFAULT else variant
-    if variant not in VARIANTS_OF[kind]:
-        raise ValueError(f"unknown variant {variant!r}; valid: {', '.join(VARIANTS_OF[kind])}")
-    if answer_only and kind != "masked":
-        raise ValueError(f"{loaded.spec.model}: answer_only is for masked models, this is {kind}")
     of_masked = (answer_only, last_layer) if kind == "masked" else ()
     scorer = SCORERS[kind](loaded, budget, variant, *of_masked)
     pieces: list[Scores] = []
-    for number, questions in enumerate(_shards(items, options, templates, shard)):
+    for number, rows in enumerate(_shards(items, options, templates, shard)):
         if number % part[1] != part[0]:
             continue
-        work = _Work(loaded, scorer, questions, options, upper_first)
-        with work.kept(folder, number, variant, settings):
-            piece = Scores(*loaded.journal.step("shard", partial(work.run, progress)))
-        if not work.is_done:
-            progress(len(piece.columns["sum"]))
-        piece.columns = {**work.names(), **piece.columns}
-        pieces.append(piece)
+        counted: list[int] = []
+
+        def count(done: int, counted: list[int] = counted) -> None:
+            counted.append(done)
+            progress(done)
+
+        compute = partial(_score, loaded, scorer, rows, upper_first, count)
+        with _kept(loaded, folder, number, rows, variant, settings):
+            columns, record = loaded.journal.step("shard", compute)
+        progress(len(rows) - sum(counted))  # of a shard that is stored
+        names = {
+            "item": [row.item.item for row in rows],
+            "template": np.array([row.template for row in rows], dtype=np.int32),
+            "candidate": np.array([row.candidate for row in rows], dtype=np.int32),
+        }
+        pieces.append(Scores({**names, **columns}, record))
     return _join(loaded, pieces, {"variant": variant, **settings, "shard": shard})
 
 
@@ -118,103 +128,64 @@ def _shards(
     options: Mapping[str, Sequence[str]],
     templates: Mapping[str, Sequence[tuple[int, str]]],
     size: int,
-) -> Iterator[list[ItemInTemplate]]:
-    """Yield questions by relation, template and item, in lists of about `size` sentences."""
-    shard: list[ItemInTemplate] = []
-    sentences = 0
-    for relation, members in _by_relation(items):
+) -> Iterator[list[Sentence]]:
+    """Yield sentences by relation, template, item and option, in lists of about `size`; the options
+    of an item stay together."""
+    by_relation: dict[str, list[Item]] = {}
+    for item in items:
+        by_relation.setdefault(item.relation, []).append(item)
+    shard: list[Sentence] = []
+    for relation, members in sorted(by_relation.items()):
         if not templates.get(relation):
             raise ValueError(f"relation {relation}: no template for its {len(members)} items")
-        for index, text in templates[relation]:
-            for item in members:
-                count = len(_options(item, options))
-                if shard and sentences + count > size:
-                    yield shard
-                    shard, sentences = [], 0
-                shard.append(ItemInTemplate(item, index, text))
-                sentences += count
+        for (index, text), item in itertools.product(templates[relation], members):
+            labels = options.get(item.candidates)
+            if not labels:
+                raise ValueError(
+                    f"item {item.item}: its candidate set {item.candidates!r} has no options"
+                )
+            if shard and len(shard) + len(labels) > size:
+                yield shard
+                shard = []
+            shard += [Sentence(item, index, text, *option) for option in enumerate(labels)]
     if shard:
         yield shard
 
 
-def _by_relation(items: Sequence[Item]) -> Iterator[tuple[str, list[Item]]]:
-    grouped: dict[str, list[Item]] = {}
-    for item in items:
-        grouped.setdefault(item.relation, []).append(item)
-    yield from sorted(grouped.items())
+def _kept(
+    loaded: Loaded, folder: Path | None, number: int, rows: Sequence[Sentence], *settings: object
+) -> AbstractContextManager[None]:
+    """Store a shard, and the batches of an unfinished one, in a file of `folder`.
+
+    A file of another model or with other inputs is started anew.
+    """
+    if folder is None:
+        return nullcontext()
+    # the record of a model does not name its BOS policy
+    identity = [VERSION, loaded.record, loaded.spec.bos, settings, rows]
+    text = json.dumps(identity, sort_keys=True, default=str)
+    return keep_steps(loaded, folder / f"shard-{number:05d}.journal", text)
 
 
-def _options(item: Item, options: Mapping[str, Sequence[str]]) -> Sequence[str]:
-    labels = options.get(item.candidates)
-    if not labels:
-        raise ValueError(f"item {item.item}: its candidate set {item.candidates!r} has no options")
-    return labels
+def _score(
+    loaded: Loaded,
+    scorer: Any,
+    rows: Sequence[Sentence],
+    upper_first: bool,
+    progress: Callable[[int], object],
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Compute the numeric columns and the record of a shard."""
 
+    def name(sentence: int) -> str:
+        return str(rows[sentence])
 
-@dataclass
-class _Work:
-    """One shard."""
-
-    loaded: Loaded
-    scorer: Any
-    questions: list[ItemInTemplate]
-    options: Mapping[str, Sequence[str]]
-    upper_first: bool
-    #: whether the shard was computed now, not loaded from the journal
-    is_done: bool = False
-
-    def rows(self) -> list[tuple[ItemInTemplate, int, str]]:
-        """Return (question, option number, option label) of every sentence."""
-        return [
-            (question, number, label)
-            for question in self.questions
-            for number, label in enumerate(self.options[question.item.candidates])
-        ]
-
-    def names(self) -> dict[str, Any]:
-        """Return the key columns."""
-        rows = self.rows()
-        return {
-            "item": [question.item.item for question, _, _ in rows],
-            "template": np.array([question.template for question, _, _ in rows], dtype=np.int32),
-            "candidate": np.array([number for _, number, _ in rows], dtype=np.int32),
-        }
-
-    def kept(
-        self, folder: Path | None, number: int, *settings: object
-    ) -> AbstractContextManager[None]:
-        """Store the shard, and the batches of an unfinished one, in a file of `folder`.
-
-        A file of another model or with other inputs is started anew.
-        """
-        if folder is None:
-            return nullcontext()
-        questions = [
-            (vars(q.item), q.template, q.text, self.options[q.item.candidates])
-            for q in self.questions
-        ]
-        # the record of a model does not name its BOS policy
-        bos = self.loaded.spec.bos
-        identity = [VERSION, self.loaded.record, bos, settings, questions]
-        text = json.dumps(identity, sort_keys=True, default=str)
-        return keep_steps(self.loaded, folder / f"shard-{number:05d}.journal", text)
-
-    def run(self, progress: Callable[[int], object]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Compute the numeric columns and the record."""
-        rows, self.is_done = self.rows(), True
-
-        def name(sentence: int) -> str:
-            question, _, label = rows[sentence]
-            return f"item {question.item.item}, template {question.template}, option {label!r}"
-
-        filled = [
-            fill(q.text, q.item.subject, label, self.upper_first).behind(q.item.prefix)
-            for q, _, label in rows
-        ]
-        sentences = encode(self.loaded, filled, name, self.scorer.bos_ids)
-        columns = self.scorer.score(sentences, progress, name)
-        record = self.scorer.take_record()
-        return columns, {**record, "straddling_tokens": sentences.straddling}
+    filled = [
+        fill(row.text, row.item.subject, row.label, upper_first).behind(row.item.prefix)
+        for row in rows
+    ]
+    sentences = encode(loaded, filled, name, scorer.bos_ids)
+    columns = scorer.score(sentences, progress, name)
+    return columns, {**scorer.take_record(), "straddling_tokens": sentences.straddling}
 
 
 def _join(loaded: Loaded, pieces: Sequence[Scores], settings: dict[str, Any]) -> Scores:

@@ -41,9 +41,14 @@ class CausalScorer:
         values = self.engine.logprobs(tokens, done, name)
         scored = (sentences.roles != NONE) & (tokens.places > 0)
         columns = _aggregate(sentences, values, scored)
-        columns["continuation_sum"], columns["continued"] = _from_answer_on(
-            sentences, values, scored
-        )
+        # the scored tokens from the answer's first on
+        answer, size = sentences.roles == ANSWER, len(sentences)
+        first = np.full(size, np.iinfo(np.int64).max)
+        np.minimum.at(first, tokens.owners[answer], tokens.places[answer])
+        chosen = scored & (tokens.places >= first[tokens.owners])
+        sums = np.bincount(tokens.owners[chosen], values[chosen], minlength=size)
+        columns["continuation_sum"] = np.asarray(sums, dtype=np.float64)
+        columns["continued"] = first < np.iinfo(np.int64).max
         return columns
 
     def take_record(self) -> dict[str, Any]:
@@ -117,7 +122,7 @@ class Seq2SeqScorer:
 
     def score(self, sentences: Sentences, done: Done, name: Name) -> Columns:
         """Compute the columns of SCORES."""
-        slots = self._slots(sentences, name)
+        slots = self._slots(sentences)
         contexts, forced, flat = [], [], []
         for sentence, low, high in slots:
             ids = sentences.tokens[sentence]
@@ -152,7 +157,7 @@ class Seq2SeqScorer:
             columns["continued"][:] = True
         return columns
 
-    def _slots(self, sentences: Sentences, name: Name) -> list[tuple[int, int, int]]:
+    def _slots(self, sentences: Sentences) -> list[tuple[int, int, int]]:
         """Return (sentence, first token, last token + 1) of every span that becomes a mask slot."""
         owners, places = sentences.tokens.owners, sentences.tokens.places
         if self.variant == "pll":
@@ -166,8 +171,6 @@ class Seq2SeqScorer:
         high = np.zeros(len(sentences), dtype=np.int64)
         np.minimum.at(low, owners[answer], places[answer])
         np.maximum.at(high, owners[answer], places[answer] + 1)
-        if (high == 0).any():
-            raise ValueError(f"{name(int(np.argmin(high)))}: the answer has no token")
         return [(i, int(a), int(b)) for i, (a, b) in enumerate(zip(low, high, strict=True))]
 
     def take_record(self) -> dict[str, Any]:
@@ -215,21 +218,6 @@ def _aggregate(
         columns[f"{prefix}count"] = count.astype(np.int32)
     columns["continuation_sum"], columns["continued"] = np.zeros(size), np.zeros(size, dtype=bool)
     return columns
-
-
-def _from_answer_on(
-    sentences: Sentences, values: NDArray[np.float64], scored: NDArray[np.bool_]
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Sum the scored tokens from the answer's first on, and return whether there is one."""
-    owners, places = sentences.tokens.owners, sentences.tokens.places
-    answer = sentences.roles == ANSWER
-    first = np.full(len(sentences), np.iinfo(np.int64).max)
-    np.minimum.at(first, owners[answer], places[answer])
-    chosen = scored & (places >= first[owners])
-    sums = np.asarray(
-        np.bincount(owners[chosen], values[chosen], minlength=len(sentences)), dtype=np.float64
-    )
-    return sums, first < np.iinfo(np.int64).max
 
 
 def _take_counters(engine: Any, counters: tuple[str, ...]) -> dict[str, Any]:

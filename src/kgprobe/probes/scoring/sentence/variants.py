@@ -15,7 +15,7 @@ from kgprobe.probes.text.encode import ANSWER, NONE, Sentences
 
 def _within_word(sentences: Sentences) -> Ints:
     """Mask the token and the later ones of its word (Kauf and Ivanova 2023)."""
-    return _run_ends(_words(sentences), sentences)
+    return _run_ends(sentences.words, sentences)
 
 
 def _original(sentences: Sentences) -> Ints:
@@ -75,24 +75,12 @@ def rows(sentences: Sentences, variant: str, answer_only: bool = False) -> Maske
     tokens = sentences.tokens
     wanted = sentences.roles == ANSWER if answer_only else sentences.roles != NONE
     flat = np.flatnonzero(wanted)
-    try:
-        end = VARIANTS[variant](sentences)
-    except _WordsError:
-        raise ValueError(
-            f"variant {variant} needs words, which the tokenizer does not tell"
-        ) from None
+    # only tokens without a role may have no word
+    is_lacking = ((sentences.words < 0) & (sentences.roles != NONE)).any()
+    if is_lacking and VARIANTS[variant] in (_within_word, _answer):
+        raise ValueError(f"variant {variant} needs words, which the tokenizer does not tell")
+    end = VARIANTS[variant](sentences)
     return MaskedRows(tokens.owners[flat], tokens.places[flat], end[flat], flat)
-
-
-class _WordsError(ValueError):
-    """A variant needs words that the tokenizer does not provide."""
-
-
-def _words(sentences: Sentences) -> Ints:
-    """Return the word of every token; only tokens without a role may have none."""
-    if ((sentences.words < 0) & (sentences.roles != NONE)).any():
-        raise _WordsError
-    return sentences.words
 
 
 def _run_ends(labels: Ints, sentences: Sentences) -> Ints:

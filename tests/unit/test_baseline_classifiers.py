@@ -68,6 +68,8 @@ def test_sentence_pairs_long_texts_and_missing_fields():
     assert texts.cut == 1
     assert len(texts.rows[0]) == 6
     assert texts.words[0].tolist() == [False, True, True, True, True, False]
+    with pytest.raises(ValueError, match="no field 'hyp'"):
+        read_texts(loaded, [{"prem": "a"}], ["prem", "hyp"])
 
 
 # a test set large enough that another processor's rounding does not change the result

@@ -213,6 +213,8 @@ def test_bad_input_is_reported():
     predictor = Predictor(loaded)
     prompt = outcomes.TriggerPrompt(Template.parse("{sub} [P]", "masked"))
     asked = examples([{}, {"group": "P2"}])
+    with pytest.raises(ValueError, match="no prompt for 1 groups: P2"):
+        outcomes.outcomes(predictor, "manual", {"P1": prompt}, asked, WORDS)
     with pytest.raises(AnswerError, match="none of 1 answer words is one token"):
         outcomes.outcomes(predictor, "manual", {"": prompt}, asked, ["Xylophone Quartet"])
     with pytest.raises(AnswerError, match=r"\[60\] stand for two classes"):

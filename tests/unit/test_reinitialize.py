@@ -53,6 +53,8 @@ def test_random_triggers_are_allowed_tokens_whatever_the_order():
     assert all(len(trigger) == 5 and set(trigger) <= {4, 7, 9} for trigger in drawn)
     assert drawn == random_triggers([7, 7, 9, 4], 5, "P36", seed=2)
     assert drawn != random_triggers([9, 4, 7], 5, "P37", seed=2)
+    with pytest.raises(ValueError, match="P36"):
+        random_triggers([], 5, "P36")
 
 
 @pytest.mark.parametrize("found", [(5, 6), (5, 5, 6), tuple(range(20))])

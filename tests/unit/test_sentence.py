@@ -226,6 +226,7 @@ def test_a_sentence_at_the_limit_passes_and_a_longer_one_is_reported():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ({"variant": "l2r"}, "unknown variant 'l2r'; valid: sum"),
         ({"templates": []}, "relation P36: no template for its 4 items"),
         ({"options": []}, "item P36/Q0: its candidate set 'set' has no options"),
         ({"templates": [(0, "The capital is [Y].")]}, r"expected one \[X\] and one \[Y\]"),

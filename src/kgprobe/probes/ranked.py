@@ -27,8 +27,11 @@ def outcomes(
 
     Larger scores are better; the answer is the first option with the largest score. `logprobs` has
     the shape of `scores` (default: the scores themselves); a value that is not finite becomes null.
+    Raises ValueError for repeated options.
     """
     known = answer_options(options)
+    if len(set(known.names)) != len(options) or not len(options):
+        raise ValueError(f"{prompt}: {len(options)} options, each must be named once")
     logs = scores if logprobs is None else logprobs
     golds = known.columns(examples["label"].to_list())
     others = others_of(examples["others"], known)

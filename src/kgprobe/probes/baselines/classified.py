@@ -49,8 +49,12 @@ def read_texts(
 
     A causal model has no pairs: the fields are joined by a space, after the BOS prefix. In a text
     that is too long for the model the longer field loses tokens from its end; such texts are
-    counted.
+    counted. Raises ValueError for a missing field.
     """
+    for number, item in enumerate(examples):
+        missing = [name for name in names if name not in item]
+        if missing:
+            raise ValueError(f"example {number} has no field {missing[0]!r}; it has {sorted(item)}")
     columns = [[item[name] for item in examples] for name in names]
     if loaded.spec.kind == "causal":
         columns = [[" ".join(parts) for parts in zip(*columns, strict=True)]]

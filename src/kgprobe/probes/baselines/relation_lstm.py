@@ -428,11 +428,16 @@ def _outcome(row: Mapping[str, Any], graph: Mapping[str, tuple[float, str]]) -> 
 
 
 def _rows(examples: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return the examples as dictionaries with `sentence` and `subject`."""
-    return [
-        {**row, "sentence": filled["context"], "subject": filled["sub"]}
-        for row, filled in zip(examples.iter_rows(named=True), fields(examples), strict=True)
-    ]
+    """Return the examples as dictionaries with `sentence` and `subject`, or raise ValueError."""
+    rows = []
+    for row, filled in zip(examples.iter_rows(named=True), fields(examples), strict=True):
+        for name in ("context", "sub"):
+            if name not in filled:
+                raise ValueError(
+                    f"example {row['example']!r} has no field {name!r}; it has {sorted(filled)}"
+                )
+        rows.append({**row, "sentence": filled["context"], "subject": filled["sub"]})
+    return rows
 
 
 def _holds(sentence: Marked, row: Mapping[str, Any]) -> bool:

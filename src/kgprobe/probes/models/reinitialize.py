@@ -21,13 +21,21 @@ def reinitialize(loaded: Loaded, what: str = "all", seed: int = 0) -> Loaded:
     """Return a new model with random weights, named `model+random-all-0`; `loaded` is unchanged.
 
     Weights are drawn on the CPU in float32, so that they do not depend on the device. The record's
-    `weights` become a hash of model weights, `what` and seed.
+    `weights` become a hash of model weights, `what` and seed. Raises ValueError if `embeddings`
+    finds an embedding of another shape than the configuration says.
     """
     fresh = _draw_weights(loaded, seed)
     if what == "embeddings":
+        table = fresh.get_input_embeddings().weight.detach()
         model = copy.deepcopy(loaded.model)
+        embedding = model.get_input_embeddings().weight
+        if embedding.shape != table.shape:
+            raise ValueError(
+                f"{loaded.spec.model}: its embedding is {tuple(embedding.shape)}, its "
+                f"configuration says {tuple(table.shape)}"
+            )
         with torch.no_grad():
-            model.get_input_embeddings().weight.copy_(fresh.get_input_embeddings().weight)
+            embedding.copy_(table)
     else:
         model = fresh.to(device=loaded.device, dtype=loaded.model.dtype)
     label = f"random-{what}-{seed}"

@@ -97,6 +97,11 @@ def encode(
     does. Raises TemplateError for an unknown field, ValueError for a prompt that is too long or a
     field that contains a special token other than the mask.
     """
+    if template.kind != loaded.spec.kind:
+        raise TemplateError(
+            f"template {template.text!r} is for {template.kind} models, "
+            f"{loaded.spec.model} is {loaded.spec.kind}"
+        )
     _check_fields(template, fields, truncate)
     refuse_control_tokens(
         loaded.tokenizer,

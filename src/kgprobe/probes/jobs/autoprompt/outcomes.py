@@ -77,11 +77,15 @@ def outcomes(
     options, excluded words, golds that are not options and truncated prompts.
     """
     groups = examples.sort("group", "split", "example").partition_by("group", as_dict=True)
+    lacking = sorted(str(g) for (g,) in groups if g not in prompts and "" not in prompts)
+    if lacking:
+        raise ValueError(f"{name}: no prompt for {len(lacking)} groups: {', '.join(lacking[:8])}")
     known: dict[tuple[bool, bool], Options] = {}
     frames, record, done = [], {}, 0
     bar = progress(total=examples.height, desc=name, unit="example")
     for (group,), rows in sorted(groups.items()):
-        prompt = prompts[str(group) if str(group) in prompts else ""]
+        prompt = prompts.get(str(group), prompts.get(""))
+        assert prompt is not None
         if prompt.labels:
             options = Options.classes(prompt.labels)
         else:

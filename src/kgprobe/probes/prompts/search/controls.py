@@ -29,9 +29,11 @@ def random_triggers(
     """Draw `draws` triggers of `length` tokens, uniform over `allowed` (filtered tokens).
 
     Repetitions within a trigger are possible, as in a search. The same seed and group give the same
-    triggers whatever the order of `allowed`.
+    triggers whatever the order of `allowed`. Raises ValueError when nothing is allowed.
     """
     pool = np.unique(np.asarray(allowed, dtype=np.int64))
+    if not len(pool):
+        raise ValueError(f"group {group!r}: the filters leave no token to draw triggers from")
     generator = _generator(seed, f"random_triggers {group}")
     drawn = pool[generator.integers(len(pool), size=(draws, length))]
     return [tuple(int(token) for token in row) for row in drawn]

@@ -150,6 +150,7 @@ def fit(
     CPU thread is used, so that results do not depend on the number of cores. Raises NotFiniteError
     for scores and losses that are not finite.
     """
+    _check(train, dev, ids)
     with one_thread():
         start = precise(start.detach())
         vectors = start.clone().requires_grad_(True)
@@ -219,6 +220,15 @@ def _used(
     used = sorted({g for ids in train.golds for g in ids})
     number = {c: i for i, c in enumerate(used)}
     return used, [tuple(number[g] for g in ids) for ids in train.golds]
+
+
+def _check(train: PromptRows, dev: PromptRows, ids: Sequence[Ids]) -> None:
+    for name, rows in (("training", train), ("development", dev)):
+        if not rows.prompts:
+            raise ValueError(f"no {name} rows; the split is larger than the data")
+        bad = [g for golds in rows.golds for g in golds if not 0 <= g < len(ids)]
+        if bad or not all(rows.golds):
+            raise ValueError(f"a {name} row has no gold, or gold {bad[:1]} of {len(ids)}")
 
 
 class PromptError(ValueError):

@@ -37,12 +37,13 @@ ANEW: dict[str, Any] = {"use_reentrant": False, "preserve_rng_state": False}
 
 
 class ScoresWithGradient:
-    """Scores of all candidates for chosen prompts, in one of the LEGAL configurations.
+    """Scores of all candidates for chosen prompts, in one configuration.
 
     `rows` are the prompts (for causal models cut before the slot), `ids` the candidates' tokens.
     With `raw` the scores are computed from logits, not log-probabilities. `positions_fed` counts
-    the work; `names` describes a prompt by number. Raises ModelError for a model whose rows must
-    not be padded, NotFiniteError if a log-probability is not finite.
+    the work; `names` describes a prompt by number. Raises ValueError for a configuration that the
+    kind does not support, ModelError for a model whose rows must not be padded, NotFiniteError if a
+    log-probability is not finite.
     """
 
     def __init__(
@@ -56,6 +57,11 @@ class ScoresWithGradient:
         names: Callable[[int], str] = "prompt {}".format,
     ) -> None:
         kind = loaded.spec.kind
+        if (masks, pooling) not in LEGAL[kind]:
+            legal = ", ".join(sorted(f"{m}/{p}" for m, p in LEGAL[kind]))
+            raise ValueError(
+                f"a {kind} model has no scores under {masks}/{pooling}; valid: {legal}"
+            )
         refuse_padding(loaded, "soft prompts")
         self.loaded, self.pooling, self.raw, self.names = loaded, pooling, raw, names
         self.rows, self.positions_fed = list(rows), 0

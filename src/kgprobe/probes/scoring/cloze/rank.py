@@ -91,8 +91,9 @@ def rank(
     Ranks start at 1; `best` and `worst` differ if candidates tie, `in_order` is the rank when
     ties go to the option with fewer tokens, then lower index. Among the top candidates ties go to
     the lower index. Rows are ordered like the questions, then by configuration. Raises
-    ValueError for a candidate without tokens.
+    ValueError for an unknown set, a gold outside of it, a candidate without tokens.
     """
+    _check_golds(questions, options)
     record: dict[str, Any] = {}
     golds, best = Rows("configuration", *RANKS[4:]), Rows("configuration", *TOP[4:])
 
@@ -215,6 +216,22 @@ def _distinct(
         groups.setdefault((rows[index].position, rows[index].ids.tobytes()), []).append(int(index))
     members = sorted(groups.values(), key=lambda m: (-len(rows[m[0]].ids), m[0]))
     return [rows[m[0]] for m in members], [np.array(m) for m in members]
+
+
+def _check_golds(questions: Sequence[ClozePrompt], options: dict[str, Sequence[str]]) -> None:
+    for question in questions:
+        if not options.get(question.candidates):
+            legal = ", ".join(sorted(options)) or "none"
+            raise ValueError(
+                f"item {question.item}: no candidate set {question.candidates!r}; there are {legal}"
+            )
+        size = len(options[question.candidates])
+        wrong = [g for g in question.golds if not 0 <= g < size]
+        if wrong:
+            raise ValueError(
+                f"item {question.item}: gold {wrong[0]} is outside of set "
+                f"{question.candidates!r} of {size}"
+            )
 
 
 def _check_width(

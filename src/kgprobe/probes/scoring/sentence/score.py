@@ -98,6 +98,10 @@ def score(
     settings = {"upper_first": upper_first, "answer_only": answer_only, "last_layer": last_layer}
     kind = loaded.spec.kind
     variant = VARIANTS_OF[kind][0] if variant == DEFAULT else variant
+    if variant not in VARIANTS_OF[kind]:
+        raise ValueError(f"unknown variant {variant!r}; valid: {', '.join(VARIANTS_OF[kind])}")
+    if answer_only and kind != "masked":
+        raise ValueError(f"{loaded.spec.model}: answer_only is for masked models, this is {kind}")
     of_masked = (answer_only, last_layer) if kind == "masked" else ()
     scorer = SCORERS[kind](loaded, budget, variant, *of_masked)
     pieces: list[Scores] = []

@@ -122,7 +122,7 @@ class Seq2SeqScorer:
 
     def score(self, sentences: Sentences, done: Done, name: Name) -> Columns:
         """Compute the columns of SCORES."""
-        slots = self._slots(sentences)
+        slots = self._slots(sentences, name)
         contexts, forced, flat = [], [], []
         for sentence, low, high in slots:
             ids = sentences.tokens[sentence]
@@ -157,7 +157,7 @@ class Seq2SeqScorer:
             columns["continued"][:] = True
         return columns
 
-    def _slots(self, sentences: Sentences) -> list[tuple[int, int, int]]:
+    def _slots(self, sentences: Sentences, name: Name) -> list[tuple[int, int, int]]:
         """Return (sentence, first token, last token + 1) of every span that becomes a mask slot."""
         owners, places = sentences.tokens.owners, sentences.tokens.places
         if self.variant == "pll":
@@ -171,6 +171,8 @@ class Seq2SeqScorer:
         high = np.zeros(len(sentences), dtype=np.int64)
         np.minimum.at(low, owners[answer], places[answer])
         np.maximum.at(high, owners[answer], places[answer] + 1)
+        if (high == 0).any():
+            raise ValueError(f"{name(int(np.argmin(high)))}: the answer has no token")
         return [(i, int(a), int(b)) for i, (a, b) in enumerate(zip(low, high, strict=True))]
 
     def take_record(self) -> dict[str, Any]:

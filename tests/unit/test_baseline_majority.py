@@ -26,6 +26,14 @@ def test_ranks_include_ties_and_filter_other_golds():
     assert second["answer"] == "London"
 
 
+def test_mismatched_scores_raise():
+    rows = examples([{"label": "Rome"}])
+    with pytest.raises(ValueError, match=r"\(1, 3\)"):
+        outcomes("x", rows, WORDS, np.zeros((1, 3)))
+    with pytest.raises(ValueError, match="NaN"):
+        outcomes("x", rows, WORDS, np.full((1, 4), np.nan))
+
+
 def facts(split: str, group: str, *labels: str) -> list[dict[str, object]]:
     return [{"split": split, "group": group, "label": label} for label in labels]
 

@@ -196,6 +196,8 @@ def test_bad_input_raises():
     vectors, labels, _ = clouds(10, 2)
     with pytest.raises(LabelSearchError, match="two classes"):
         label_tokens.train_probe(vectors, ["same"] * 10)
+    with pytest.raises(LabelSearchError, match="NaN"):
+        label_tokens.train_probe(np.full_like(vectors, np.nan), labels)
     with pytest.raises(ValueError, match=r"labels \['other'\]"):
         label_tokens.judge(
             label_tokens.train_probe(vectors, labels, LabelSearchSettings(epochs=1)),

@@ -27,11 +27,19 @@ def outcomes(
 
     Larger scores are better; the answer is the first option with the largest score. `logprobs` has
     the shape of `scores` (default: the scores themselves); a value that is not finite becomes null.
-    Raises ValueError for repeated options.
+    Raises ValueError for repeated options, for shapes that do not fit, and for NaN.
     """
     known = answer_options(options)
     if len(set(known.names)) != len(options) or not len(options):
         raise ValueError(f"{prompt}: {len(options)} options, each must be named once")
+    if scores.shape != (examples.height, len(options)):
+        raise ValueError(
+            f"{prompt}: scores of shape {scores.shape} for {examples.height} examples and "
+            f"{len(options)} options"
+        )
+    if (wrong := np.isnan(scores).any(1)).any():
+        name = examples["example"][int(wrong.argmax())]
+        raise ValueError(f"{prompt}: NaN among the scores of example {name!r}")
     logs = scores if logprobs is None else logprobs
     golds = known.columns(examples["label"].to_list())
     others = others_of(examples["others"], known)

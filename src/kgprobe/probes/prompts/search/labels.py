@@ -166,6 +166,10 @@ def train_probe(
     classes = tuple(sorted(set(labels)))
     if len(classes) < 2:
         raise LabelSearchError(f"label search needs two classes or more, got {list(classes)}")
+    if not np.isfinite(vectors).all():
+        raise LabelSearchError(
+            "vectors at [P] hold NaN or infinity; is the model in half precision?"
+        )
     generator = torch.Generator().manual_seed(settings.seed)
     # skip torch's own initialization, which depends on the random state of the process
     layer = nn.utils.skip_init(nn.Linear, vectors.shape[1], len(classes))
@@ -193,6 +197,8 @@ def judge(
 ) -> dict[str, Any]:
     """Return dev accuracy, n, Wilson interval, the majority's accuracy, and whether they
     overlap."""
+    if not len(labels):
+        raise LabelSearchError("no dev examples: the label probe cannot be judged")
     value = accuracy(probe.logits(vectors), class_numbers(labels, probe.classes))
     low, high = wilson(value * len(labels), len(labels))
     # with equal counts the first class wins

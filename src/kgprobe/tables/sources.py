@@ -11,7 +11,6 @@ from kgprobe.knowledge.facts import best_rank
 from kgprobe.metrics.sums import ordered_sum
 from kgprobe.schema import Contract
 from kgprobe.tables.report import grid
-from kgprobe.tables.report.grid import Grid
 from kgprobe.tables.report.section import Section
 from kgprobe.tables.results import Number, frame, proportion
 from kgprobe.tables.views import View
@@ -286,36 +285,27 @@ def section(
     relation -> name; `circular`: the statements contain the released set, which `CIRCULAR` then
     warns about; `coverage`: COVERAGE of the pull that sets are constructed from.
     """
-    shown: list[Grid] = []
-    folded: list[Grid] = []
-    metrics = set(results["metric"])
-    if ACCESS[0] in metrics:
-        shown.append(grid.of_view(AGREEMENT, results, few=False))
-    if EQUAL in metrics:
-        shown.append(grid.of_view(ONTOLOGY, results, few=False))
-        if differences is not None:
-            title = f"Every difference from the released ontology, and why ({differences.height})"
-            folded.append(grid.records(title, differences.iter_rows(named=True)))
-    if STATE in metrics:
-        part = " (holds BEAR: by construction)" if circular else ""
-        shown.append(
-            grid.of_view(replace(RELEASED, title=RELEASED.title + part), results, few=False)
-        )
-        heads = {("group", r): grid.titled(r, names) for r in results["group"].unique() if r}
-        ordered = sorted((r for _, r in heads), key=grid.property_order)
-        folded.append(grid.of_view(BY_RELATION.where_also(group=ordered), results, False, heads))
+    part = " (holds BEAR: by construction)" if circular else ""
+    released = replace(RELEASED, title=RELEASED.title + part)
+    heads = {("group", r): grid.titled(r, names) for r in results["group"].unique() if r}
+    ordered = sorted((r for _, r in heads), key=grid.property_order)
+    shown = [grid.of_view(view, results, False) for view in (AGREEMENT, ONTOLOGY, released)]
+    folded = [grid.of_view(BY_RELATION.where_also(group=ordered), results, False, heads)]
+    if differences is not None:
+        title = f"Every difference from the released ontology, and why ({differences.height})"
+        folded.insert(0, grid.records(title, differences.iter_rows(named=True)))
     for name, steps in funnels.items():
         shown.append(grid.funnel(steps, f"Construction of {name}"))
         folded.append(grid.funnel_by_relation(steps, names, f"Construction of {name}"))
     if coverage is not None:
         partly = coverage.filter(~pl.col("way").is_in(WHOLE)).sort("relation")
-        if partly.height:
-            title = f"Incomplete relations, and why ({partly.height})"
-            shown.append(grid.records(title, partly.iter_rows(named=True)))
+        title = f"Incomplete relations, and why ({partly.height})"
+        shown.append(grid.records(title, partly.iter_rows(named=True)))
         folded.append(grid.records("Statements by kind of value", coverage.iter_rows(named=True)))
     for name, choice in choices.items():
         rows = choice.filter(pl.col("benchmark").str.starts_with(name)).iter_rows(named=True)
         title = f"Construction of {name}: selection of answers and instances"
         folded.append(grid.records(title, rows, CHOSEN))
-    notes = [CIRCULAR] if circular and STATE in metrics else []
-    return Section("sources", "Sources: rebuilt and released", LEAD, notes, shown, folded)
+    notes = [CIRCULAR] if circular and STATE in results["metric"] else []
+    tables = grid.filled_in(shown), grid.filled_in(folded)
+    return Section("sources", "Sources: rebuilt and released", LEAD, notes, *tables)

@@ -102,8 +102,7 @@ def section(
     printed = (*scores, views.FORMS[0], views.CONSTRUCTS, sizes)
     read = (*views.FORMS[1:], *views.FOLDED)
     grids, folded = ([grid.of_view(one, results) for one in part] for part in (printed, read))
-    if examples:
-        folded.insert(0, grid.records("One example of each benchmark", examples, EXAMPLE))
+    folded.insert(0, grid.records("One example of each benchmark", examples, EXAMPLE))
     title = "What follows from the printed figures alone"
     folded.append(grid.records(title, published.arithmetic, ARITHMETIC))
     if steps is not None:

@@ -13,7 +13,7 @@ from kgprobe.tables.answers import PRIOR
 from kgprobe.tables.attributes import constructs, numbers
 from kgprobe.tables.attributes.numbers import DEFINED, PUBLISHED, RIGHT, UNBIASED, VALUE
 from kgprobe.tables.attributes.published import NAMES
-from kgprobe.tables.attributes.study import BASELINE, MAJORITY, RANDOM, RANKED
+from kgprobe.tables.attributes.study import BASELINE, MAJORITY, RANDOM, RANKED, is_filled
 from kgprobe.tables.views import View
 
 #: of the whole benchmark, intervals over examples
@@ -29,19 +29,12 @@ WORDS: dict[Any, str] = {
     **{("k", str(k)): f"@{k}" for k in KEYS},
 }  # fmt: skip
 
-#: methods that do not query a model in the table of models
-OTHERS = [BASELINE, PUBLISHED]
 IS_RANKED = pl.col("method").str.starts_with(RANKED)
-
-
-def _select_filled(results: pl.DataFrame) -> pl.DataFrame:
-    """Select numbers of models that filled or generated."""
-    return results.filter(~IS_RANKED, ~pl.col("method").is_in(OTHERS))
 
 
 def _frequent(results: pl.DataFrame) -> pl.DataFrame:
     """Select the values of each benchmark's five patterns with the most examples, ties by name."""
-    values = _select_filled(results).filter(pl.col("group") != "", metric=VALUE)
+    values = results.filter(is_filled(), pl.col("group") != "", metric=VALUE)
     sizes = values.group_by("benchmark", "group").agg(size=pl.col("n").max())
     sizes = sizes.sort("benchmark", -pl.col("size"), "group")
     kept = sizes.group_by("benchmark", maintain_order=True).head(5).with_row_index("place")
@@ -150,7 +143,7 @@ PARTIAL = View(
         "benchmark": [b for b in NAMES if b not in ("entity_centric", "bias")],
     },
     rows=["benchmark", "model", "method"], words={VALUE: "full score"}, caption="Best prompt, @1.",
-    only=_select_filled,
+    only=lambda results: results.filter(is_filled()),
 )  # fmt: skip
 
 FOLDED = [

@@ -50,8 +50,8 @@ def majorities(results: pl.DataFrame) -> Callable[[Row], float | None]:
     """Return a function of a row of RESULTS: the accuracy of the most frequent training label on
     the same examples if the row's value is lower, else None."""
     names = [name for name in schema.RESULTS.key if name != "metric"]
-    rows = results.filter(metric=MAJORITY).iter_rows(named=True)
-    at = {tuple(row[name] for name in names): row["value"] for row in rows}
+    rows = results.filter(metric=MAJORITY)
+    at = dict(zip(rows.select(names).rows(), rows["value"], strict=True))
 
     def beating(row: Row) -> float | None:
         is_one = row["metric"] in ("P@1", "accuracy")

@@ -59,7 +59,7 @@ def section(
     order = ("oracle", "chosen", "fixed") if switches.select == "oracle" else tuple(views.CHOICES)
     grids = fill_views(views.SIZES, *map(views.table4, order))
     title = "Table 7: examples of the fixed configuration"
-    grids += [grid.records(title, examples, "+: right")] if examples else []
+    grids.append(grid.records(title, examples, "+: right"))
     grids += fill_views(
         views.ABOVE_BASELINES, views.FORMS[0], *views.AVERAGES.values(), views.CALIBRATION,
         views.HELD_OUT, views.REASONING,

@@ -61,7 +61,7 @@ def questions(folder: Path, kind: str = "") -> list[Question]:
     if kind:
         read = {CHOICE: _choices, REASON: _reasoning}[kind]
         path = folder / FILES[kind]
-        return read(folder, path) if path.is_file() else []
+        return read(path) if path.is_file() else []
     if (folder / "items.parquet").is_file():
         rows = schema.read(folder / "items.parquet", schema.ITEMS)
         return [Question(row["item"], row["relation"], row["subject"], right) for row, right in
@@ -88,7 +88,7 @@ def _first(folder: Path, items: pl.DataFrame) -> Iterator[tuple[dict[str, Any], 
         yield row, [labels[row["candidates"], i] for i in row["answers"]]
 
 
-def _choices(_: Path, path: Path) -> list[Question]:
+def _choices(path: Path) -> list[Question]:
     """Return lettered questions; those of a rule without their first premise, then with it."""
     rows = schema.read(path, schema.CHOICES).sort("task", "row", "premise", descending=[False,
            False, True])  # fmt: skip
@@ -103,11 +103,11 @@ def _lettered(options: Sequence[str], place: int) -> str:
     return f"({ascii_lowercase[place]}) {options[place]}"
 
 
-def _reasoning(folder: Path, path: Path) -> list[Question]:
+def _reasoning(path: Path) -> list[Question]:
     """Return test rows of the rules, formatted as the written prompt with both premises."""
     # a graph that supports only TP has no rules
     items = schema.read(path, replace(schema.ITEMS, may_be_empty=True))
-    rows = _first(folder, items.filter(role="test"))
+    rows = _first(path.parent, items.filter(role="test"))
     text = "{p1} {p2} Therefore, {h}"
     return [Question(row["item"], row["relation"], text.format(**json.loads(row["meta"])), right)
             for row, right in rows]  # fmt: skip

@@ -31,7 +31,7 @@ from kgprobe.job import log
 from kgprobe.probes.api.client import Client
 from kgprobe.probes.jobs.score import Tables, tables
 from kgprobe.probes.scoring.fill.rows import FillItem
-from kgprobe.probes.scoring.sentence.score import Item, bos_prefix
+from kgprobe.probes.scoring.sentence.score import bos_prefix
 from kgprobe.probes.text.encode import fits, refuse_control_tokens
 from kgprobe.sampling import by_hand, hash_key, sample_evenly, select_asked, take
 from kgprobe.templates import ANSWER, FORMS, SUBJECT, fill, parse, question, stop
@@ -191,7 +191,16 @@ def tables_in(
     (questions, options, templates), tally = build_questions(
         loaded, items, candidates, prompts, form, training
     )
-    kept = _fitting(loaded, questions, options, templates)
+    kept = []
+    for item in questions:
+        # scoring reports relations without template
+        sentences = [
+            fill(text, item.subject, label).behind(item.prefix).text
+            for _, text in templates.get(item.relation, ())
+            for label in options[item.candidates]
+        ]
+        if not sentences or fits(loaded, sentences):
+            kept.append(item)
     tally["too_long"] = len(questions) - len(kept)
     if tally["too_long"]:
         log.warning(
@@ -321,26 +330,6 @@ def _draw_examples(
 def _lines(shown: Sequence[Demonstration], text: str) -> str:
     """Format the examples as lines, using a template."""
     return "".join(f"{fill(text, one.subject, one.answer).text}\n" for one in shown)
-
-
-def _fitting(
-    loaded: Any,
-    questions: Sequence[Item],
-    options: Mapping[str, Sequence[str]],
-    templates: Mapping[str, Sequence[tuple[int, str]]],
-) -> list[Item]:
-    """Return the questions of which every sentence fits into the model."""
-    kept = []
-    for item in questions:
-        # scoring reports relations without template
-        sentences = [
-            fill(text, item.subject, label).behind(item.prefix).text
-            for _, text in templates.get(item.relation, ())
-            for label in options[item.candidates]
-        ]
-        if not sentences or fits(loaded, sentences):
-            kept.append(item)
-    return kept
 
 
 def _is_plain(row: Demonstration) -> bool:

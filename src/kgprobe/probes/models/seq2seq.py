@@ -47,12 +47,40 @@ class Seq2Seq(Parts):
         bounds = np.cumsum(np.bincount(which, minlength=len(rows)))[:-1]
         members = np.split(own[np.argsort(which, kind="stable")], bounds)
 
+        def decode(states: Any, mask: Any, place: Ints, items: Ints) -> None:
+            """Score decoder rows `items`, row i after context states[place[i]], in batches."""
+
+            def forward(batch: Ints) -> tuple[Ints, NDArray[np.float64]]:
+                numbers = items[batch]
+                ids, _ = padded([forced[i][:-1] for i in numbers], self.pad, self.loaded.device)
+                pick = torch.from_numpy(place[batch]).to(ids.device)
+                flags = [wanted[forced.starts[i] + 1 : forced.starts[i + 1]] for i in numbers]
+                read = Ragged.of(flags).matrix(False)
+                hidden = self.decoded(states[pick], mask[pick], ids)
+                hidden = hidden[torch.from_numpy(read).to(ids.device)]
+                row, column = np.nonzero(read)
+                flat = forced.starts[numbers[row]] + column + 1
+                scores = self.scores(hidden, np.arange(len(hidden)), forced.values[flat])
+                finite(
+                    scores,
+                    self.loaded.spec.model,
+                    lambda n: f"{name(int(numbers[row[n]]))}, decoder's token {column[n] + 1}",
+                )
+                return flat, scores
+
+            def put(_: Ints, values: tuple[Ints, NDArray[np.float64]]) -> None:
+                result[values[0]] = values[1]
+
+            lengths = forced.lengths[items] - 1
+            held = [states.shape[1] * sizes_of(self.loaded).context] * len(lengths)
+            self.each(lengths, forward, put, name=lambda r: name(int(items[r])), held=held)
+
         def forward(batch: Ints) -> NDArray[np.float64]:
             ids, mask = padded([rows[b] for b in batch], self.pad, self.loaded.device)
             states = self.encoded(ids, mask)
             items = np.concatenate([members[b] for b in batch])
             place = np.repeat(np.arange(len(batch)), [len(members[b]) for b in batch])
-            self._decode(states, mask, place, items, forced, wanted, result, name)
+            decode(states, mask, place, items)
             return np.concatenate([result[spans[i]] for i in items])
 
         def put(batch: Ints, scores: NDArray[np.float64]) -> None:
@@ -67,41 +95,3 @@ class Seq2Seq(Parts):
             result[span] = result[spans[own[number[i]]]]
         done(len(spans) - len(own))
         return result
-
-    def _decode(
-        self,
-        states: Any,
-        mask: Any,
-        place: Ints,
-        rows: Ints,
-        forced: Ragged,
-        wanted: NDArray[np.bool_],
-        result: NDArray[np.float64],
-        name: Callable[[int], str],
-    ) -> None:
-        """Score decoder rows `rows`, row i after context states[place[i]], in separate batches."""
-
-        def forward(batch: Ints) -> tuple[Ints, NDArray[np.float64]]:
-            numbers = rows[batch]
-            ids, _ = padded([forced[i][:-1] for i in numbers], self.pad, self.loaded.device)
-            pick = torch.from_numpy(place[batch]).to(ids.device)
-            flags = [wanted[forced.starts[i] + 1 : forced.starts[i + 1]] for i in numbers]
-            read = Ragged.of(flags).matrix(False)
-            hidden = self.decoded(states[pick], mask[pick], ids)
-            hidden = hidden[torch.from_numpy(read).to(ids.device)]
-            row, column = np.nonzero(read)
-            flat = forced.starts[numbers[row]] + column + 1
-            scores = self.scores(hidden, np.arange(len(hidden)), forced.values[flat])
-            finite(
-                scores,
-                self.loaded.spec.model,
-                lambda n: f"{name(int(numbers[row[n]]))}, decoder's token {column[n] + 1}",
-            )
-            return flat, scores
-
-        def put(_: Ints, values: tuple[Ints, NDArray[np.float64]]) -> None:
-            result[values[0]] = values[1]
-
-        lengths = forced.lengths[rows] - 1
-        held = [states.shape[1] * sizes_of(self.loaded).context] * len(lengths)
-        self.each(lengths, forward, put, name=lambda r: name(int(rows[r])), held=held)

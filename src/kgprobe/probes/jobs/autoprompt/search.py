@@ -60,10 +60,8 @@ def settings_of(
     Raises ProbeTaskError if the benchmark's name and its task do not match.
     """
     name = prompt_settings.task(task.name)
-    if name != task.kind and (task.kind, name) not in (
-        (CLASSIFICATION, "sst2"),
-        (CLASSIFICATION, "sick"),
-    ):
+    is_class = task.kind == CLASSIFICATION and name in ("sst2", "sick")
+    if name != task.kind and not is_class:
         raise ProbeTaskError(
             f"{task.name}: asks for {task.kind}, but by its name has the settings of {name}; "
             f"valid prefixes of a name: {', '.join(prompt_settings.TASKS)}, any other for facts"
@@ -96,6 +94,7 @@ def search_task(
     examples = balance(examples, seed) if prompt == BALANCED else examples
     data = ProbeTask(task.name, examples, task.vocabulary, task.about)
     text = task.search_template(loaded, LENGTHS.get(prompt, section["triggers"]))
+    template = Template.parse(text, loaded.spec.kind)
     place = states / digest(loaded, data, text, asdict(settings), section)
     place.mkdir(parents=True, exist_ok=True)
     predictor = Predictor(loaded)
@@ -103,7 +102,25 @@ def search_task(
     for number, group in enumerate(data.groups, 1):
         name = group or prompt_settings.ALL
         log.info("%s, %s: group %d of %d", task.name, name, number, len(data.groups))
-        by_group[group] = _find(predictor, data, group, prompt, settings, section, text, place)
+        stem, labels = prompt_settings.file_of(group), None
+        if prompt == WORDS:
+            labels = word_sets(loaded, template, data)
+        elif data.kind == CLASSIFICATION:
+            labels = label_sets(
+                predictor, template, data, group, settings, section, prompt in RANDOM,
+                place / f"{stem}.labels.json",
+            )  # fmt: skip
+        by_group[group] = search(
+            loaded,
+            template,
+            pairs(data, group, "train"),
+            pairs(data, group, "dev"),
+            settings,
+            place / f"{stem}.state.json",
+            labels,
+            data.of(group, "dev", "test")["label"].unique().sort().to_list(),
+            f"{data.name}/{group}" if group else data.name,
+        )
     prompts = {group: prompted.of_file(file) for group, file in by_group.items()}
     outcomes, record = prompted.outcomes(
         predictor, prompt, prompts, task.evaluated, task.vocabulary
@@ -115,39 +132,6 @@ def search_task(
     shutil.rmtree(states, ignore_errors=True)
     about = {"prompted": {prompt: record}, "settings": asdict(settings)}
     return outcomes, {**loaded.record, **about}
-
-
-def _find(
-    predictor: Predictor,
-    task: ProbeTask,
-    group: str,
-    prompt: str,
-    settings: SearchSettings,
-    section: Mapping[str, Any],
-    text: str,
-    folder: Path,
-) -> PromptFile:
-    """Search the prompt of a group; `text`: the template of its trigger."""
-    loaded, labels, name = predictor.loaded, None, prompt_settings.file_of(group)
-    template = Template.parse(text, loaded.spec.kind)
-    if prompt == WORDS:
-        labels = word_sets(loaded, template, task)
-    elif task.kind == CLASSIFICATION:
-        labels = label_sets(
-            predictor, template, task, group, settings, section, prompt in RANDOM,
-            folder / f"{name}.labels.json",
-        )  # fmt: skip
-    return search(
-        loaded,
-        template,
-        pairs(task, group, "train"),
-        pairs(task, group, "dev"),
-        settings,
-        folder / f"{name}.state.json",
-        labels,
-        task.of(group, "dev", "test")["label"].unique().sort().to_list(),
-        f"{task.name}/{group}" if group else task.name,
-    )
 
 
 def pairs(task: ProbeTask, group: str, split: str) -> list[Example]:

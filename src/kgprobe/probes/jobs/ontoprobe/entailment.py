@@ -122,7 +122,10 @@ def prompt(
     names = ["p1", "p2"] if switches.premise_order == "P1_P2" else ["p2", "p1"]
     is_written = dict(zip(("p1", "p2"), form, strict=True))
     written = [texts[name] for name in names if is_written[name]]
-    hypothesis = _hypothesis(case, is_soft, slots, switches)
+    hypothesis, soft = case.h, case.soft.get("h")
+    if is_soft and soft:
+        kept = "implies " if switches.soft_implies == "kept" and case.rule == "rdfs5" else ""
+        hypothesis = f"{soft[1]} {kept}{marks(*slots.templates[soft[0]])} {MASK_SLOT} ."
     if conjunction == "manual":
         text = " ".join([*written, THEREFORE + hypothesis])
     else:
@@ -169,14 +172,6 @@ def _premise(case: RuleRow, name: str, is_soft: bool, slots: SlotLayout) -> str:
         task, subject, rest = soft
         return f"{subject} {marks(*slots.templates[task])} {rest}"
     return case.p1 if name == "p1" else case.p2
-
-
-def _hypothesis(case: RuleRow, is_soft: bool, slots: SlotLayout, switches: Switches) -> str:
-    soft = case.soft.get("h")
-    if not (is_soft and soft):
-        return case.h
-    kept = "implies " if switches.soft_implies == "kept" and case.rule == "rdfs5" else ""
-    return f"{soft[1]} {kept}{marks(*slots.templates[soft[0]])} {MASK_SLOT} ."
 
 
 def _question(

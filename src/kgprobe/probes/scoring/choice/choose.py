@@ -71,29 +71,19 @@ def choose(
     if isinstance(answerer, Client):
         choices = _by_server(answerer, items, scorings, workers, progress)
     else:
-        choices = _by_model(answerer, items, scorings, progress)
+        choices = Choices(record={**answerer.record, "scorings": list(scorings), "cue": CUE})
+        for scoring in scorings:
+            counter = _ProgressCounter(progress, len(items))
+            if scoring == "answer":
+                if answerer.spec.kind == "causal":
+                    _generate(answerer, items, choices, counter)
+            else:
+                fill_items = [_fill_item(c, scoring) for c in items if scoring != "stem" or c.stem]
+                _score(answerer, fill_items, scoring, choices, counter)
+            # questions that are excluded in this mode count as done
+            progress(len(items) - counter.done)
     place = {c.item: n for n, c in enumerate(items)}
     choices.chosen.sort(key=lambda c: (place[c.item], c.scoring))
-    return choices
-
-
-def _by_model(
-    loaded: Loaded,
-    items: Sequence[ChoiceQuestion],
-    scorings: Sequence[str],
-    progress: Callable[[int], object],
-) -> Choices:
-    choices = Choices(record={**loaded.record, "scorings": list(scorings), "cue": CUE})
-    for scoring in scorings:
-        counter = _ProgressCounter(progress, len(items))
-        if scoring == "answer":
-            if loaded.spec.kind == "causal":
-                _generate(loaded, items, choices, counter)
-        else:
-            fill_items = [_fill_item(c, scoring) for c in items if scoring != "stem" or c.stem]
-            _score(loaded, fill_items, scoring, choices, counter)
-        # questions that are excluded in this mode count as done
-        progress(len(items) - counter.done)
     return choices
 
 

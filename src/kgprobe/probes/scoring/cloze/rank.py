@@ -139,16 +139,30 @@ def chunks(
     """
     rows = tokenize_prompts(loaded, questions, space) if rows is None else rows
     refuse_control_texts(loaded, questions)
-    edges = _engine(loaded, budget)
+    edges: MaskedEdges | SpanEdges
+    if loaded.spec.kind == "masked":
+        edges, plan_of = MaskedEdges(MaskSlots(loaded, budget)), masked_plan
+    elif loaded.spec.kind == "seq2seq":
+        edges, plan_of = SpanEdges(SpanSlots(loaded, budget)), span_plan
+    else:
+        raise ValueError(
+            f"{loaded.spec.model}: cloze ranking needs a masked or seq2seq model, this one is "
+            f"{loaded.spec.kind}; score its options as sentences instead"
+        )
     unknown: dict[str, list[str]] = {}
     for (name, context), indices in _by_set(questions, space):
         labels = options[name]
         tokens = candidate_ids(loaded, labels, space, context, of_set(name))
         unknown[name] = sorted(set(unknown.get(name, [])) | set(tokens.unknown))
-        plan = (span_plan if loaded.spec.kind == "seq2seq" else masked_plan)(tokens.ids)
-        if plan.longest > 1:
-            _check_width(loaded, questions, rows, indices, plan)
+        plan = plan_of(tokens.ids)
         distinct, members = _distinct(rows, indices)
+        size = len(distinct[0].ids) + plan.longest - 1
+        if loaded.spec.kind == "masked" and plan.longest > 1 and size > loaded.limit:
+            question = questions[members[0][0]]
+            raise ValueError(
+                f"item {question.item}, template {question.template}: {size} tokens with "
+                f"{plan.longest} masks, the model takes {loaded.limit}"
+            )
         lengths = np.array([len(ids) for ids in tokens.ids])
         # log-probabilities and scores stay within CHUNK numbers
         size = max(CHUNK // (plan.edges + len(CONFIGURATIONS) * plan.candidates), 1)
@@ -182,17 +196,6 @@ def _chunk(
     values = plan.pooled(edges.fetch(prompts, plan, name))
     repeat = [len(group) for group in members]
     return Chunk(np.concatenate(members), np.repeat(values, repeat, axis=0), lengths)
-
-
-def _engine(loaded: Loaded, budget: Budget | None) -> MaskedEdges | SpanEdges:
-    if loaded.spec.kind == "masked":
-        return MaskedEdges(MaskSlots(loaded, budget))
-    if loaded.spec.kind == "seq2seq":
-        return SpanEdges(SpanSlots(loaded, budget))
-    raise ValueError(
-        f"{loaded.spec.model}: cloze ranking needs a masked or seq2seq model, this one is "
-        f"{loaded.spec.kind}; score its options as sentences instead"
-    )
 
 
 def _by_set(
@@ -232,22 +235,6 @@ def _check_golds(questions: Sequence[ClozePrompt], options: dict[str, Sequence[s
                 f"item {question.item}: gold {wrong[0]} is outside of set "
                 f"{question.candidates!r} of {size}"
             )
-
-
-def _check_width(
-    loaded: Loaded,
-    questions: Sequence[ClozePrompt],
-    rows: Sequence[PromptIds],
-    indices: NDArray[np.int64],
-    plan: Plan,
-) -> None:
-    widest = max(indices, key=lambda i: len(rows[i].ids))
-    size = len(rows[widest].ids) + plan.longest - 1
-    if loaded.spec.kind == "masked" and size > loaded.limit:
-        raise ValueError(
-            f"item {questions[widest].item}, template {questions[widest].template}: {size} tokens "
-            f"with {plan.longest} masks, the model takes {loaded.limit}"
-        )
 
 
 def gold_rows(chunk: Chunk, questions: Sequence[ClozePrompt]) -> dict[str, Any]:

@@ -231,6 +231,14 @@ def test_no_template_step_without_templates_or_with_missing_template_error():
         assert "templates" not in built.steps["step"].to_list()
 
 
+def test_cycles_are_excluded_and_counted():
+    chains = [(1, 279, 2), (2, 279, 1), (2, 279, 3)]
+    built = hierarchy.build(graph(chains), settings("hierarchy"))
+    assert triples(built.examples) == [((1, 279, 2), (2, 279, 3), (1, TWO_HOP, 3))]
+    step = built.steps.filter(step="chains of two").row(0, named=True)
+    assert (step["kept"], step["dropped"], step["reason"]) == (1, 2, "cycle of two")
+
+
 def bounded(rows, max_out):
     encoded = graph(rows)
     chosen = settings("paths", max_out=max_out)

@@ -1,4 +1,4 @@
-"""Rows of the tables of answers, collected as broadcast blocks."""
+"""Columns of the tables of answers, collected as broadcast blocks of rows."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class Rows:
-    """Rows of a table; `owner` is the number of the item or question that a row belongs to."""
+class AnswerColumns:
+    """Columns of a table; `owner` is the number of the item or question that a row belongs to."""
 
     TYPES: dict[str, Any] = {  # noqa: RUF012
         "owner": np.int64, "configuration": np.int64, "gold": np.int32, "masks": np.int32,

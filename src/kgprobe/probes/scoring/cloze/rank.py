@@ -27,7 +27,7 @@ from kgprobe.probes.scoring.cloze.plan import (
     masked_plan,
     span_plan,
 )
-from kgprobe.probes.scoring.columns import Rows
+from kgprobe.probes.scoring.columns import AnswerColumns
 from kgprobe.probes.text.mask_slots import (
     ClozePrompt,
     PromptIds,
@@ -95,7 +95,10 @@ def rank(
     """
     _check_golds(questions, options)
     record: dict[str, Any] = {}
-    golds, best = Rows("configuration", *RANKS[4:]), Rows("configuration", *TOP[4:])
+    golds, best = (
+        AnswerColumns("configuration", *RANKS[4:]),
+        AnswerColumns("configuration", *TOP[4:]),
+    )
 
     def ranked(compute: Callable[[], Chunk]) -> tuple[dict[str, Any], dict[str, Any], int]:
         chunk = compute()
@@ -242,7 +245,7 @@ def gold_rows(chunk: Chunk, questions: Sequence[ClozePrompt]) -> dict[str, Any]:
     owners = [(row, g) for row, i in enumerate(chunk.indices) for g in questions[i].golds]
     row = np.array([r for r, _ in owners], dtype=np.int64)
     gold = np.array([g for _, g in owners], dtype=np.int64)
-    rows = Rows("configuration", *RANKS[4:])
+    rows = AnswerColumns("configuration", *RANKS[4:])
     step, order = max(CHUNK // max(chunk.scores.shape[2], 1), 1), chunk.order
     for c in range(chunk.scores.shape[1]):
         for start in range(0, max(len(row), 1), step):
@@ -263,7 +266,7 @@ def gold_rows(chunk: Chunk, questions: Sequence[ClozePrompt]) -> dict[str, Any]:
 def _top_rows(chunk: Chunk, top: int) -> dict[str, Any]:
     """Return the best candidates by repeated argmax, which takes the lower index among equals."""
     left = chunk.scores.copy()
-    rows = Rows("configuration", *TOP[4:])
+    rows = AnswerColumns("configuration", *TOP[4:])
     for place in range(min(top, left.shape[2])):
         winner = left.argmax(axis=2)
         value = np.take_along_axis(left, winner[:, :, None], axis=2)
@@ -276,7 +279,7 @@ def _top_rows(chunk: Chunk, top: int) -> dict[str, Any]:
 
 
 def _sorted(
-    rows: Rows, questions: Sequence[ClozePrompt], names: Sequence[str]
+    rows: AnswerColumns, questions: Sequence[ClozePrompt], names: Sequence[str]
 ) -> dict[str, NDArray[Any]]:
     """Return columns in the order of (question, configuration, row of the chunk)."""
     columns = rows.columns(questions, ("configuration",))

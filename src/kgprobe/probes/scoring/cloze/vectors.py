@@ -21,7 +21,7 @@ from kgprobe.probes.models.batching import Budget, Ragged, budget_for
 from kgprobe.probes.models.causal import Causal
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring.cloze import rank
-from kgprobe.probes.scoring.columns import Rows
+from kgprobe.probes.scoring.columns import AnswerColumns
 from kgprobe.probes.text.encode import bos_prefix
 from kgprobe.probes.text.mask_slots import (
     ClozePrompt,
@@ -66,7 +66,7 @@ def gold_ranks(
     their golds. For causal models, candidates that cannot reach a gold are not fully scored, unless
     `prune` is off; the ranks are the same.
     """
-    rows = Rows("configuration", *GOLD_RANKS[1:])
+    rows = AnswerColumns("configuration", *GOLD_RANKS[1:])
     with inserted(loaded, vectors, in_softmax):
         for chunk in scores(loaded, questions, options, configuration, space, prune):
             rows.add(**rank.gold_rows(replace(chunk, scores=chunk.scores[:, None]), questions))

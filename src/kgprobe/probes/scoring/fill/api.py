@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from kgprobe.probes.api.client import CONTROL, Client, Completion, is_piece
-from kgprobe.probes.scoring.columns import Rows
+from kgprobe.probes.scoring.columns import AnswerColumns
 from kgprobe.probes.scoring.fill import reading
 from kgprobe.probes.scoring.fill.reading import ends_at
 from kgprobe.probes.scoring.fill.rows import (
@@ -173,7 +173,7 @@ def ordered(top: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
     return sorted(top, key=lambda pair: (-pair[1], pair[0]))
 
 
-def _collect(filled: Rows, number: int, reply: Reply, k: int) -> None:
+def _collect(filled: AnswerColumns, number: int, reply: Reply, k: int) -> None:
     """Add rows of FILLS: the server's tokens and alternatives, then the whole phrases."""
     for position, token in enumerate(reply.answer.tokens):
         pairs: list[tuple[str, Any]] = list(ordered(token.top))
@@ -183,7 +183,9 @@ def _collect(filled: Rows, number: int, reply: Reply, k: int) -> None:
     _add(filled, number, WHOLE, [p for p in reply.phrases if p[0]][:k])
 
 
-def _add(filled: Rows, number: int, position: int, phrases: Sequence[tuple[str, str, Any]]) -> None:
+def _add(
+    filled: AnswerColumns, number: int, position: int, phrases: Sequence[tuple[str, str, Any]]
+) -> None:
     table = np.array(phrases, dtype=object).reshape(-1, 3)
     filled.add(
         owner=number, masks=0, position=position, rank=np.arange(1, len(phrases) + 1), token=-1,

@@ -11,7 +11,7 @@ from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.mask_slots import MaskSlots
-from kgprobe.probes.scoring.columns import Rows
+from kgprobe.probes.scoring.columns import AnswerColumns
 from kgprobe.probes.scoring.fill.decoding import Floats, Ids, extend, products, ranks, top
 from kgprobe.probes.scoring.fill.rows import (
     FillItem,
@@ -124,7 +124,7 @@ def _plan(
 
 
 def _read(
-    slots: MaskSlots, rows: Sequence[MaskedSentence], masks: int, k: int, golds: Rows
+    slots: MaskSlots, rows: Sequence[MaskedSentence], masks: int, k: int, golds: AnswerColumns
 ) -> tuple[Floats, Ids]:
     """Return the k best per mask (rows x masks x k); add the ranks of all golds to `golds`."""
     width = min(k, slots.columns)

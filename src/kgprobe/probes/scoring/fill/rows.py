@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.scoring.columns import Rows
+from kgprobe.probes.scoring.columns import AnswerColumns
 from kgprobe.probes.text.encode import refuse_control_tokens
 from kgprobe.probes.text.mask_slots import ClozePrompt, candidate_ids, question, slot_context
 from kgprobe.settings.probes import Fill
@@ -75,13 +75,15 @@ class Fills:
     left_out: list[tuple[str, int, int, str]] = field(default_factory=list)
 
 
-def top_rows() -> Rows:
+def top_rows() -> AnswerColumns:
     """Create empty rows of FILLS, with `has_logprob`."""
-    return Rows("masks", "position", "rank", "token", "text", "raw", "logprob", "has_logprob")
+    return AnswerColumns(
+        "masks", "position", "rank", "token", "text", "raw", "logprob", "has_logprob"
+    )
 
 
 def add_best(
-    filled: Rows,
+    filled: AnswerColumns,
     owner: Ids,
     masks: int,
     tokens: Ids,
@@ -104,15 +106,15 @@ def add_best(
         )  # fmt: skip
 
 
-def gold_rows() -> Rows:
+def gold_rows() -> AnswerColumns:
     """Create empty rows of FILL_GOLDS."""
-    return Rows("gold", "position", "masks", "token", "best", "worst", "logprob")
+    return AnswerColumns("gold", "position", "masks", "token", "best", "worst", "logprob")
 
 
 def assembled(
     fill_items: Sequence[FillItem],
-    top: Rows,
-    golds: Rows,
+    top: AnswerColumns,
+    golds: AnswerColumns,
     record: dict[str, Any],
     left_out: list[tuple[str, int, int, str]],
 ) -> Fills:

@@ -12,7 +12,7 @@ from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.models.continuation import CausalText, SpanText, Stream
 from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.scoring.columns import Rows
+from kgprobe.probes.scoring.columns import AnswerColumns
 from kgprobe.probes.scoring.fill.decoding import Check, Floats, Ids, beam, greedy, ranks
 from kgprobe.probes.scoring.fill.reading import answer, ends_at
 from kgprobe.probes.scoring.fill.rows import (
@@ -318,7 +318,9 @@ class _Writer:
         return answer(self.names.joined(ids), self._stops)
 
 
-def _collect(filled: Rows, one: DistinctPrompt, answers: dict[int, Any], names: Names) -> None:
+def _collect(
+    filled: AnswerColumns, one: DistinctPrompt, answers: dict[int, Any], names: Names
+) -> None:
     """Add rows of FILLS for every item that uses this prompt."""
     for length, (values, ids, phrases) in answers.items():
         table = np.array(phrases, dtype=object).reshape(-1, 3)

@@ -26,7 +26,7 @@ class Cell:
 
     text: str
     small: str = ""
-    sort: int | float | str | None = None
+    sort: float | str | None = None
     hint: str = ""
     muted: bool = False
     n: int = 0

@@ -10,12 +10,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import polars as pl
 
 from kgprobe.schema import atomic
 from kgprobe.tables.report import draw, marks
-from kgprobe.tables.report.grid import Grid, of_rows
+from kgprobe.tables.report.grid import Cell, Grid, of_rows
 
 
 @dataclass(frozen=True)
@@ -103,4 +102,21 @@ def _list_texts(section: Section) -> Iterator[str]:
 
 def read(path: str | Path) -> Section:
     """Read the section from a file written by `write`."""
-    return msgspec.json.decode(Path(path).read_bytes(), type=Section)
+    return _section(json.loads(Path(path).read_text(encoding="utf-8")))
+
+
+def _section(content: dict[str, Any]) -> Section:
+    for name in ("grids", "folded"):
+        content[name] = [_grid(grid) for grid in content[name]]
+    content["drawings"] = [_drawing(drawing) for drawing in content["drawings"]]
+    content["parts"] = [_section(part) for part in content["parts"]]
+    return Section(**content)
+
+
+def _drawing(content: dict[str, Any]) -> Drawing:
+    return Drawing(**{**content, "data": _grid(content["data"])})
+
+
+def _grid(content: dict[str, Any]) -> Grid:
+    rows = [[Cell(**cell) for cell in row] for row in content["rows"]]
+    return Grid(**{**content, "rows": rows, "numeric": frozenset(content["numeric"])})

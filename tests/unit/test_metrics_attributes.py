@@ -104,10 +104,21 @@ def test_missing_is_not_wrong():
 
 
 def test_partial_scores():
-    given_ = {"asymmetry": [(1, 0), (1, 1)], "bias": [(1,)], "hierarchy": [(1, 1, 0), (0, 1, 1)]}
+    given_ = {
+        "asymmetry": [(1, 0), (1, 1), (0, 0), (0, 1)],
+        "bias": [(1,)],
+        "hierarchy": [(1, 1, 0), (0, 1, 1)],
+        "symmetry": [(0, 1), (0, 0)],
+    }
     made = measure(pl.concat(alphas(name, scores) for name, scores in given_.items()))
     found = made.select("benchmark", "partial", "examples").rows()
-    assert found == [("asymmetry", 1.0, 2), ("bias", None, 1), ("hierarchy", 0.5, 2)]
+    partial = [
+        ("asymmetry", 0.5, 4),
+        ("bias", None, 1),
+        ("hierarchy", 0.5, 2),
+        ("symmetry", 0.5, 2),
+    ]
+    assert found == partial
 
 
 def drawn_with_replacement(above, below, seed):

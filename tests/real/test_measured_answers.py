@@ -34,6 +34,11 @@ needs_gemma = pytest.mark.skipif(not installed(), reason="the extra gemma is not
 DATA = Path(__file__).parent / "data"
 #: sample sizes other than 200, so that a slow core needs only minutes
 CHOICES, FILLS = 20, 16
+#: attributes of which some answers are drawn
+ATTRIBUTES = (
+    "symmetry", "asymmetry", "hierarchy", "composite", "paths", "entity_centric", "bias",
+    "ambiguous",
+)  # fmt: skip
 #: beams, phrases and tokens of a free answer (config/real.yaml: fill)
 BEAMS, MOST_TOKENS = 5, 10
 #: sentences of one pass: Gemma has 262,144 logits for each token
@@ -153,7 +158,7 @@ def attributes(real_data, tmp_path_factory):
     folder = "results/measured/benchmarks"
     files = [
         f"{folder}/{name}/{table}.parquet"
-        for name in ("ambiguous", "asymmetry", "bias", "paths", "composite", "entity_centric")
+        for name in ATTRIBUTES
         for table in ("items", "candidates", "prompts")
     ]
     with pytest.MonkeyPatch.context() as patched:

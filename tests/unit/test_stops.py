@@ -14,7 +14,7 @@ import pytest
 
 from kgprobe import guard
 from kgprobe.stops import passed_on, terminated
-from tests.soak.stops import MARK, WITHIN, marked
+from tests.stops import MARK, WITHIN, marked
 
 #: `first` is quick; `long` has a helper in another session, an incomplete and a temporary file
 SNAKEFILE = """\

@@ -213,3 +213,8 @@ def test_the_model_is_unchanged():
         assert torch.equal(parameter, before[name])
         assert parameter.grad is None
         assert not parameter.requires_grad
+
+
+def test_unknown_modes_are_refused():
+    with pytest.raises(ValueError, match="unknown mode 'papr'"):
+        settings_for("papr", "facts", "masked")

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from tests.soak.stops import Soak
+from tests.stops import StoppedRun
 
 TARGETS = (
     "results/embedded/outcomes/auto_world/searched/control-masked.parquet",
@@ -20,11 +20,11 @@ STOPS = (
 
 @pytest.mark.timing
 def test_a_run_stopped_at_each_stage_cleans_up_and_ends_the_same(tmp_path):
-    peace = Soak.made(tmp_path / "peace", TARGETS)
+    peace = StoppedRun.made(tmp_path / "peace", TARGETS)
     peace.end()
     jobs, expected = peace.finished(), peace.hashes()
     assert {name.split("/")[2] for name in expected} >= {"outcomes", "scores"}
-    disturbed = Soak.made(tmp_path / "disturbed", TARGETS)
+    disturbed = StoppedRun.made(tmp_path / "disturbed", TARGETS)
     for stop in STOPS:
         made = disturbed.stop(*stop)
         assert made is not None, f"ended before {stop[0]} was stopped\n{disturbed.said()}"

@@ -50,6 +50,8 @@ class SearchSettings:
     truncate: str = ""
 
 
+MODES = ("paper", "released", "default")
+
 #: Differences between `mode: released` and the released code; a run in that mode prints them.
 NOT_RELEASED = (
     "examples are drawn by a generator of our own: the same seed gives other batches",
@@ -73,7 +75,9 @@ SIZES: Mapping[str, dict[str, int]] = {
 
 def settings_for(mode: str, task: str, kind: str, **overrides: Any) -> SearchSettings:
     """Return the settings of a mode for a task and a kind of model; `overrides` set single
-    fields."""
+    fields. Raises ValueError for an unknown mode."""
+    if mode not in MODES:
+        raise ValueError(f"unknown mode {mode!r} of a search; valid: {', '.join(MODES)}")
     facts = task in ("facts", "relation_extraction")
     chosen: dict[str, Any] = {**SIZES[task], "fill_all": kind == "masked"}
     if not facts:

@@ -27,7 +27,7 @@ autoprompt	auto_world	searched	predict	control-masked
 #: files that must equal those of the uninterrupted run
 SAME = ("benchmarks", "models", "prompts", "scores", "outcomes", "tables")
 #: marks all processes of a run, whatever they do with the rest of their environment
-MARK = "KGPROBE_SOAK"
+MARK = "KGPROBE_STOPPED"
 FINISHED = re.compile(r"^\[ *\d+/\d+\]  (.+?)  (?:[\d.]+ (?:s|min|h) ?)+$", re.MULTILINE)
 BEGUN = re.compile(r"^(?:local)?rule (\S+):$", re.MULTILINE)
 WITHIN = 5.0
@@ -58,7 +58,7 @@ class Try:
 
 
 @dataclass
-class Soak:
+class StoppedRun:
     """A project in a folder that is run, stopped and inspected."""
 
     project: Project
@@ -66,7 +66,9 @@ class Soak:
     seen: Counter[str] = field(default_factory=Counter)
 
     @classmethod
-    def made(cls, folder: Path, targets: Sequence[str] = (), rows: str = EXPERIMENTS) -> "Soak":
+    def made(
+        cls, folder: Path, targets: Sequence[str] = (), rows: str = EXPERIMENTS
+    ) -> "StoppedRun":
         """Create a new project."""
         folder.mkdir()
         project = Project(folder)

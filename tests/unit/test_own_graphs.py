@@ -38,6 +38,14 @@ def test_a_csv_with_quotes_gives_statements_in_their_schemas(tmp_path):
     assert not made["problems"].height
 
 
+def test_quotes_after_a_space_are_not_part_of_a_cell(tmp_path):
+    text = 'subject, "relation", object\n"x1", "capital of",  "Congo, the"\nx3, capital of, x2\n'
+    facts = table(tmp_path, text)["facts"].sort("subject")
+    columns = ("subject_label", "relation", "object_label")
+    expected = [("x1", "capital of", "Congo, the"), ("x3", "capital of", "x2")]
+    assert facts.select(columns).rows() == expected
+
+
 def test_tables_with_tabs_without_header_and_parquet_give_the_same(tmp_path):
     (tmp_path / "labels.tsv").write_text("id\tlabel\nx1\tParis, the city\nx2\tFrance\nx3\tLyon\n")
     labels = (str(tmp_path / "labels.tsv"),)

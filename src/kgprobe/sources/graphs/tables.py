@@ -173,6 +173,7 @@ def _text(path: str, separator: str) -> Iterator[Row]:
                 (line.removeprefix("\ufeff") for line in file),
                 delimiter=separator,
                 quoting=csv.QUOTE_MINIMAL if separator == "," else csv.QUOTE_NONE,
+                skipinitialspace=True,  # else the quotes of `a, "b"` belong to the cell
                 strict=True,
             )
             for cells in reader:

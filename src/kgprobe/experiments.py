@@ -66,6 +66,7 @@ METHODS_OF_PAPER: dict[str, tuple[str, ...]] = {
 RENAMED = {
     "pseudoword_centre": ("pseudoword_center",),
     "quantised": ("quantized",),
+    "floors": ("baselines",),
     "twin": ("baselines",),
     "ways": ("scorings",),
     "wording": ("attribute_prompts", "phrasing"),

@@ -72,6 +72,7 @@ def test_every_field_has_a_description():
     ("key", "value", "message"),
     [
         ("twin", {"items": 3}, r"top level: unknown key 'twin', which is 'baselines' now; valid: "),
+        ("floors", {"words": ["it"]}, "unknown key 'floors', which is 'baselines' now; valid: "),
         ("wording", {"most": 2}, "'wording', which is 'attribute_prompts' now; valid: "),
         ("attributes.hierarchy.two_up", "own", "'two_up', which is 'two_hop' now; valid: "),
         (

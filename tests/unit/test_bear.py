@@ -258,6 +258,11 @@ def test_relations_without_a_small_set_are_dropped_and_reported():
 def test_no_relation_left_raises_with_the_settings_to_lower():
     with pytest.raises(ValueError, match=r"no relation has 50 answers.*lower `total`"):
         built(min_answers=50)
+    # the sets of a user's graph take what there is: no setting helps, and no funnel is written
+    rows = frame(*pull("P1", {"900": 2}), statement("9", "901"), statement("9", "902"))
+    least = replace(CONFIG, short="shrink")
+    with pytest.raises(ValueError, match=r"2 answers .*; add facts: .*filters: 2 multi_valued$"):
+        build.build(rows, [row("P1")], TEMPLATES, {}, least, "t")
     rows = frame(*pull("P9", {"900": 4, "901": 3}))
     with pytest.raises(
         ValueError, match="t: P9 have enough answers and not three templates; write"

@@ -103,9 +103,14 @@ def build(
                 f"{origin}: {', '.join(wordless[:5])} have enough answers and not three templates; "
                 "write them, or give these relations labels that templates can be made of"
             )
+        counts = pl.concat(dropped)["reason"].value_counts(name="n").sort("reason")
+        reasons = ", ".join(f"{n} {reason}" for reason, n in counts.rows()) or "none"
+        remedy = "lower `total` or `min_answers`"
+        if config.short == "shrink" and config.min_answers == 2:  # nothing is left to lower
+            remedy = "add facts: two subjects of one relation with different answers are enough"
         raise ValueError(
             f"{origin}: no relation has {config.min_answers} answers with enough instances; "
-            "lower `total` or `min_answers`, or see the funnel for what was dropped"
+            f"{remedy}; dropped by the filters: {reasons}"
         )
     big_sets, lite_sets = (
         BearFrames.joined(parts[size]).with_popularity(statements) for size in ("big", "lite")

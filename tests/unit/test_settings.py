@@ -2,7 +2,7 @@
 
 import datetime
 import json
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -212,6 +212,18 @@ def test_a_missing_key_keeps_the_default_of_its_section():
     assert read.bear.lite == Size(7, 25, 60)
     assert (read.world.lite, read.world.min_sitelinks) == (Size(9, 8, 20), 0)
     assert read.world.big == Size(60, 12, 40)
+
+
+def test_a_graph_with_one_key_of_bear_keeps_the_other_defaults_of_graphs():
+    """Facts of a user have no sitelinks: with BEAR's own minimum, no fact would be left."""
+    graph = {"form": "table", "files": ["a.csv"]}
+    sections = [{**graph, "bear": bear} for bear in ({}, {"lite": {"total": 20}})]
+    graphs = {"a": graph, "b": sections[0], "c": sections[1]}
+    given = config.read({"run": {"name": "mine"}, "sources": {"graphs": graphs}}).sources.graphs
+    usual = given["a"].bear
+    assert (usual.popularity, usual.min_sitelinks, usual.short) == ("statements", 0, "shrink")
+    assert given["b"].bear == usual
+    assert given["c"].bear == replace(usual, lite=replace(usual.lite, total=20))
 
 
 def test_a_section_round_trips_through_plain_values():

@@ -3,7 +3,7 @@ section of plain values."""
 
 import types
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -105,12 +105,19 @@ def typed(
     """
     known, values = hints(section), {}  # type: ignore[arg-type]
     for key in fields(section):  # type: ignore[arg-type]
-        older = getattr(below, key.name, None)
+        older = _default(key) if below is None else getattr(below, key.name, None)
         if key.name in given:
             values[key.name] = _value(known[key.name], given[key.name], older)
         elif below is not None:
             values[key.name] = older
     return section(**values)
+
+
+def _default(key: Field[Any]) -> Any:
+    """The default of a field, which may differ from that of its section; None if it has none."""
+    if key.default_factory is not MISSING:
+        return key.default_factory()
+    return None if key.default is MISSING else key.default
 
 
 def _value(hint: Any, value: Any, older: Any) -> Any:

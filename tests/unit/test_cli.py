@@ -670,6 +670,17 @@ def test_impossible_requests_get_a_one_line_error(typed, tmp_path, words, code, 
         assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize("more", ["labels: [lost.tsv]", "templates: lost.tsv"])
+def test_missing_tables_of_a_graph_are_reported_before_a_run(typed, tmp_path, more):
+    (tmp_path / "facts.csv").write_text("subject,relation,object\na,r,b\n")
+    graph = f"{{form: table, files: [facts.csv], {more}}}"
+    text = f"run: {{name: a}}\nsources: {{graphs: {{mine: {graph}}}}}\n"
+    (tmp_path / "own.yaml").write_text(text)
+    done = typed("validate", "own.yaml")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "no such file or folder: lost.tsv; correct the path" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

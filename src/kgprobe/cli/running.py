@@ -36,7 +36,8 @@ def validate(configs: Configs = None, as_json: Json = False) -> None:
         checked = read_run(settings, files)
         asked = (checked.models[row["model"]]["source"] for row in checked.rows)
         folders = [place for one, _, place in (s.partition(":") for s in asked) if one == "folder"]
-        tables = [path for graph in settings.sources.graphs.values() for path in graph.files]
+        graphs = settings.sources.graphs.values()
+        tables = [p for g in graphs for p in (*g.files, *g.labels, g.templates) if p]
         sources.files(path for path in (*tables, *folders) if "$" not in path)
         summary = {"run": settings.run.name, "models": len(checked.models)}
         if as_json:

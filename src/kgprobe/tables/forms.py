@@ -82,11 +82,13 @@ def estimates(
     by_relation: bool = False,
     written: Mapping[str, pl.DataFrame] | None = None,
     read: Read | None = None,
+    is_own: bool = False,
 ) -> Iterator[Number]:
     """Yield every number of prompt formats. `formed`: answers of probes in a format, `raw`: of
     those without, one for each; `aggregation`: of the SCORES of both. `by_relation`: also by
     relation (OntoProbe's tasks). `written`: item, template, hit of FILLS by their file; `read`:
-    reads the SCORES of a probe that was asked ITEMS. Raises ValueError for a format without its raw
+    reads the SCORES of a probe that was asked ITEMS; `is_own`: only the first answer of an item is
+    right in SCORES (the attributes' own object). Raises ValueError for a format without its raw
     probe."""
     families: dict[Probe, list[Probe]] = {}
     for probe in formed:
@@ -95,7 +97,9 @@ def estimates(
     for base, probes in families.items():
         if base not in plain:
             raise ValueError(f"{base.model} on {base.benchmark}: forms need a row of prompt {RAW}")
-        hits = partial(_hits, questions(folders[base.benchmark]), aggregation, written, read)
+        items, *others = questions(folders[base.benchmark])
+        items = items.with_columns(pl.col("answers").list.head(1)) if is_own else items
+        hits = partial(_hits, (items, *others), aggregation, written, read)
         by_probe = {probe: hits(probe, formed[probe]) for probe in probes}
         sampled = pl.concat(by_probe.values()).select("item").unique()
         raw_hits = hits(base, plain[base]).join(sampled, on="item", how="semi")

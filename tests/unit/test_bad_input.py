@@ -205,6 +205,15 @@ def test_rdf_xml_truncated_between_elements_raises(tmp_path):
     assert load(path, "rdf", leave_out=("missing_label",))["facts"].height == 1
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "iso-8859-1"])
+def test_rdf_xml_in_another_encoding_is_not_called_turtle(encoding, tmp_path):
+    path = tmp_path / "g.rdf"
+    text = XML.replace("'1.0'", f"'1.0' encoding='{encoding}'") + "</rdf:RDF>"
+    path.write_bytes(text.encode(encoding))
+    with pytest.raises(GraphFileError, match=r"g\.rdf: .*UTF-8.*; expected RDF/XML$"):
+        load(path, "rdf")
+
+
 def test_uncompressed_file_named_gz_raises(tmp_path):
     path = tmp_path / "g.owl.gz"
     path.write_text(XML)

@@ -116,6 +116,7 @@ def test_paraphrases_keep_the_capitals_of_an_abbreviation(tmp_path):
     ("text", "words"),
     [
         ("relation\ttext\ncapital\tThe [X] is [Y].\n", "no column index, kind; it has relation"),
+        (HEAD.replace("note", "text") + SOUND, r"line 1: column 'text' appears twice"),
         (HEAD + "capital\tone\tmanual\t[X] is [Y].\t\n", "template one of capital: the index"),
         (HEAD + "capital\t0\tmade\t[X] is [Y].\t\n", "kind is 'made', expected manual"),
         (HEAD + "capital\t0\tmanual\tThe capital.\t\n", "template 0 of capital: expected one"),

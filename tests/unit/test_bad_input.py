@@ -205,6 +205,14 @@ def test_rdf_xml_truncated_between_elements_raises(tmp_path):
     assert load(path, "rdf", leave_out=("missing_label",))["facts"].height == 1
 
 
+def test_bytes_that_are_not_utf_8_are_one_error_of_their_line(tmp_path):
+    path = tmp_path / "g.nt"
+    bad = b'<http://x/a> <http://x/q> "\xe9" .\n'
+    path.write_bytes("\n".join([*TRIPLES, ""]).encode() + bad + TRIPLES[3].encode() + b"\n")
+    with pytest.raises(GraphFileError, match=rf"^sources\.graphs\.g: {path}, line 5: .*UTF-8"):
+        load(path, "rdf")
+
+
 @pytest.mark.parametrize("encoding", ["utf-16", "iso-8859-1"])
 def test_rdf_xml_in_another_encoding_is_not_called_turtle(encoding, tmp_path):
     path = tmp_path / "g.rdf"

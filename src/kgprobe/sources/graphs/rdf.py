@@ -18,6 +18,8 @@ OWL = "http://www.w3.org/2002/07/owl#"
 TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 #: pyoxigraph's messages about invalid IRIs, as opposed to other syntax errors.
 BAD_IRI = re.compile(r"Invalid (?:IRI|host|character)|absolute IRI|An IRI path")
+#: Formats in which a syntax error affects one line.
+LINES = (RdfFormat.N_TRIPLES, RdfFormat.N_QUADS)
 IMPORTS, ONTOLOGY = f"{OWL}imports", f"{OWL}Ontology"
 
 
@@ -110,7 +112,8 @@ def _parse(path: str, form: RdfFormat, problems: GraphProblems) -> Iterator[Trip
                     return
                 if BAD_IRI.search(problem.msg or ""):
                     problems.note("bad_iri", message)
-                elif form in (RdfFormat.N_TRIPLES, RdfFormat.N_QUADS):
+                # Oxigraph does not find the next line after bytes that are not UTF-8
+                elif form in LINES and "UTF-8" not in (problem.msg or ""):
                     problems.unread.append(f"{message}; expected {form.name}")
                 else:
                     raise

@@ -122,12 +122,15 @@ def read_rows(path: str | Path, schema: Mapping[str, Any]) -> list[dict[str, str
 def read_table(path: str | Path) -> list[dict[str, str]]:
     """Read the rows of a tab-separated resource with a header line; # starts a comment line.
 
-    Raises TableError with the line number for a row whose number of cells differs from the header.
+    Raises TableError with the line number for a column that is there twice, and for a row whose
+    number of cells differs from the header.
     """
     lines = [(n, t.split("\t")) for n, t in text_lines(path) if not t.startswith("#")]
     if not lines:
         raise TableError(f"{path}: empty; expected a header line")
-    header = lines[0][1]
+    first, header = lines[0]
+    if twice := [name for name in header if header.count(name) > 1]:
+        raise TableError(f"{path}, line {first}: column {twice[0]!r} appears twice; leave one out")
     for number, cells in lines[1:]:
         if len(cells) != len(header):
             raise TableError(f"{path}, line {number}: {len(cells)} cells, expected {len(header)}")

@@ -50,6 +50,22 @@ def test_a_user_graph_is_read_with_any_compression(name, tmp_path):
     assert read("g", section, ("en",))["facts"].height == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("x.nq", "<http://x/a> <p:p> <http://x/b> <http://x/g> .\n" * 2),
+        ("x.trig", "<http://x/g> { <http://x/a> <p:p> <http://x/b> . }"),
+        ("x.jsonld", '{"@id": "http://x/g", "@graph": [{"@id": "http://x/a", '
+                     '"p:p": {"@id": "http://x/b"}}]}'),
+    ],
+)  # fmt: skip
+def test_statements_in_named_graphs_are_queried(name, text, tmp_path):
+    (tmp_path / name).write_text(text)
+    store = open_store([tmp_path / name], tmp_path / "stores")
+    found = store.query("SELECT DISTINCT ?o WHERE { ?s <p:p> ?o }")
+    assert [row["o"].value for row in found] == ["http://x/b"]
+
+
 def test_a_truncated_compressed_file_is_reported(tmp_path):
     path = write(tmp_path / "x.nt.bz2")
     path.write_bytes(path.read_bytes()[:-10])

@@ -135,6 +135,32 @@ def test_bad_iris_are_reported_with_their_line(bad, tmp_path):
     assert content["problems"].select("problem", "n").rows() == [("bad_iri", 1)]
 
 
+@pytest.mark.parametrize(
+    ("subject", "value", "kept"),
+    [
+        ("http://x/a", "http://x/b c", [("a", "q", "c"), ("b", "p", "a")]),
+        ("http://x/a b", "http://x/b", [("b", "p", "a")]),
+        ("http://x/a", "http://x:b/", [("a", "q", "c"), ("b", "p", "a")]),
+    ],
+)
+def test_bad_iris_in_rdf_xml_cost_only_their_own_statements(subject, value, kept, tmp_path):
+    """Oxigraph goes on after such an IRI, but with properties taken for nodes."""
+    path = tmp_path / "g.rdf"
+    node = "<rdf:Description rdf:about='{}'>{}</rdf:Description>\n".format
+    p, q = (f"<x:{name} rdf:resource='{value}'/>" for name, value in
+            (("p", value), ("q", "http://x/c")))  # fmt: skip
+    more = node("http://x/b", "<x:p rdf:resource='http://x/a'/>")
+    path.write_text(XML.partition("<rdf:Desc")[0] + node(subject, p + q) + more + "</rdf:RDF>")
+    with pytest.raises(GraphFileError, match=rf"bad_iri: {path}: http://x.*: ") as caught:
+        load(path, "rdf")
+    assert "blank_node" not in str(caught.value)
+    content = load(path, "rdf", leave_out=("bad_iri", "missing_label"))
+    rows = content["facts"].select("subject", "relation", "object").sort(pl.all()).rows()
+    assert rows == [tuple(f"http://x/{name}" for name in row) for row in kept]
+    problems = dict(content["problems"].select("problem", "n").rows())
+    assert problems["bad_iri"] == 3 - len(kept)
+
+
 @pytest.mark.parametrize("bad", ['"a"', "nonsense"])
 def test_non_iri_terms_are_not_bad_iris(bad, tmp_path):
     """Otherwise `leave_out: [bad_iri]` would skip any malformed line."""
@@ -177,6 +203,23 @@ def test_rdf_xml_truncated_between_elements_raises(tmp_path):
         open_store([path], tmp_path / "stores")
     path.write_text(XML + "</rdf:RDF>")
     assert load(path, "rdf", leave_out=("missing_label",))["facts"].height == 1
+
+
+def test_bytes_that_are_not_utf_8_are_one_error_of_their_line(tmp_path):
+    path = tmp_path / "g.nt"
+    bad = b'<http://x/a> <http://x/q> "\xe9" .\n'
+    path.write_bytes("\n".join([*TRIPLES, ""]).encode() + bad + TRIPLES[3].encode() + b"\n")
+    with pytest.raises(GraphFileError, match=rf"^sources\.graphs\.g: {path}, line 5: .*UTF-8"):
+        load(path, "rdf")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "iso-8859-1"])
+def test_rdf_xml_in_another_encoding_is_not_called_turtle(encoding, tmp_path):
+    path = tmp_path / "g.rdf"
+    text = XML.replace("'1.0'", f"'1.0' encoding='{encoding}'") + "</rdf:RDF>"
+    path.write_bytes(text.encode(encoding))
+    with pytest.raises(GraphFileError, match=r"g\.rdf: .*UTF-8.*; expected RDF/XML$"):
+        load(path, "rdf")
 
 
 def test_uncompressed_file_named_gz_raises(tmp_path):

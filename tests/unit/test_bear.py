@@ -276,6 +276,16 @@ def test_popularity_is_counted_from_statements():
     assert counted["object_popularity"].to_list() == [2, 2, 1]
 
 
+def test_a_statement_about_an_entity_and_itself_counts_once():
+    statements = frame(statement("1", "900"), statement("900", "900"))
+    counted = build.with_popularity(statements, "statements")
+    assert counted["object_popularity"].to_list() == [2, 2]
+    items = pl.DataFrame({"subject_id": ["Q900"], "meta": ["{}"]})
+    without_links = statements.with_columns(subject_sitelinks=pl.lit(None, pl.Int64))
+    popular = frames.BearFrames(items, items, items).with_popularity(without_links)
+    assert popular.items["meta"].to_list() == ['{"statements": 2}']
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -80,6 +80,30 @@ def test_clusters_are_drawn_whole_and_the_mean_is_still_that_of_units():
         bootstrap(values, ["P1"] * 3 + ["P2"] * 3, clusters)
 
 
+def test_a_relation_weighs_the_same_however_many_units_are_drawn():
+    """The mean of the relations' means in every draw of whole clusters, some larger than others;
+    two relations of one cluster each are drawn as one stratum."""
+    groups = {
+        "P1": {"a": [1.0], "b": [1.0, 0.0, 1.0, 1.0, 1.0], "c": [0.0, 1.0]},
+        "P2": {"d": [0.0] * 6, "e": [1.0], "f": [0.0, 0.25], "g": [0.0]},
+        "P3": {"h": [0.5, 0.25]},
+        "P4": {"i": [1.0, 0.0, 0.75]},
+    }
+    units = [(v, p, c) for p, own in groups.items() for c, values in own.items() for v in values]
+    values, strata, clusters = map(list, zip(*units, strict=True))
+    boot = bootstrap(np.array(values), strata, clusters, seed=3, draws=200)
+    names = [(c, p) for p in ("P1", "P2") for c in groups[p]]
+    singles = resamples(2, 200, hash_key(3, "bootstrap", "P3", "P4"))
+    loop = []
+    drawn = drawn_by_hand([c for c, _ in names], [p for _, p in names], 3, 200)
+    for draw, (often, _) in zip(drawn, singles, strict=True):
+        means = [np.mean([v for c in draw[p] for v in groups[p][c]]) for p in ("P1", "P2")]
+        # one of the two, in place of both
+        means += [np.mean(groups["P3"]["h"] if often else groups["P4"]["i"])] * 2
+        loop.append(np.mean(means))
+    assert boot.draws(0, boot.macro()) == pytest.approx(loop)
+
+
 def test_differences_are_paired_and_have_no_bounds_where_nothing_varies():
     first = np.random.default_rng(1).random(40)
     boot = bootstrap(np.column_stack([first, first / 2 + 0.1, first]), seed=4)

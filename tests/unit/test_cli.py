@@ -28,6 +28,7 @@ from kgprobe.tables.report import said
 from kgprobe.tables.report.measured import fingerprint
 from kgprobe.tables.results import Number
 from tests.unit.literal_scores import row_sum
+from tests.unit.study_frames import benchmark, write_benchmark
 from tests.unit.tiny_models import save, tiny
 
 SOURCE = str(Path(kgprobe.__file__).parents[1])
@@ -448,6 +449,29 @@ def test_numbers_are_traced_to_questions_and_files(model, typed, tmp_path, capsy
     kgprobe.benchmark("world_big").write(path)
     export = ("export", path, "--as", "lm-eval", "--to", tmp_path / "made", "--json")
     assert json.loads(typed(*export).stdout)["as"] == "lm-eval"
+
+
+def test_only_questions_that_a_probe_was_asked_are_traced(tmp_path):
+    """Multiple choice asks a sample of a task's rows: the others are not behind its number."""
+    frames = benchmark({"TP": (["a", "b"], ["a", "b"] * 4)})
+    frames["items"] = frames["items"].with_columns(role=pl.lit("test"))
+    write_benchmark(frames, tmp_path / "benchmarks/onto")
+    probe = {"benchmark": "onto", "model": "m", "prompt": "options", "method": "choice"}
+    asked = ["TP/Qs2", "TP/Qs5", "TP/Qs7"]
+    answers = pl.DataFrame({"item": asked, "hit": [1.0, 0.0, 1.0]}).with_columns(
+        paper=pl.lit("ontoprobe"), matching=pl.lit("any"), scoring=pl.lit("letter"),
+        relation=pl.lit("TP"), answer=pl.lit("a"), **{k: pl.lit(v) for k, v in probe.items()},
+    )  # fmt: skip
+    lacking = schema.JUDGED.columns.keys() - set(answers.columns)
+    nothing = {n: pl.lit(None if n in schema.JUDGED.nullable else "") for n in lacking}
+    rows = schema.cast_columns(answers.with_columns(**nothing), schema.JUDGED)
+    schema.write(rows, schema.JUDGED, tmp_path / "judged/ontoprobe.parquet")
+    setting = {"scoring": "letter"}
+    number = Number(metric="accuracy", group="TP", n=3, value=200 / 3, setting=setting, **probe)
+    (row,) = results.frame("ontoprobe", [number]).rows(named=True)
+    found = tracing._questions(tmp_path, row, 5)
+    assert [one["item"] for one in found] == asked
+    assert [one["hit"] for one in found] == [[1.0], [0.0], [1.0]]
 
 
 @pytest.fixture

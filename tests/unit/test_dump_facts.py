@@ -245,11 +245,36 @@ def test_lexeme_forms_and_senses_are_entities_in_both_dump_formats(tmp_path):
         assert result.coverage.select("item", "other").rows() == [(5, 0)], form
 
 
-def test_file_without_one_entity_per_line_raises(tmp_path):
+@pytest.mark.parametrize(
+    ("form", "text", "words"),
+    [
+        ("json", f"[{entity('Q1')}, {entity('Q2')}]", "line 1 begins .*per line"),
+        ("json", json.dumps([json.loads(entity("Q1"))], indent=1), "line 2 begins .*per line"),
+        ("json", "[\n]\n", "expected one entity of JSON per line"),
+        ("truthy", f"[\n{entity('Q1')}\n]\n", "expected N-Triples"),
+    ],
+)
+def test_file_without_one_entity_per_line_raises(form, text, words, tmp_path):
     path = tmp_path / "dump.json"
-    path.write_text(f"[{entity('Q1')}, {entity('Q2')}]")
-    with pytest.raises(DumpError, match=r"dump\.json: no entity in it; line 1 begins .*per line"):
-        dump_facts.read([path], "json", ["P36"], tmp_path / "parts")
+    path.write_text(text)
+    with pytest.raises(DumpError, match=rf"dump\.json: no entity in it; {words}"):
+        dump_facts.read([path], form, ["P36"], tmp_path / "parts")
+
+
+@pytest.mark.parametrize("broken", [
+    {"snaktype": "unclear"},
+    {"snaktype": "value", "datavalue": {"type": "wikibase-entityid", "value": {"id": "Q2b"}}},
+    {"snaktype": "value", "datavalue": {
+        "type": "wikibase-entityid", "value": {"entity-type": "item", "numeric-id": 2.0}}},
+])  # fmt: skip
+def test_a_snak_of_an_unknown_type_or_item_is_unread_and_not_counted(broken, tmp_path):
+    """Neither is a statement of an unknown value or of an item: it was counted as one and lost."""
+    path = tmp_path / "dump.json"
+    path.write_text(entity("Q1", claim("Q2"), {"mainsnak": broken, "rank": "normal"}))
+    result = dump_facts.read([path], "json", ["P36"], tmp_path / "parts")
+    assert result.statements["object"].to_list() == ["Q2"]
+    assert result.coverage.select("item", "unknown").rows() == [(1, 0)]
+    assert result.unread["line"].to_list() == [1]
 
 
 @pytest.mark.parametrize("form", ["json", "truthy", "ntriples"])

@@ -32,6 +32,7 @@ from kgprobe.tables.results import frame
 from kgprobe.templates import FORMS, fill, question, stop
 from tests.unit.literal_scores import row_sum
 from tests.unit.study_frames import benchmark, write_benchmark
+from tests.unit.study_frames import scores as scores_of
 from tests.unit.tiny_models import tiny
 from tests.unit.token_scores import scored_tokens
 
@@ -253,6 +254,48 @@ def test_forms_are_compared_with_paired_differences(tmp_path):
     assert len(tabled.VIEWS[0].of(results).rows) == 4 * 3
     with pytest.raises(ValueError, match="forms need a row of prompt templates"):
         list(tabled.estimates(formed, {}, {"b": tmp_path}, "sum", 0))
+
+
+def test_only_the_own_object_of_an_attribute_is_right_in_a_form(tmp_path):
+    """The other object of the graph ranks first: wrong, as in the attributes' other numbers."""
+    bench = benchmark({"P1": (["Rome", "Paris", "Oslo"], ["Rome", "Paris"])})
+    both = pl.Series("answers", [[0, 1], [1, 0]], dtype=pl.List(pl.Int32))
+    write_benchmark(bench | {"items": bench["items"].with_columns(both)}, tmp_path)
+    scores = {(f"P1/Qs{i}", 0): [-1.0, -2.0, -3.0] for i in range(2)}
+    paths = []
+    for name in ("templates", "question"):
+        paths.append(tmp_path / f"{name}.parquet")
+        schema.write(scores_of(scores), schema.SCORES, paths[-1], {})
+    raw, formed = (
+        {Probe("b", path.stem, "sentence", "m", "causal", "none"): path} for path in paths
+    )
+    args = (formed, raw, {"b": tmp_path}, "sum", 0)
+    for is_own, right in ((True, 50), (False, 100)):
+        table = frame("attributes", tabled.estimates(*args, is_own=is_own))
+        assert set(table.filter(metric="accuracy")["value"]) == {right}
+
+
+def test_items_of_one_subject_are_drawn_together_in_forms(tmp_path):
+    """Three subjects, each asked four times with the same outcome: n and interval are of three."""
+    bench = benchmark({"P1": (["Rome", "Paris"], ["Rome"] * 12)})
+    subjects = pl.Series("subject_id", [f"Q{i // 4}" for i in range(12)])
+    order = bench["items"].sort("row").with_columns(subjects)
+    write_benchmark(bench | {"items": order}, tmp_path)
+    raw_scores = {f"P1/Qs{i}": [-1.0, -2.0] if i < 8 else [-2.0, -1.0] for i in range(12)}
+    paths = []
+    for name in ("templates", "question"):
+        rows = {(i, 0): s if name == "templates" else [-2.0, -1.0] for i, s in raw_scores.items()}
+        paths.append(tmp_path / f"{name}.parquet")
+        schema.write(scores_of(rows), schema.SCORES, paths[-1], {})
+    raw, formed = (
+        {Probe("b", path.stem, "sentence", "m", "causal", "none"): path} for path in paths
+    )
+    table = frame("attributes", tabled.estimates(formed, raw, {"b": tmp_path}, "sum", 0))
+    assert set(table["n"]) == {3}
+    plain = table.filter(prompt="templates").row(0, named=True)
+    assert (plain["value"], plain["interval"]) == (pytest.approx(200 / 3), "cluster bootstrap")
+    gap = table.filter(metric="difference").row(0, named=True)
+    assert (gap["value"], gap["interval"]) == (pytest.approx(-200 / 3), "paired cluster bootstrap")
 
 
 def test_forms_add_a_raw_row_and_need_a_supporting_method():

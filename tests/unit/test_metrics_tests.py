@@ -74,6 +74,18 @@ def test_p_of_right_against_wrong_is_the_mcnemar_mid_p():
         assert exchange_p(differences) == pytest.approx(expected, abs=1e-12)
 
 
+def test_p_does_not_depend_on_the_unit_of_the_differences():
+    """Four subjects differ, all in one direction: of 16 choices of signs, two are as far from 0.
+
+    The unit is that of a sum over subjects, scaled to the mean over 800 items in three templates.
+    """
+    differences = np.array([1.0] * 4 + [0.0] * 795) / 3 * 799 / 800
+    assert exchange_p(differences) == pytest.approx(2 / 16 / 2, abs=1e-12)
+    assert exchange_p(np.array([3.0, -1.0, 2.0]) * math.pi) == exchange_p(
+        np.array([3.0, -1.0, 2.0])
+    )
+
+
 def test_p_is_normal_for_many_pairs_or_values_off_the_grid():
     generator = np.random.default_rng(5)
     many = generator.choice([-1.0, 1.0], 1001, p=[0.47, 0.53])

@@ -166,6 +166,20 @@ def test_addresses_in_place_of_wikidata_s_ids_are_refused(tmp_path):
         text = HEAD + f"Q1,one,P36,Q2,two\n{subject},France,P36,Q90,Paris\n"
         with pytest.raises(GraphFileError, match=f"line 3: .*subject {subject} is not an entity"):
             table(tmp_path, text, ids="wikidata")
+    for value in ("wd:Q2", f"{wikidata}/entity/Q2"):
+        text = HEAD + f"Q1,one,P36,{value},two\n"
+        with pytest.raises(GraphFileError, match=f"line 2: .*object {value} is not an entity id"):
+            table(tmp_path, text, ids="wikidata")
+
+
+def test_labels_without_an_id_and_empty_tables_of_labels_are_reported(tmp_path):
+    labels = tmp_path / "l.csv"
+    labels.write_text("id,label\n,A\na,\na,A\nb,B\n")
+    with pytest.raises(GraphFileError, match=r"g: .*l\.csv, line 2: the label 'A' has no id$"):
+        table(tmp_path, "subject,relation,object\na,r,b\n", labels=(str(labels),))
+    labels.write_text("")
+    with pytest.raises(GraphFileError, match=r"l\.csv: empty; expected rows of id, label"):
+        table(tmp_path, "subject,relation,object\na,r,b\n", labels=(str(labels),))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from snakemake.iocontainers import Namedlist
 
 from kgprobe import experiments, schema
-from kgprobe.benchmarks.own_words import read_templates
+from kgprobe.benchmarks.own_words import read_templates, relations
 from kgprobe.config import ConfigError
 from kgprobe.settings.sources import OwnGraph
 from kgprobe.sources.graphs import read
@@ -52,6 +52,19 @@ def run_script(folder: Path, own: list[str], given: str = "") -> list[dict[str, 
     )  # fmt: skip
     runpy.run_path(str(ROOT / "workflow/scripts/word_graph.py"), {"snakemake": fake})
     return experiments.read_table(outputs["templates"])
+
+
+def test_statements_about_an_entity_and_itself_make_no_relation_symmetric(tmp_path):
+    path = tmp_path / "g.csv"
+    rows = ["a,near,a", "b,near,b", "c,near,c", "a,near,b", "self,only,self"]
+    path.write_text("\n".join(["subject,relation,object", *rows]) + "\n")
+    section = OwnGraph("table", (str(path),))
+    facts = read.read("g", section, ("en",))["facts"]
+    for more in (facts, facts.filter(pl.col("subject") == pl.col("object"))):
+        described = relations(more, {}, section, [])
+        assert {row["relation"]: row["symmetric"] for row in described} == {
+            "near": "no", "only": "no"
+        }  # fmt: skip
 
 
 def texts(rows: list[dict[str, str]], relation: str) -> list[str]:
@@ -103,6 +116,7 @@ def test_paraphrases_keep_the_capitals_of_an_abbreviation(tmp_path):
     ("text", "words"),
     [
         ("relation\ttext\ncapital\tThe [X] is [Y].\n", "no column index, kind; it has relation"),
+        (HEAD.replace("note", "text") + SOUND, r"line 1: column 'text' appears twice"),
         (HEAD + "capital\tone\tmanual\t[X] is [Y].\t\n", "template one of capital: the index"),
         (HEAD + "capital\t0\tmade\t[X] is [Y].\t\n", "kind is 'made', expected manual"),
         (HEAD + "capital\t0\tmanual\tThe capital.\t\n", "template 0 of capital: expected one"),

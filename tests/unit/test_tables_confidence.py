@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import norm, t
 
 from kgprobe.metrics.aggregations import folds
-from kgprobe.metrics.intervals import resamples
+from kgprobe.metrics.intervals import resamples, wilson
 from kgprobe.metrics.tests import detectable
 from kgprobe.sampling import hash_key
 from kgprobe.tables import confidence, consistency, slices
@@ -188,6 +188,25 @@ def test_every_number_over_items_counts_subjects():
     assert set(consistency.METRICS) <= set(whole["metric"])
     of_relations = of_items.filter(pl.col("group") != "")
     assert set(of_relations.select("group", "n").rows()) == {("P1", 10), ("P2", 6)}
+
+
+def test_numbers_of_scores_count_subjects():
+    """Two items for each of 10 subjects: half of the subjects judge whether to answer."""
+    pairs = pl.Series([f"Q{i // 2}" for i in range(20)] + [f"Q{i}" for i in range(6)])
+    study, found = read(), scores(ANSWERS)
+    items = study.items.sort("relation", "row").with_columns(subject_id=pairs)
+    study = replace(study, items=items.filter(relation="P1"))
+    found = found.filter(pl.col("item").str.starts_with("P1"))
+    own = judge(found, study.items, study.candidates)
+    numbers = list(numbers_of(Scored(study.probes[0][0], found, study), own))
+    by = {n.metric: n.n for n in numbers if not (n.slice or n.setting)}
+    assert by["permuted golds"] == by["permuted golds, expected"] == by["K"] == 10
+    assert by["answered"] == by["abstention threshold"] == by["right less wrong"] == 5
+    assert 0 < by["accuracy of answered"] <= 5
+    # wrong throughout: no subject of 10 differs
+    means = items.filter(relation="P1").select("item", "relation", net=pl.lit(-1.0))
+    bounds = confidence._between(study, means, "net", -1, 1)["interval"]
+    assert bounds.high == pytest.approx(-1 + 2 * wilson(0, 10)[1])
 
 
 def test_right_under_any_most_and_all_templates_and_the_best_one():

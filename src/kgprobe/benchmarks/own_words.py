@@ -68,10 +68,12 @@ def relations(
         row = rows.get(same.get(name, ""))
         if row is None:
             subjects = data.group_by("object").agg(pl.col("subject").n_unique())["subject"]
-            back = data.select(subject="object", object="subject")
-            both = data.join(back, on=["subject", "object"], how="semi").height / data.height
+            # an entity's statement about itself is not reciprocal
+            pairs = data.filter(pl.col("subject") != pl.col("object"))
+            back = pairs.select(subject="object", object="subject")
+            both = pairs.join(back, on=["subject", "object"], how="semi").height
             single = (subjects == 1).sum() >= ONE_TO_ONE * len(subjects)
-            symmetric = "yes" if both > SYMMETRIC else "no"
+            symmetric = "yes" if both > SYMMETRIC * pairs.height else "no"
             row = {"cardinality": "1:1" if single else "1:N", "symmetric": symmetric}
         # `ancestor` names a relation by its Wikidata id
         ancestor = row.get("ancestor", "") if section.ids == "wikidata" else ""

@@ -218,10 +218,11 @@ def _questions(folder: Path, row: Mapping[str, Any], most: int) -> list[dict[str
         items = slices.items_of(
             items, bench.candidates, bench.prompts, row["slice"], place / "relations.parquet"
         )
+    if (judged := _answers(folder, row)).height:  # a probe may have been asked fewer
+        items = items.join(judged, on="item", how="semi")
     items = items.sort("item").head(most)
     labels = bench.candidates.select("label", set="set", candidate="index")
     options = {(s, c): text for text, s, c in labels.rows()}
-    judged = _answers(folder, row)
     return [_question(item, options, judged) for item in items.rows(named=True)]
 
 

@@ -77,8 +77,17 @@ class Bootstrap:
         return float(_ratio(self.sums, column, -1, weights))
 
     def draws(self, column: int = 0, weights: Numbers | None = None) -> Numbers:
-        """Return `mean` in every draw."""
-        return _ratio(self.drawn, column, -1, weights)
+        """Return `mean` in every draw.
+
+        Clusters that are drawn have other numbers of units than their stratum; a weight is of the
+        stratum, whose mean counts as much as before (strata of one cluster are one stratum).
+        """
+        if weights is None or self.kind == "bootstrap":
+            return _ratio(self.drawn, column, -1, weights)
+        several = self.counts[:, -1] > 1
+        drawn = self.drawn[:, :, [column, -1]]
+        scale = np.where(several, self.sizes / np.where(several, drawn[:, :, 1], 1), 1)
+        return _ratio(drawn * scale[:, :, None], 0, 1, weights)
 
     def interval(
         self, column: int = 0, weights: Numbers | None = None, is_proportion: bool = False

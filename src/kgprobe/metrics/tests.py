@@ -10,8 +10,8 @@ from scipy.special import ndtr, ndtri
 
 #: type I error, and power: the proportion of true differences of the least size that are found
 LEVEL, POWER = 0.05, 0.8
-#: most differing pairs with an exact p; largest n of the unit 1/n that all differences are counted
-#: in (three templates, up to seven tied options); largest sum of all differences in such units
+#: most differing pairs with an exact p; largest n of the unit, 1/n of the smallest difference, that
+#: all are counted in (three templates, up to seven tied options); largest sum of all in such units
 LARGE, FINEST, LONGEST = 1000, 1260, 36_000
 
 
@@ -33,7 +33,8 @@ def exchange_p(gaps: NDArray[np.float64]) -> float:
     Exact, with sign patterns whose mean is equally far from 0 counting half: McNemar's mid-p if
     every difference is -1, 0 or 1 (Fagerland, Lydersen and Laake 2013, BMC Medical Research
     Methodology 13:91). Normal approximation beyond LARGE differing pairs, and for differences that
-    are not all multiples of 1/n for an n up to FINEST that keeps their sum within LONGEST steps.
+    are not all multiples of 1/n of the smallest, for an n up to FINEST that keeps their sum within
+    LONGEST steps.
 
     >>> exchange_p(np.array([1.0, 1.0, 1.0, 0.0]))
     0.125
@@ -42,6 +43,8 @@ def exchange_p(gaps: NDArray[np.float64]) -> float:
     steps = gaps[np.abs(gaps) > 1e-9]
     if not len(steps):
         return 1.0
+    # p does not depend on the unit, and sums over subjects come in odd ones
+    steps = steps / np.abs(steps).min()
     sizes = np.unique(np.abs(steps))
     parts = np.arange(1, min(FINEST, int(LONGEST / np.abs(steps).sum())) + 1)
     scaled = sizes[:, None] * parts if len(steps) <= LARGE else np.empty((1, 0))

@@ -56,5 +56,6 @@ def form(path: str | Path) -> str:
     if kind != "rdf":
         return kind
     with open_unpacked(path) as file:
-        begins = file.read(1000).lstrip()
+        # XML in UTF-16 is reported as such, not as bad Turtle
+        begins = file.read(1000).replace(b"\0", b"").strip(b"\xff\xfe \t\r\n")
     return "rdf" if begins.startswith(b"<?") or b"<rdf" in begins else "ttl"

@@ -213,7 +213,7 @@ def _permute_golds(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[
         seed = hash_key(study.seed, "permuted", str(relation), str(options))
         drawn, mean = permute_golds(answered, _indicator(golds, size), seed)
         hits, expected = hits + drawn, expected + mean
-    of, shares = of.but(n=n), 100 * hits / n
+    of, shares = of.but(n=study.count(rows["item"].unique())), 100 * hits / n
     bounds = Interval(*percentile(shares), "permutations")
     yield of.but(metric="permuted golds", value=float(shares.mean()), interval=bounds)
     yield of.but(metric="permuted golds, expected", value=100 * expected / n)

@@ -140,11 +140,13 @@ def _abstention(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Num
         every=2 * pl.col("hit") - 1,
     )
     means = by_item(judged, "said", "right", "net", "every")
-    yield of.but(metric="abstention threshold", value=100 * min(limit, 1.0), n=means.height)
+    n, answered = study.count(means["item"]), means.filter(pl.col("said") > 0)
+    yield of.but(metric="abstention threshold", value=100 * min(limit, 1.0), n=n)
     yield of.but(metric="answered", **study.estimate(means, "said"))
-    if (answered := means.filter(pl.col("said") > 0).height) > 0:
+    if answered.height:
         share = study.estimate(means, "right", over="said")
-        yield of.but(metric="accuracy of answered", **{**share, "n": answered})
+        n = study.count(answered["item"])
+        yield of.but(metric="accuracy of answered", **{**share, "n": n})
     for column, setting in (("net", {}), ("every", {"choice": "all"})):
         net = of.but(metric="right less wrong", setting={**of.setting, **setting})
         yield net.but(**_between(study, means, column, -1, 100))
@@ -155,7 +157,7 @@ def _between(
 ) -> dict[str, Any]:
     """Estimate the mean of a value from `low` to `low` + 2."""
     result = study.estimate(rows.with_columns(one=1.0), value, over="one", scale=scale)
-    alike = _alike(result["value"] / scale, low, low + 2, rows.height).times(scale)
+    alike = _alike(result["value"] / scale, low, low + 2, result["n"]).times(scale)
     return {**result, "interval": result["interval"] or alike}
 
 

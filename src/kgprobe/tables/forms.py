@@ -13,8 +13,8 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.tables.answers import Probe, choosable, judge_scores, questions, recorded
-from kgprobe.tables.estimate import estimate
-from kgprobe.tables.results import Number, hit_rate
+from kgprobe.tables.results import Number
+from kgprobe.tables.study import Study
 from kgprobe.tables.views import View
 from kgprobe.templates import FORMS
 
@@ -82,11 +82,13 @@ def estimates(
     by_relation: bool = False,
     written: Mapping[str, pl.DataFrame] | None = None,
     read: Read | None = None,
+    is_own: bool = False,
 ) -> Iterator[Number]:
     """Yield every number of prompt formats. `formed`: answers of probes in a format, `raw`: of
     those without, one for each; `aggregation`: of the SCORES of both. `by_relation`: also by
     relation (OntoProbe's tasks). `written`: item, template, hit of FILLS by their file; `read`:
-    reads the SCORES of a probe that was asked ITEMS. Raises ValueError for a format without its raw
+    reads the SCORES of a probe that was asked ITEMS; `is_own`: only the first answer of an item is
+    right in SCORES (the attributes' own object). Raises ValueError for a format without its raw
     probe."""
     families: dict[Probe, list[Probe]] = {}
     for probe in formed:
@@ -95,23 +97,26 @@ def estimates(
     for base, probes in families.items():
         if base not in plain:
             raise ValueError(f"{base.model} on {base.benchmark}: forms need a row of prompt {RAW}")
-        hits = partial(_hits, questions(folders[base.benchmark]), aggregation, written, read)
+        items, candidates, prompts = questions(folders[base.benchmark])
+        items = items.with_columns(pl.col("answers").list.head(1)) if is_own else items
+        hits = partial(_hits, (items, candidates, prompts), aggregation, written, read)
         by_probe = {probe: hits(probe, formed[probe]) for probe in probes}
         sampled = pl.concat(by_probe.values()).select("item").unique()
         raw_hits = hits(base, plain[base]).join(sampled, on="item", how="semi")
+        items = items.join(sampled, on="item", how="semi")
+        study = Study(items, candidates, prompts, seed)
         parts = ["", *sorted(raw_hits["relation"].unique())] if by_relation else [""]
         for part in parts:
-            yield from _accuracy(
-                Number(**base.dimensions, group=part, slice=SLICE), _of(raw_hits, part)
-            )
+            of = Number(**base.dimensions, group=part, slice=SLICE)
+            yield from _accuracy(study, of, _of(raw_hits, part))
         for probe in probes:
             record = recorded(formed[probe], "model").get("form", {})
             shown = {"demonstrations": k} if (k := record.get("demonstrations")) else {}
             of = Number(**probe.dimensions, slice=SLICE, setting=shown)
             for part in parts:
                 here = _of(by_probe[probe], part)
-                yield from _accuracy(of.but(group=part), here)
-                yield from _difference(of.but(group=part), here, _of(raw_hits, part), seed)
+                yield from _accuracy(study, of.but(group=part), here)
+                yield from _difference(study, of.but(group=part), here, _of(raw_hits, part))
             for name, metric in COUNTS.items():
                 if name in record:
                     yield of.but(metric=metric, value=record[name], n=record["items"])
@@ -147,14 +152,16 @@ def _of(hits: pl.DataFrame, relation: str) -> pl.DataFrame:
     return hits.filter(relation=relation) if relation else hits
 
 
-def _accuracy(of: Number, hits: pl.DataFrame) -> Iterator[Number]:
+def _accuracy(study: Study, of: Number, hits: pl.DataFrame) -> Iterator[Number]:
     if hits.height:
-        yield of.but(metric="accuracy", **hit_rate(hits["hit"].to_numpy()))
+        yield of.but(metric="accuracy", **study.hit_rate(hits))
 
 
-def _difference(of: Number, formed: pl.DataFrame, raw: pl.DataFrame, seed: int) -> Iterator[Number]:
+def _difference(
+    study: Study, of: Number, formed: pl.DataFrame, raw: pl.DataFrame
+) -> Iterator[Number]:
     """Yield the accuracy of a format minus that of the raw one, paired by item."""
     both = formed.join(raw.select("item", raw="hit"), on="item").sort("item")
     if both.height:
         of = of.but(metric="difference", setting={"instead": f"{of.model}, {RAW}"})
-        yield of.but(**estimate(both, "hit", less="raw", stratum="relation", seed=seed))
+        yield of.but(**study.estimate(both, "hit", less="raw"))

@@ -149,7 +149,9 @@ def with_popularity(statements: pl.DataFrame, key: str) -> pl.DataFrame:
             subject_popularity=pl.col("subject_sitelinks").fill_null(0),
             object_popularity=pl.col("object_sitelinks").fill_null(0),
         )
-    both = pl.concat([statements["subject"], statements["object"].alias("subject")])
+    # a statement about an entity and itself contains it once
+    others = statements.filter(pl.col("object") != pl.col("subject"))["object"]
+    both = pl.concat([statements["subject"], others.alias("subject")])
     counts = both.value_counts(name="n").with_columns(pl.col("n").cast(pl.Int64))
     for side in ("subject", "object"):
         named = counts.rename({"subject": side, "n": f"{side}_popularity"})

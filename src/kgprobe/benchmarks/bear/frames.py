@@ -49,7 +49,8 @@ class BearFrames:
         subjects = self.items["subject_id"].unique().implode()
         links = statements.drop_nulls("subject_sitelinks").select("subject", "subject_sitelinks")
         links = links.filter(pl.col("subject").is_in(subjects)).unique().sort(pl.all())
-        ends = pl.concat([statements["subject"], statements["object"].alias("subject")])
+        others = statements.filter(pl.col("object") != pl.col("subject"))["object"]
+        ends = pl.concat([statements["subject"], others.alias("subject")])
         counts = ends.filter(ends.is_in(subjects)).value_counts(name="n")
         known = {subject: {"statements": n} for subject, n in counts.rows()}
         known |= {subject: {"sitelinks": n} for subject, n in links.rows()}

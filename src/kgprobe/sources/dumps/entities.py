@@ -64,6 +64,8 @@ class Entity(msgspec.Struct):
 
 #: Valid ranks; others are broken.
 RANKS = {rank: rank for rank in ("preferred", "normal", "deprecated")}
+#: Type of a snak without a value -> its kind; other types are broken.
+NO_VALUES = {"novalue": "no value", "somevalue": "unknown"}
 _ENTITY_OF = msgspec.json.Decoder(Entity).decode
 _parsed = msgspec.json.decode
 
@@ -151,8 +153,8 @@ def _entity(
     tables["statements"] += rows
     tables["aliases"] += others
     counts.update(keys)
-    if label is not None or links is not None:
-        tables["names"].append((subject, place, label, None if links is None else len(links)))
+    # also without label and sitelinks: a dump without any name has no entity
+    tables["names"].append((subject, place, label, None if links is None else len(links)))
     return broken
 
 
@@ -163,13 +165,16 @@ def _as_mapping(members: Members) -> dict[str, msgspec.Raw]:
 
 
 def _value(snak: dict[str, Any]) -> tuple[str, int | None]:
-    """Return (kind of value as in left_out.rq, integer of the item or None)."""
+    """Return (kind of value as in left_out.rq, integer of the item or None); BROKEN for others."""
     if snak["snaktype"] != "value":
-        return ("no value" if snak["snaktype"] == "novalue" else "unknown"), None
+        return NO_VALUES[snak["snaktype"]], None
     if snak["datavalue"]["type"] != "wikibase-entityid":
         return ("other" if snak.get("datatype") in LINKED else "literal"), None
     name = described.identifier(snak["datavalue"]["value"])
-    return "item", number(name) if name.startswith("Q") else None
+    item = number(name) if name.startswith("Q") else None
+    if name.startswith("Q") and item is None:
+        raise ValueError(name)
+    return "item", item
 
 
 _ENTITY = re.compile(

@@ -31,6 +31,8 @@ LACKS = {
     "truthy": "ranks, deprecated statements, statements that there is no value",
     "ntriples": "ranks, sitelinks",
 }
+#: Form of a dump of Wikidata -> what it is.
+EXPECTED = {"json": "one entity of JSON per line", "truthy": "N-Triples on Wikidata's entities"}
 #: Passes over merged entities, each of which doubles the chain length: up to 256 merges.
 MERGES = 8
 _ITEM_VALUED = (
@@ -72,8 +74,9 @@ def read(
     The first of `paths` is the dump, in format json or truthy (Wikidata) or ntriples (relations as
     full IRIs, literals too); others are N-Triples with the labels and sitelink counts that it
     lacks. A label is in the first of `languages` for which the entity has one. `size`: bytes of
-    text per part. Raises DumpError for a truncated or damaged dump (finished parts stay), and
-    ValueError if `folder` holds parts of another dump or other relations.
+    text per part. Raises DumpError for a truncated or damaged dump (finished parts stay) and for
+    one of Wikidata without any entity, and ValueError if `folder` holds parts of another dump or
+    other relations.
     """
     if form not in LACKS:
         raise ValueError(f"{paths[0]}: form {form!r}; valid: {', '.join(LACKS)}")
@@ -86,12 +89,10 @@ def read(
     question = {"form": form, "relations": wanted, "languages": list(languages)}
     tables = parts.read(readings, question, folder, size, threads)
     not_read = unread(readings, folder)
-    begin = not_read.filter(pl.col("file") == paths[0].name, pl.col("line") == 1)["first"]
-    if form == "json" and begin.len() and tables["names"].limit(1).collect().is_empty():
-        raise DumpError(
-            f"{paths[0]}: no entity in it; line 1 begins {begin[0][:40]!r}; expected one entity "
-            "of JSON per line"
-        )
+    if form in EXPECTED and _is_empty(tables):
+        begun = not_read.filter(file=paths[0].name).select("line", "first").rows()[:1]
+        shown = "".join(f"line {line} begins {first[:40]!r}; " for line, first in begun)
+        raise DumpError(f"{paths[0]}: no entity in it; {shown}expected {EXPECTED[form]}")
     if form == "ntriples":
         statements = _collected(_joined(tables["statements"], tables["names"]), "dbpedia")
         nothing = pl.DataFrame(schema=dict(COVERAGE.columns))
@@ -103,6 +104,12 @@ def read(
     coverage = _coverage(tables, statements, redirects, wanted, form, properties)
     others = tables["aliases"].unique().sort("id", "alias")
     return DumpFacts(statements, coverage, not_read, others, properties)
+
+
+def _is_empty(tables: dict[str, pl.LazyFrame]) -> bool:
+    """Return whether no table of a dump has a row, except that of unread lines."""
+    read = (rows for name, rows in tables.items() if name != "unread")
+    return all(rows.limit(1).collect().is_empty() for rows in read)
 
 
 def _redirects(redirects: pl.LazyFrame) -> pl.DataFrame:

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import count, islice, product
 from pathlib import Path
 
 from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, Triple, parse
@@ -18,6 +18,8 @@ OWL = "http://www.w3.org/2002/07/owl#"
 TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 #: pyoxigraph's messages about invalid IRIs, as opposed to other syntax errors.
 BAD_IRI = re.compile(r"Invalid (?:IRI|host|character)|absolute IRI|An IRI path")
+#: Formats in which a syntax error affects one line.
+LINES = (RdfFormat.N_TRIPLES, RdfFormat.N_QUADS)
 IMPORTS, ONTOLOGY = f"{OWL}imports", f"{OWL}Ontology"
 
 
@@ -95,18 +97,46 @@ def _triples(path: str, problems: GraphProblems) -> Iterator[Triple]:
 def _parse(path: str, form: RdfFormat, problems: GraphProblems) -> Iterator[Triple]:
     """Yield triples; note bad IRIs and bad lines of N-Triples, raise SyntaxError for the rest."""
     plain = Path(path.removesuffix(".gz").removesuffix(".bz2"))
+    base = f"file:///{plain.name}"
     with rdf_forms.open_unpacked(path) as file:
-        quads = parse(input=file, format=form, base_iri=f"file:///{plain.name}")
-        while True:
+        quads = parse(input=file, format=form, base_iri=base)
+        for number in count():
             try:
                 yield next(quads).triple
             except StopIteration:
                 return
             except SyntaxError as problem:
                 message = f"{place(path, problem.lineno)}: {problem.msg}"
+                if BAD_IRI.search(problem.msg or "") and form == RdfFormat.RDF_XML:
+                    yield from _with_bad_iris(path, base, number, problems)
+                    return
                 if BAD_IRI.search(problem.msg or ""):
                     problems.note("bad_iri", message)
-                elif form in (RdfFormat.N_TRIPLES, RdfFormat.N_QUADS):
+                # Oxigraph does not find the next line after bytes that are not UTF-8
+                elif form in LINES and "UTF-8" not in (problem.msg or ""):
                     problems.unread.append(f"{message}; expected {form.name}")
                 else:
                     raise
+
+
+def _with_bad_iris(path: str, base: str, start: int, problems: GraphProblems) -> Iterator[Triple]:
+    """Yield the triples of RDF/XML from number `start`; those with a bad IRI are noted and skipped.
+
+    Oxigraph reports the first bad IRI, but from there on takes properties for nodes and loses other
+    statements. So it reads the file again without checking IRIs.
+    """
+    with rdf_forms.open_unpacked(path) as file:
+        quads = parse(input=file, format=RdfFormat.RDF_XML, base_iri=base, lenient=True)
+        for quad in islice(quads, start, None):
+            triple, value = quad.triple, quad.object
+            end = value.datatype if isinstance(value, Literal) else value
+            names = [
+                one for one in (triple.subject, triple.predicate, end) if type(one) is NamedNode
+            ]
+            try:
+                for name in names:
+                    NamedNode(name.value)
+            except ValueError as problem:
+                problems.note("bad_iri", f"{path}: {short(name.value)}: {problem}")
+            else:
+                yield triple

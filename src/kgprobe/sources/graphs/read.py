@@ -174,11 +174,16 @@ def _apart(facts: pl.DataFrame, problems: GraphProblems) -> pl.DataFrame:
 
 
 def _require_ids(name: str, facts: pl.DataFrame) -> None:
-    """Raise GraphFileError for a fact whose relation is not a Wikidata property id, or whose
-    subject is not a Wikidata entity id."""
-    for column, letters, what in (("relation", "P", "a property"), ("subject", "A-Z", "an entity")):
-        wrong = facts.filter(~pl.col(column).str.contains(rf"^[{letters}][1-9][0-9]*$"))
-        for row in wrong.head(1).rows(named=True):
+    """Raise GraphFileError for a fact whose relation is not a Wikidata property id, whose subject
+    is not a Wikidata entity id, or whose object is the address of an entity, no literal."""
+    is_address = r"^(?:https?://www\.wikidata\.org/entity/|wd:)[A-Z][0-9]+$"
+    checks = {
+        ("relation", "a property"): ~pl.col("relation").str.contains(r"^P[1-9][0-9]*$"),
+        ("subject", "an entity"): ~pl.col("subject").str.contains(r"^[A-Z][1-9][0-9]*$"),
+        ("object", "an entity id"): pl.col("object").str.contains(is_address),
+    }
+    for (column, what), is_wrong in checks.items():
+        for row in facts.filter(is_wrong).head(1).rows(named=True):
             raise GraphFileError(
                 f"sources.graphs.{name}: {place(row['file'], row['line'])}: with ids: wikidata the "
                 f"{column} {short(row[column])} is not {what}; expected ids such as Q31 and "

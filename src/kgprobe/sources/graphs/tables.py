@@ -73,9 +73,15 @@ def read(section: OwnGraph, problems: GraphProblems) -> Raw:
         with problems.going_on():
             head, rows = _open_table(path, True, of_labels, problems)
             id_at, text = _find_columns(path, head, columns.id, columns.label)
-            labels = ((composed(row[id_at]), one_line(row[text]), line) for line, row in rows)
             last = len(label_roles) + 1
-            label_rows += [(name, label, last, path, line) for name, label, line in labels if label]
+            for line, row in rows:
+                name, label = composed(row[id_at]), one_line(row[text])
+                if label and not name:
+                    problems.unread.append(
+                        f"{path}, line {line}: the label {short(label)!r} has no id"
+                    )
+                elif label:
+                    label_rows.append((name, label, last, path, line))
     is_named = not (has_labels or section.labels) and section.ids == "own"
     return Raw(statements, label_rows, named=is_named)
 
@@ -135,7 +141,7 @@ def _open_table(
     rows = _text(path, SEPARATORS[ending])
     first = next(rows, None)
     if first is None:
-        raise GraphFileError(f"{path}: empty; expected rows of subject, relation, object")
+        raise GraphFileError(f"{path}: empty; expected rows of {', '.join(names[:3])}")
     below = rows if header else itertools.chain([first], rows)
     return [cell.strip() for cell in first[1]], _even(path, first[1], header, below, problems)
 

@@ -17,7 +17,7 @@ from typing import Any
 import requests
 import urllib3
 from filelock import FileLock
-from pyoxigraph import QueryResultsFormat, RdfFormat, Store
+from pyoxigraph import Quad, QueryResultsFormat, RdfFormat, Store, parse
 
 from kgprobe.experiments import located, read_table
 from kgprobe.http import (
@@ -168,7 +168,12 @@ def _load(files: Sequence[Path], folder: Path) -> None:
             if form == RdfFormat.RDF_XML:
                 rdf_forms.check_xml(path)
             with rdf_forms.open_unpacked(path) as stream:
-                store.bulk_load(stream, form, base_iri=BASE)
+                if form and form.supports_datasets:
+                    # queries only ask the default graph, so the names of graphs are dropped
+                    quads = parse(stream, form, base_iri=BASE)
+                    store.bulk_extend(Quad(*quad.triple) for quad in quads)
+                else:
+                    store.bulk_load(stream, form, base_iri=BASE)
         except (SyntaxError, ValueError, *rdf_forms.DAMAGED) as error:
             raise EndpointError(f"could not load {path}: {error}") from error
     log.info("loaded %d RDF files in %.1f s", len(files), time.monotonic() - started)

@@ -78,7 +78,7 @@ def tabulate(run: JobContext) -> None:
         numbers.estimates(study, alphas, figures, known),
         scored.estimates(score_ranked(study, files, given.content_free, known, below)),
         baseline_numbers(study, below, others),
-        forms.estimates(in_form, files, places, "sum", study.seed, written=written),
+        forms.estimates(in_form, files, places, "sum", study.seed, written=written, is_own=True),
         constructs.sizes(_of_all(places, "sizes", SIZES), figures),
         constructs.estimates(built, alphas),
         marks.estimates([*params.experiments, *params.formed], [*given.answers, *given.formed]),

@@ -25,6 +25,7 @@ from kgprobe.metrics.intervals import Interval, fisher
 from kgprobe.metrics.matching import RULE_NAMES, VERBATIM
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import consistency
+from kgprobe.tables.answers import SUBJECT
 from kgprobe.tables.attributes import study as studies
 from kgprobe.tables.attributes.published import NAMES, PublishedAttributes
 from kgprobe.tables.attributes.study import (
@@ -270,10 +271,13 @@ def check_validity(
             yield from validity.estimates(of, yes, no, chance, is_control=True)
 
 
-def at_one(alphas: pl.DataFrame) -> pl.DataFrame:
-    """Return item, stratum (""), RIGHT: whether the own object of each triple asked ranks first."""
+def at_one(alphas: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
+    """Return item, stratum (""), cluster (a relation's subject), RIGHT: whether the own object of
+    each triple asked ranks first. `items`: ITEMS of the benchmark."""
     chosen = alphas.filter(**AT_ONE).drop_nulls("alpha")
-    return chosen.select(ITEM, pl.lit("").alias("stratum"), pl.col("alpha").alias(RIGHT))
+    rows = chosen.select(ITEM, pl.lit("").alias("stratum"), pl.col("alpha").alias(RIGHT))
+    subject = pl.concat_str("relation", SUBJECT, separator="\n")
+    return rows.join(items.select("item", cluster=subject), on="item", maintain_order="left")
 
 
 # -- prompts and answers ---------------------------------------------------------------------------

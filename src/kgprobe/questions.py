@@ -183,9 +183,10 @@ def check_askable(benchmark: Benchmark) -> None:
                              "expected a wrong one")  # fmt: skip
 
 
-def check_options(one: Benchmark, other: Benchmark) -> None:
+def check_options(one: Benchmark, other: Benchmark, is_own: bool = False) -> None:
     """Raise ValueError, naming the difference, if shared questions have other options or right
-    answers: then a difference in accuracy could come from the questions."""
+    answers: then a difference in accuracy could come from the questions. `is_own`: the first right
+    answer is the one that counts, so that their order matters."""
     shared = one.items.select("item", "answers", set="candidates").join(
         other.items.select("item", "answers", set="candidates"), on="item", suffix="_other"
     )
@@ -205,7 +206,10 @@ def check_options(one: Benchmark, other: Benchmark) -> None:
                 f"{len(there)} in the other, which {what}; only probes of the same options can be "
                 "compared"
             )
-    for row in shared.filter(pl.col("answers") != pl.col("answers_other")).rows(named=True):
+    compared = pl.col("answers", "answers_other")
+    counted = shared.select(compared if is_own else compared.list.sort())
+    is_other = counted["answers"] != counted["answers_other"]
+    for row in shared.filter(is_other).rows(named=True):
         options = ours[row["set"]]
         right = [", ".join(options[i] for i in row[name]) for name in ("answers", "answers_other")]
         raise ValueError(

@@ -157,6 +157,20 @@ def test_different_options_or_golds_raise_with_the_difference(loaded):
         probed.compare(other)
 
 
+def test_the_same_right_answers_in_another_order_can_be_compared():
+    made = kgprobe.benchmark("world_lite").sampled(5)
+    one, other, fewer = (
+        replace(made, items=made.items.with_columns(answers=pl.lit(golds, pl.List(pl.Int32))))
+        for golds in ([0, 1], [1, 0], [1])
+    )
+    questions.check_options(one, other)
+    with pytest.raises(ValueError, match="only probes of the same right answers"):
+        questions.check_options(one, fewer)
+    # the object of an attribute's example is its first right answer
+    with pytest.raises(ValueError, match="only probes of the same right answers"):
+        questions.check_options(one, other, is_own=True)
+
+
 def test_results_convert_to_rows_and_print(loaded):
     results = kgprobe.probe(loaded, "world_lite", CAPITAL)
     schema.check(results.frame, schema.RESULTS)

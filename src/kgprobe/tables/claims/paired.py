@@ -97,6 +97,6 @@ class RunAnswers:
 
 def _is_hit_rate(row: Mapping[str, Any]) -> bool:
     """Return whether the dimensions of a row of RESULTS are those of a mean of hits."""
-    others = {name: ("",) for name in SETTING if name not in GIVEN_UNDER}
-    legal = (others | UNDER).items()
+    others = dict.fromkeys((name for name in SETTING if name not in GIVEN_UNDER), ("",))
+    legal = {**others, **UNDER}.items()
     return row["metric"] in HIT_RATES and all(not ok or row[name] in ok for name, ok in legal)

@@ -245,6 +245,12 @@ def test_the_rebuilt_ontology_is_split_by_hash_and_counts_omissions():
     assert meta["Thing 3"]["popularity"] == 7
 
 
+def test_a_statement_between_two_entities_of_one_name_counts_once_in_popularity():
+    rows = [("Ann", "Ann"), ("Ann", "Bob"), ("Bob", None), (None, None)]
+    facts = pl.DataFrame(rows, ["subject_label", "object_label"], orient="row")
+    assert ontoprobe_own.popularity(facts) == {"Ann": 2, "Bob": 2}
+
+
 def test_classes_differing_only_in_case_are_one_candidate():
     """ "kind 2" is a subclass of "Kind 1", which is two classes: the first spelling is kept."""
     tables = own_tables()

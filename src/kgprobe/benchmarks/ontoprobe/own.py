@@ -75,7 +75,9 @@ def take(
 
 def popularity(facts: pl.DataFrame) -> dict[str, int]:
     """Return label -> number of statements in which it is the label of subject or object."""
-    ends = pl.concat([facts["subject_label"], facts["object_label"]]).drop_nulls()
+    # a statement whose ends have the same label counts once
+    others = facts.filter(pl.col("object_label").ne_missing(pl.col("subject_label")))
+    ends = pl.concat([facts["subject_label"], others["object_label"]]).drop_nulls()
     return dict(ends.value_counts().rows())
 
 

@@ -198,8 +198,8 @@ def test_the_finer_of_two_superclasses_of_one_name_is_kept():
     chains = pl.concat([tables.class_chains.filter(pl.col("id") != "d/C1"), chains])
     tables = replace(tables, classes=pl.concat([tables.classes, upper]), class_chains=chains)
     taken = ontoprobe_own.take(tables, PATTERNS, SWITCHES, seed=0)
-    golds = {row.golds for row in taken.rows if row.task == "SCO" and row.id == "d/C1"}
-    assert golds == {("above one", "above-two")}
+    rows = {(r.golds, r.depth) for r in taken.rows if r.task == "SCO" and r.id == "d/C1"}
+    assert rows == {(("above one", "above-two"), 2)}
 
 
 def test_clauses_name_both_ends_of_a_property_as_their_classes_are_named():

@@ -91,8 +91,9 @@ def _classes(tables: OwnOntology) -> dict[str, Class]:
         labels[iri] = names.setdefault(concepts.name_of(label), label)
     classes = {}
     for iri, label in labels.items():
-        chain = tuple(labels[a] for a in chains.get(iri, ()) if labels[a] != label)
-        classes[iri] = Class(iri, label, chain, tuple(members.get(iri, ())))
+        # ancestors with one name count as one, also in the depth
+        chain = dict.fromkeys(labels[a] for a in chains.get(iri, ()) if labels[a] != label)
+        classes[iri] = Class(iri, label, tuple(chain), tuple(members.get(iri, ())))
     return classes
 
 

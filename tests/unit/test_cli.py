@@ -682,6 +682,28 @@ def test_missing_tables_of_a_graph_are_reported_before_a_run(typed, tmp_path, mo
 
 
 @pytest.mark.parametrize(
+    ("graph", "told"),
+    [
+        ("{form: table, files: [d]}", "form is table, and d is a folder; expected a file"),
+        ("{form: table, files: [f.csv], labels: [f.nt]}", "f.nt is no table that is known; valid"),
+        ("{form: rdf, files: [f.csv]}", "form is rdf, and f.csv is no RDF file by its name; valid"),
+        ("{form: lm_pub_quiz, files: [f.csv]}", "f.csv is a file; expected a folder"),
+    ],
+)
+def test_files_of_another_form_are_reported_before_a_run(typed, tmp_path, graph, told):
+    (tmp_path / "d").mkdir()
+    for name in ("f.csv", "f.nt"):
+        (tmp_path / name).write_text("subject,relation,object\na,r,b\n")
+    (tmp_path / "own.yaml").write_text(
+        f"run: {{name: a}}\nsources: {{graphs: {{mine: {graph}}}}}\n"
+    )
+    done = typed("validate", "own.yaml")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "config: sources.graphs.mine: form is" in done.stderr
+    assert told in done.stderr
+
+
+@pytest.mark.parametrize(
     ("words", "told"),
     [
         (["probe", "x", "--on", "world_lite", "--limit", "0"],

@@ -155,7 +155,15 @@ def _mapping(path: str) -> dict[str, Any]:
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
     """YAML loader that accepts only string keys, each once per section (PyYAML silently takes the
-    last one), and only finite decimal numbers."""
+    last one), only finite decimal numbers, and no anchor that contains itself."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        if node in self.recursive_objects:
+            raise yaml.MarkedYAMLError(
+                problem="an anchor contains its own alias", problem_mark=node.start_mark
+            )
+        # depth first, so that the nodes above this one are still in recursive_objects
+        return super().construct_object(node, deep=True)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set[str]()

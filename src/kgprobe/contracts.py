@@ -342,9 +342,10 @@ SETTING: Mapping[str, str] = {
 #: Every measured number of every paper: which model was asked what and how, in terms of the table
 #: of experiments (baselines are models); what was measured, on which slice, under which settings
 #: (the columns of SETTING). A dimension that does not apply is "".
-#: `value` is null where it is undefined (0 of 0). n counts distinct items; `interval` names the
-#: kind of low and high (wilson, bootstrap, ..., none). `published` and its `source` are given only
-#: where model, data and metric are the same.
+#: `value` is null where it is undefined (0 of 0). n counts distinct items, or subjects where a
+#: relation asks for some several times; `interval` names the kind of low and high (wilson,
+#: bootstrap, ..., none). `published` and its `source` are given only where model, data and metric
+#: are the same.
 RESULTS = _contract(
     "RESULTS",
     key=f"paper benchmark group model prompt method metric slice {' '.join(SETTING)}",

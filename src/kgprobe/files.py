@@ -35,7 +35,11 @@ class atomic:  # noqa: N801  (used like a function)
 
     def __exit__(self, kind: object, error: BaseException | None, *_: object) -> None:
         if kind is None:
-            os.replace(self.temporary, self.path)
+            try:
+                os.replace(self.temporary, self.path)
+            except OSError:  # a folder of that name, or one that cannot be written to
+                self.temporary.unlink(missing_ok=True)
+                raise
             return
         self.temporary.unlink(missing_ok=True)
         # polars raises its own error, which contains the system's error as text

@@ -51,6 +51,7 @@ from kgprobe.questions import (
     check_count,
     check_method,
     check_options,
+    check_tables,
     single,
 )
 from kgprobe.settings.probes import Fill
@@ -239,7 +240,7 @@ def probe(
     prompt: str | int | Mapping[str, str] = OWN,
     method: str = "sentence",
     *,
-    folder: Path | None = None,
+    folder: str | Path | None = None,
     progress: Callable[..., Any] = progress,
 ) -> "Results":
     """Ask a model all questions of a benchmark: the option with the likeliest sentence is chosen.
@@ -256,12 +257,14 @@ def probe(
     """
     check_method(method)
     questions = benchmark if isinstance(benchmark, Benchmark) else _opened(benchmark)
+    check_tables(questions)
     questions = questions.with_prompt(prompt)
     check_askable(questions)
     if method != "sentence":
         check_method(method, _spec(model).kind)
     loaded = load(model)
     spec = loaded.spec
+    folder = None if folder is None else Path(folder)
     if folder is not None and spec.source == "given":
         # scores that other weights left in the folder must not be reused
         loaded.record |= hashes_in_memory(loaded)

@@ -90,6 +90,8 @@ class Benchmark:
                     '{"P36": "The capital of [X] is [Y]."}'
                 )
             for relation, text in prompt.items():
+                if not isinstance(text, str):
+                    raise BenchmarkError(f"{relation}: {text!r} is not a template; expected text")
                 sentence(text, relation)
             new = self._of(set(prompt))
             # also for a relation that has no template of its own
@@ -183,9 +185,10 @@ def check_askable(benchmark: Benchmark) -> None:
                              "expected a wrong one")  # fmt: skip
 
 
-def check_options(one: Benchmark, other: Benchmark) -> None:
+def check_options(one: Benchmark, other: Benchmark, is_own: bool = False) -> None:
     """Raise ValueError, naming the difference, if shared questions have other options or right
-    answers: then a difference in accuracy could come from the questions."""
+    answers: then a difference in accuracy could come from the questions. `is_own`: the first right
+    answer is the one that counts, so that their order matters."""
     shared = one.items.select("item", "answers", set="candidates").join(
         other.items.select("item", "answers", set="candidates"), on="item", suffix="_other"
     )
@@ -205,7 +208,10 @@ def check_options(one: Benchmark, other: Benchmark) -> None:
                 f"{len(there)} in the other, which {what}; only probes of the same options can be "
                 "compared"
             )
-    for row in shared.filter(pl.col("answers") != pl.col("answers_other")).rows(named=True):
+    compared = pl.col("answers", "answers_other")
+    counted = shared.select(compared if is_own else compared.list.sort())
+    is_other = counted["answers"] != counted["answers_other"]
+    for row in shared.filter(is_other).rows(named=True):
         options = ours[row["set"]]
         right = [", ".join(options[i] for i in row[name]) for name in ("answers", "answers_other")]
         raise ValueError(
@@ -241,10 +247,7 @@ def benchmark(name_or_folder: str | Path) -> Benchmark:
     kept = ("rule", "wildcards", "source", "languages")
     record: dict[str, Any] = {key: provenance[key] for key in kept if key in provenance}
     items, candidates, prompts = questions(folder)
-    _check_items(folder, items, candidates)
-    for row in prompts.filter(pl.struct("relation", "index").is_duplicated()).rows(named=True):
-        raise BenchmarkError(f"{folder / 'prompts.parquet'}: relation {row['relation']} has "
-                             f"index {row['index']} twice; expected once")  # fmt: skip
+    _check_rows(items, candidates, prompts, [str(folder / f"{name}.parquet") for name in TABLES])
     # this import takes a moment
     from kgprobe.tables.study import relations_of
 
@@ -257,10 +260,38 @@ def benchmark(name_or_folder: str | Path) -> Benchmark:
     return Benchmark(folder.name, asked, candidates, prompts, record, whole, relations)
 
 
-def _check_items(folder: Path, items: pl.DataFrame, candidates: pl.DataFrame) -> None:
+def check_tables(benchmark: Benchmark) -> None:
+    """Raise BenchmarkError or ContractError for a benchmark whose frames do not hold questions, as
+    `benchmark` does for files."""
+    for name, contract in TABLES.items():
+        frame, where = getattr(benchmark, name), f"{benchmark.name}: {name}"
+        is_frame = isinstance(frame, pl.DataFrame)
+        lacking = [c for c in contract.columns if not (is_frame and c in frame.columns)]
+        if lacking:
+            what = f"no column {', '.join(lacking)}" if is_frame else f"a {type(frame).__name__}"
+            raise BenchmarkError(f"{where}: {what}; expected a polars DataFrame with the columns "
+                                 f"{', '.join(contract.columns)}")  # fmt: skip
+        try:
+            rows = schema.cast_columns(frame, contract)
+        except pl.exceptions.PolarsError as error:
+            raise BenchmarkError(f"{where}: a value has another type: {error}") from error
+        # a relation without a template is reported with its items
+        contract = replace(contract, may_be_empty=name == "prompts")
+        schema.check(rows, contract, where)
+    frames = benchmark.items, benchmark.candidates, benchmark.prompts
+    _check_rows(*frames, [f"{benchmark.name}: items", "candidates", f"{benchmark.name}: prompts"])
+
+
+def _check_rows(
+    items: pl.DataFrame, candidates: pl.DataFrame, prompts: pl.DataFrame, places: Sequence[str]
+) -> None:
     """Raise BenchmarkError for an item whose options or right answers are missing, whose options
     are not numbered from 0, whose right answers are empty or repeated, or whose role or meta is
-    invalid."""
+    invalid; and for a relation with two templates of one index. `places`: where the frames are
+    from."""
+    for row in prompts.filter(pl.struct("relation", "index").is_duplicated()).rows(named=True):
+        raise BenchmarkError(f"{places[2]}: relation {row['relation']} has "
+                             f"index {row['index']} twice; expected once")  # fmt: skip
     roles = ["fact", "test", "train", "dev"]
     if not set(items["role"]) <= set(roles):
         # roles of the attributes' examples; this import takes a second
@@ -271,7 +302,7 @@ def _check_items(folder: Path, items: pl.DataFrame, candidates: pl.DataFrame) ->
     count = pl.col("index").list.len()
     once = (count > 0) & (count == pl.col("index").list.n_unique())
     is_read = pl.Series([_is_read(text) for text in items["meta"]], dtype=pl.Boolean)
-    there = "is not in candidates.parquet"
+    there = f"is not in {places[1].rpartition('/')[2]}"
     number = pl.col("index")
     numbered = candidates.group_by("set").agg(pl.len(), first=number.min(), last=number.max())
     gaps = numbered.filter((pl.col("first") != 0) | (pl.col("last") >= pl.col("len")))
@@ -297,7 +328,7 @@ def _check_items(folder: Path, items: pl.DataFrame, candidates: pl.DataFrame) ->
         ),
     ):
         for row in wrong.sort("item").head(1).rows(named=True):
-            raise BenchmarkError(f"{folder / 'items.parquet'}: item {row['item']}: its "
+            raise BenchmarkError(f"{places[0]}: item {row['item']}: its "
                                  f"{what.format(**row)}")  # fmt: skip
 
 
@@ -312,6 +343,10 @@ def _is_read(text: str) -> bool:
 
 def folder_of(name_or_folder: str | Path) -> Path:
     """Return the folder of a benchmark. Raises BenchmarkError."""
+    if not isinstance(name_or_folder, str | Path):
+        raise BenchmarkError(f"a {type(name_or_folder).__name__} is not a benchmark; expected a "
+                             "name, a folder, or a Benchmark made of items, candidates and prompts"
+                             )  # fmt: skip
     folder = Path(name_or_folder)
     packed = Path(experiments.located(BENCHMARKS))
     names = packaged()
@@ -338,6 +373,8 @@ def single(template: str, subject: str, options: Sequence[str] = ()) -> Benchmar
     >>> single("The capital of [X] is [Y].", "France", ["Paris", "Rome"]).candidates.height
     2
     """
+    if not isinstance(template, str):
+        raise BenchmarkError(f"{template!r} is not a template; expected text")
     sentence(template)
     labels = [options] if isinstance(options, str) else list(options)
     if wrong := [one for one in (subject, *labels) if not isinstance(one, str)]:
@@ -368,8 +405,8 @@ def single(template: str, subject: str, options: Sequence[str] = ()) -> Benchmar
 
 def check_count(k: int) -> None:
     """Raise BenchmarkError for a number of answers that cannot be generated."""
-    if not 1 <= k <= MOST_ANSWERS:
-        raise BenchmarkError(f"k is {k}; expected 1 to {MOST_ANSWERS}")
+    if not isinstance(k, int) or not 1 <= k <= MOST_ANSWERS:
+        raise BenchmarkError(f"k is {k!r}; expected 1 to {MOST_ANSWERS}")
 
 
 def check_method(method: str, kind: str = "") -> None:

@@ -164,7 +164,8 @@ def read(path: str | Path, contract: Contract) -> pl.DataFrame:
         raise ContractError(f"{path} ({contract.name}): no such file")
     try:
         frame = pl.read_parquet(path, glob=False)  # brackets in a path are literal
-    except pl.exceptions.PolarsError as error:
+    # polars panics on some damaged files
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise ContractError(
             f"{path} ({contract.name}): not a readable parquet file: {error}"
         ) from error
@@ -178,9 +179,11 @@ def provenance(path: str | Path) -> dict[str, object]:
     try:
         # pyarrow takes a relative path that begins with "name:" for a URL
         metadata = pq.read_schema(Path(path).absolute()).metadata or {}
-    except pa.ArrowInvalid as error:
+        return dict(json.loads(metadata.get(METADATA_KEY, b"{}")))
+    except (pa.ArrowException, ValueError, OSError) as error:
+        if isinstance(error, OSError) and error.errno:  # of the file system, with the file's name
+            raise
         raise ContractError(f"{path}: not a readable parquet file: {error}") from error
-    return dict(json.loads(metadata.get(METADATA_KEY, b"{}")))
 
 
 def _refuse(frame: pl.DataFrame, wrong: pl.Series, what: str) -> None:

@@ -502,6 +502,29 @@ def test_the_harness_has_a_task_for_each_template_under_a_group(constructed, tmp
     assert group["task"] == [f"kgprobe_big_template_{i}" for i in range(3)]
 
 
+def test_a_template_of_a_relation_without_questions_is_no_task(constructed, tmp_path):
+    """lm-evaluation-harness stops at a task without rows."""
+    rows = constructed.prompts.head(2).with_columns(
+        relation=pl.Series(["P9", "P2"]),
+        prompt=pl.Series(["P9/7", "P2/8"]),
+        index=pl.Series([7, 8], dtype=pl.Int32),
+    )
+    items = constructed.items.with_columns(
+        role=pl.when(relation="P2").then(pl.lit("train")).otherwise("role")
+    )
+    sets = replace(constructed, items=items, prompts=pl.concat([constructed.prompts, rows]))
+    formats.write("lm-eval", "big", sets, [], tmp_path / "made")
+    group = yaml.safe_load((tmp_path / "made/kgprobe_big.yaml").read_text())
+    assert group["task"] == [f"kgprobe_big_template_{i}" for i in range(3)]
+
+
+def test_a_bar_in_a_name_does_not_end_its_cell_in_the_card(constructed):
+    source = origins.Source("mine | yours", "CC0-1.0", "", "me")
+    text = card.write("a|b", constructed, [source])
+    assert r"| mine \| yours | CC0-1.0 | me | |" in text.splitlines()
+    assert r"| a\|b | 2 | 9 | 27 |" in text
+
+
 @pytest.mark.real
 @pytest.mark.parametrize(("name", "own", "anyone"), [("BEAR", 4, 17), ("BEAR-big", 47, 321)])
 def test_the_released_sets_round_trip_and_load_in_lm_pub_quiz(

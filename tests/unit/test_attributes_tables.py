@@ -422,8 +422,8 @@ def test_same_name_pairs_are_split_by_equal_objects():
 
 def test_matches_are_counted_per_rule_beside_verbatim():
     rules = ["verbatim"] * 3 + ["accents"] * 2 + ["aliases"] + [""] * 4
-    rows = [("i", rule, False) for rule in rules]
-    firsts = pl.DataFrame(rows, schema=st.FIRSTS, orient="row")
+    rows = [(f"i{i}", rule, False) for i, rule in enumerate(rules)]
+    firsts = pl.DataFrame(rows, schema=st.FIRSTS, orient="row").with_columns(cluster="item")
     base = Number(metric="", n=0, benchmark="bias", model="m", method="fill")
     result = list(numbers.check_written(base, firsts))
     counts = {n.setting["alpha"]: n.value for n in result if n.metric == "first answers"}
@@ -436,6 +436,25 @@ def test_matches_are_counted_per_rule_beside_verbatim():
     every = shares["exact"]
     assert (every.n, *(round(b, 2) for b in every.interval[:2])) == (10, 31.27, 83.18)
     assert list(numbers.check_written(base, firsts.clear())) == []
+
+
+def test_right_triples_count_the_subjects_of_a_relation():
+    """Both triples of bias are about one subject, and symmetry's eight are about eight."""
+    study = attribute_answers.study()
+    one = study.benchmarks["bias"]
+    items = one.items.with_columns(subject_id=pl.lit("Q1"))
+    study = replace(study, benchmarks={**study.benchmarks, "bias": replace(one, items=items)})
+    made = [*numbers.questions(study)]
+    made += numbers.by_status(study, _told(study), numbers.status(study, TRAINED_ON))
+    measured = {"triples right", "agreement", "correct in all", "first answers right"}
+    rows = [n for n in made if n.metric in measured and "prompts" not in n.setting]
+    kinds = [n for n in rows if "template" in n.setting]
+    status = [n for n in rows if n.slice == numbers.HELD_OUT and n.benchmark == "bias"]
+    assert kinds
+    assert status
+    assert {n.metric for n in rows} == measured
+    assert {n.n for n in rows if n.benchmark == "bias"} == {1}
+    assert {n.n for n in rows if n.benchmark == "symmetry" and not n.slice} == {8}
 
 
 # -- facts that control models were trained on ---------------------------------------------------

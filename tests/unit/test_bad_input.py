@@ -135,6 +135,16 @@ def test_bad_iris_are_reported_with_their_line(bad, tmp_path):
     assert content["problems"].select("problem", "n").rows() == [("bad_iri", 1)]
 
 
+@pytest.mark.parametrize("bad", ["@base <x y> .", "BASE\n <http://[x/>", "@prefix x: <x y> ."])
+def test_a_bad_base_or_prefix_is_not_left_out(bad, tmp_path):
+    """<b> and x:b would be other entities."""
+    path = tmp_path / "g.ttl"
+    head = ["@base <http://x/> .", "@prefix x: <http://x/> .", *TRIPLES, bad]
+    path.write_text("\n".join([*head, "<http://x/a> <http://x/p> <b>, x:b ."]) + "\n")
+    with pytest.raises(GraphFileError, match=rf"{path}, line \d: .* correct this base or prefix"):
+        load(path, "rdf", leave_out=("bad_iri", "missing_label"))
+
+
 @pytest.mark.parametrize(
     ("subject", "value", "kept"),
     [

@@ -118,6 +118,19 @@ def test_query_is_never_an_option_in_any_spelling():
     assert set(result) == {"club", "ship"}
 
 
+def test_query_is_no_option_where_its_accents_are_dropped():
+    """Under `labels: ascii_drop` the subject is no candidate, but still asks about one."""
+    name = (pl.col("label") == "writer") & (pl.col("set") == "class")
+    known = CANDIDATES.with_columns(label=pl.when(name).then(pl.lit("Café")).otherwise("label"))
+    rows = MEMORIZING.filter(item="SCO-20").with_columns(
+        subject=pl.lit("Caf"),
+        meta=pl.lit(json.dumps({"soft_subject": "Caf", "label": "Café", "ascii": "Caf"})),
+    )
+    result = choices.memorizing(rows, known, PROMPTS, seed=0, size=len(CLASSES))["options"][0]
+    assert "person" in result
+    assert not {"Café", "agent"} & set(result)
+
+
 def test_other_golds_are_negatives_only_in_released_mode():
     others = 0
     for seed in range(60):

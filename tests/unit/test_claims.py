@@ -321,6 +321,49 @@ def test_differences_are_paired_only_on_the_same_items(is_macro):
     assert unknown.high - unknown.low > 60
 
 
+def judged_subjects(subjects):
+    """Return JUDGED and its accuracy of 12 items, of which the first half is right."""
+    hits = {("P1", f"P1/{i:02}"): [i < 6] for i in range(12)}
+    frame = judged_as("m0", hits).with_columns(pl.Series("subject", subjects))
+    number = Number(benchmark="x", metric="accuracy", method="predict", model="m0", value=50.0)
+    return frame, number
+
+
+def test_draws_of_a_number_that_counts_subjects_are_of_whole_subjects():
+    """Four subjects with three items that are alike: a spread as of four answers."""
+    judged, number = judged_subjects([f"s{i // 3}" for i in range(12)])
+    of_subjects, of_items = (
+        RunAnswers(judged).draws(results.frame("autoprompt", [number.but(n=n)]).row(0, named=True))
+        for n in (4, 12)
+    )
+    # n - 1 of n are drawn: the standard error of the mean of n answers with divisor n - 1
+    assert of_subjects.values.std() == pytest.approx(100 * 0.5 / math.sqrt(3), rel=0.05)
+    assert of_subjects.degrees_of_freedom == 3
+    assert of_items.values.std() == pytest.approx(100 * 0.5 / math.sqrt(11), rel=0.05)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"metric": "MRR"},
+        {"metric": "accuracy", "setting": {"aggregation": "mean"}},
+        {"setting": {"without": "the subject"}},
+        {"setting": {"mode": "first wins"}},
+        {"setting": {"gold": "filtered"}},
+        {"n": 11},
+    ],
+)
+def test_another_number_of_the_same_value_has_no_draws(other):
+    judged, number = judged_subjects([f"s{i}" for i in range(12)])
+    number = number.but(n=12)
+    own, equal = (
+        RunAnswers(judged).draws(results.frame("autoprompt", [one]).row(0, named=True))
+        for one in (number, number.but(**other))
+    )
+    assert own is not None
+    assert equal is None
+
+
 def test_paired_intervals_of_few_items_use_student_t():
     """With eight items, percentiles follow Student's t with seven degrees of freedom."""
     source = random.Random(2)

@@ -475,6 +475,54 @@ def test_only_questions_that_a_probe_was_asked_are_traced(tmp_path):
 
 
 @pytest.fixture
+def repeated(tmp_path):
+    """Write a benchmark of six rows, the last of which repeats the first, and a model's answers."""
+    frames = benchmark({"TP": (["a", "b"], ["a", "b"] * 3)})
+    meta = pl.Series(["{}"] * 5 + ['{"repeat": "TP/Qs0"}'])
+    frames["items"] = frames["items"].with_columns(role=pl.lit("test"), meta=meta)
+    write_benchmark(frames, tmp_path / "benchmarks/some")
+    probe = {"benchmark": "some", "model": "m", "prompt": "templates", "method": "cloze"}
+    for paper, matching in (("ontoprobe", "any"), ("attributes", "own")):
+        answers = frames["items"].select("item", "relation", hit=pl.lit(1.0)).with_columns(
+            paper=pl.lit(paper), matching=pl.lit(matching), answer=pl.lit("a"),
+            **{k: pl.lit(v) for k, v in probe.items()},
+        )  # fmt: skip
+        lacking = schema.JUDGED.columns.keys() - set(answers.columns)
+        nothing = {n: pl.lit(None if n in schema.JUDGED.nullable else "") for n in lacking}
+        rows = schema.cast_columns(answers.with_columns(**nothing), schema.JUDGED)
+        schema.write(rows, schema.JUDGED, tmp_path / f"judged/{paper}.parquet")
+
+    def traced(paper, **changes):
+        number = Number(metric="R@1", value=100.0, **probe).but(**changes)
+        (row,) = results.frame(paper, [number]).rows(named=True)
+        return {**row, "questions": tracing._questions(tmp_path, row, 9), "files": []}
+
+    return traced
+
+
+def test_a_trace_counts_repeated_rows_as_its_number_does(repeated):
+    for n in (5, 6):
+        questions = repeated("ontoprobe", n=n)["questions"]
+        assert [one["item"] for one in questions] == [f"TP/Qs{i}" for i in range(n)]
+
+
+def test_a_trace_shows_no_hits_of_another_number_of_answers(repeated):
+    for k, alpha, hit in ((1, "exact", 1.0), (3, "exact", None), (1, "token_mean", None)):
+        row = repeated("attributes", n=6, setting={"k": k, "alpha": alpha, "gold": "own"})
+        assert {tuple(one["hit"]) for one in row["questions"]} == {(hit,)}, (k, alpha)
+
+
+def test_a_trace_shows_no_question_that_a_sampled_baseline_may_lack(repeated, capsys):
+    below = "without the subject"
+    for setting in ({"without": "the subject"}, {"instead": below}):
+        assert len(repeated("attributes", n=6, setting=setting)["questions"]) == 6
+        row = repeated("attributes", n=4, setting=setting)
+        assert row["questions"] == []
+        tracing._say([row], 1, 5)
+        assert f"does not store which questions were asked {below}." in capsys.readouterr().out
+
+
+@pytest.fixture
 def claimed(tmp_path):
     """Write a run with numbers of two small papers and their claims, like the workflow."""
     from kgprobe.tables.claims import printed, verdicts
@@ -703,6 +751,28 @@ def test_missing_tables_of_a_graph_are_reported_before_a_run(typed, tmp_path, mo
     done = typed("validate", "own.yaml")
     assert (done.exit_code, done.stdout) == (1, "")
     assert "no such file or folder: lost.tsv; correct the path" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("graph", "told"),
+    [
+        ("{form: table, files: [d]}", "form is table, and d is a folder; expected a file"),
+        ("{form: table, files: [f.csv], labels: [f.nt]}", "f.nt is no table that is known; valid"),
+        ("{form: rdf, files: [f.csv]}", "form is rdf, and f.csv is no RDF file by its name; valid"),
+        ("{form: lm_pub_quiz, files: [f.csv]}", "f.csv is a file; expected a folder"),
+    ],
+)
+def test_files_of_another_form_are_reported_before_a_run(typed, tmp_path, graph, told):
+    (tmp_path / "d").mkdir()
+    for name in ("f.csv", "f.nt"):
+        (tmp_path / name).write_text("subject,relation,object\na,r,b\n")
+    (tmp_path / "own.yaml").write_text(
+        f"run: {{name: a}}\nsources: {{graphs: {{mine: {graph}}}}}\n"
+    )
+    done = typed("validate", "own.yaml")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "config: sources.graphs.mine: form is" in done.stderr
+    assert told in done.stderr
 
 
 @pytest.mark.parametrize(

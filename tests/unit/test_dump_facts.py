@@ -233,6 +233,16 @@ def test_invalid_ids_and_ranks_are_unread(tmp_path):
     assert result.unread["line"].to_list() == [1, 2, 2]
 
 
+def test_ids_with_leading_zeros_are_no_other_entity(tmp_path):
+    path = tmp_path / "dump.json"
+    path.write_text(
+        "\n".join([entity("Q1", claim("Q2"), claim("Q003")), entity("Q001", claim("Q4"))])
+    )
+    result = dump_facts.read([path], "json", ["P36"], tmp_path / "parts")
+    assert result.statements.select("subject", "object").rows() == [("Q1", "Q2")]
+    assert result.unread["line"].to_list() == [1, 2]
+
+
 def test_lexeme_forms_and_senses_are_entities_in_both_dump_formats(tmp_path):
     names = ["Q2", "P3", "L4", "L5-F1", "L6-S2"]
     (tmp_path / "dump.json").write_text(entity("Q1", *map(claim, names)))

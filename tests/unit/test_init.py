@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import polars as pl
@@ -202,6 +203,16 @@ def test_invalid_model_raises_one_sentence(start, model):
     headless = json.loads((model / "config.json").read_text()) | {"architectures": ["BertModel"]}
     (Path("config") / "config.json").write_text(json.dumps(headless))
     refused(start(model="config"), "BertModel in config.json is not a known language model", *there)
+
+
+def test_a_damaged_tokenizer_is_reported_before_a_run(start, model):
+    """A half-copied model was described as a valid one, and only the run failed."""
+    Path("facts.csv").write_text(FACTS)
+    shutil.copytree(model, "half")
+    text = Path("half/tokenizer.json").read_bytes()
+    Path("half/tokenizer.json").write_bytes(text[: len(text) // 2])
+    refused(start(model="./half"), "half/tokenizer.json, line ", "facts.csv", "half")
+    assert "the file is damaged" in start(model="./half").stderr
 
 
 def test_braces_in_paths_raise_before_becoming_wildcards(start, model):

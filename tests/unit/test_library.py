@@ -157,6 +157,20 @@ def test_different_options_or_golds_raise_with_the_difference(loaded):
         probed.compare(other)
 
 
+def test_the_same_right_answers_in_another_order_can_be_compared():
+    made = kgprobe.benchmark("world_lite").sampled(5)
+    one, other, fewer = (
+        replace(made, items=made.items.with_columns(answers=pl.lit(golds, pl.List(pl.Int32))))
+        for golds in ([0, 1], [1, 0], [1])
+    )
+    questions.check_options(one, other)
+    with pytest.raises(ValueError, match="only probes of the same right answers"):
+        questions.check_options(one, fewer)
+    # the object of an attribute's example is its first right answer
+    with pytest.raises(ValueError, match="only probes of the same right answers"):
+        questions.check_options(one, other, is_own=True)
+
+
 def test_results_convert_to_rows_and_print(loaded):
     results = kgprobe.probe(loaded, "world_lite", CAPITAL)
     schema.check(results.frame, schema.RESULTS)
@@ -491,3 +505,57 @@ def test_constant_guess_of_a_sample_uses_the_whole_set(loaded, limit):
     )["value"]
     assert value == pytest.approx(100 * sum(right) / limit)
     assert value < 40
+
+
+@pytest.mark.parametrize(
+    ("table", "change", "told"),
+    [
+        ("items", lambda f: f.drop("meta"), "mine: items: no column meta; expected"),
+        ("items", lambda f: f.to_dicts(), "mine: items: a list; expected a polars DataFrame"),
+        ("items", lambda f: f.head(0), "items .*no rows"),
+        ("items", lambda f: pl.concat([f, f.head(1)]), "items .*is not unique"),
+        ("items", lambda f: f.with_columns(row=pl.lit("x")), "mine: items: a value has another"),
+        ("items", lambda f: f.with_columns(subject=pl.lit(None, pl.String)), "'subject' is null"),
+        ("items", lambda f: f.with_columns(answers=[99]), "option 99 .*is not in candidates$"),
+        ("candidates", lambda f: f.with_columns(pl.col("index") + 1), "indices 1 to"),
+        ("candidates", lambda f: f.filter(set="none"), "candidates .*no rows"),
+        ("prompts", lambda f: f.with_columns(index=0), "prompts: relation P36 has index 0 twice"),
+    ],
+)
+def test_questions_in_memory_are_checked_like_those_of_a_folder(
+    folder, monkeypatch, table, change, told
+):
+    """Without the check, options from 1 on moved every right answer, and an item that stands twice
+    was refused only after all sentences had been scored."""
+    monkeypatch.setattr(library, "load_model", None)
+    mine = replace(kgprobe.benchmark("world_lite")._of({"P36"}), name="mine")
+    mine = replace(mine, **{table: change(getattr(mine, table))})
+    with pytest.raises(ValueError, match=told):
+        kgprobe.probe(folder, mine)
+
+
+def test_questions_in_memory_may_have_wider_integers_and_more_columns(loaded, tmp_path):
+    mine = kgprobe.benchmark("world_lite")._of({"P36"})
+    wide = mine.items.with_columns(pl.col("row").cast(pl.Int64), mine=1)
+    wide = wide.with_columns(pl.col("answers").cast(pl.List(pl.Int64)))
+    one, other = (
+        kgprobe.probe(
+            loaded, replace(mine, items=items), {"P36": CAPITAL["P36"]}, folder=str(tmp_path / name)
+        )
+        for name, items in (("wide", wide), ("plain", mine.items))
+    )
+    assert one.answers["hit"].to_list() == other.answers["hit"].to_list()
+
+
+@pytest.mark.parametrize(
+    ("ask", "told"),
+    [
+        (lambda m: kgprobe.probe(m, pl.DataFrame()), "a DataFrame is not a benchmark"),
+        (lambda m: kgprobe.probe(m, "world_lite", {"P36": 3}), "P36: 3 is not a template"),
+        (lambda m: kgprobe.ask(m, 3, X="France", options=["a", "b"]), "3 is not a template"),
+        (lambda m: kgprobe.ask(m, CAPITAL["P36"], X="France", k=2.5), "k is 2.5; expected 1 to"),
+    ],
+)
+def test_arguments_of_other_types_raise(folder, ask, told):
+    with pytest.raises(BenchmarkError, match=told):
+        ask(folder)

@@ -44,6 +44,13 @@ def test_edges_to_undeclared_classes_are_reported_not_added():
     assert strays.rows() == [(DBO + "Painter", DBO + "undeclared")]
 
 
+def test_a_class_without_a_label_does_not_cut_the_chain():
+    edges = pl.DataFrame({"child": ["a", "b", "c"], "parent": ["b", "c", "d"]})
+    nodes = pl.DataFrame({"id": ["a", "c", "d"], "label": ["A", "C", "D"]})
+    chains = ontology.chains(nodes, edges).select("id", "ancestor", "distance", "position")
+    assert chains.rows() == [("a", "c", 2, 0), ("a", "d", 3, 1), ("c", "d", 1, 0)]
+
+
 def test_cycles_end():
     edges = pl.DataFrame({"child": ["a", "b", "c"], "parent": ["b", "c", "a"]})
     assert ontology.distances(edges) == {

@@ -198,8 +198,8 @@ def test_the_finer_of_two_superclasses_of_one_name_is_kept():
     chains = pl.concat([tables.class_chains.filter(pl.col("id") != "d/C1"), chains])
     tables = replace(tables, classes=pl.concat([tables.classes, upper]), class_chains=chains)
     taken = ontoprobe_own.take(tables, PATTERNS, SWITCHES, seed=0)
-    golds = {row.golds for row in taken.rows if row.task == "SCO" and row.id == "d/C1"}
-    assert golds == {("above one", "above-two")}
+    rows = {(r.golds, r.depth) for r in taken.rows if r.task == "SCO" and r.id == "d/C1"}
+    assert rows == {(("above one", "above-two"), 2)}
 
 
 def test_clauses_name_both_ends_of_a_property_as_their_classes_are_named():
@@ -243,6 +243,12 @@ def test_the_rebuilt_ontology_is_split_by_hash_and_counts_omissions():
     assert ontoprobe_own.take(own_tables(), PATTERNS, SWITCHES, seed=0).rows == taken.rows
     meta = {json.loads(m)["label"]: json.loads(m) for m in sets.items["meta"]}
     assert meta["Thing 3"]["popularity"] == 7
+
+
+def test_a_statement_between_two_entities_of_one_name_counts_once_in_popularity():
+    rows = [("Ann", "Ann"), ("Ann", "Bob"), ("Bob", None), (None, None)]
+    facts = pl.DataFrame(rows, ["subject_label", "object_label"], orient="row")
+    assert ontoprobe_own.popularity(facts) == {"Ann": 2, "Bob": 2}
 
 
 def test_classes_differing_only_in_case_are_one_candidate():

@@ -662,6 +662,22 @@ def test_soft_prompts_are_means_over_seeds_with_students_interval(items):
     assert oracle.interval.low <= oracle.value <= oracle.interval.high
 
 
+def test_means_over_seeds_have_no_interval_of_single_proportions(items):
+    """Half of the items are always right under one of three seeds, half under two."""
+    values = soft_values(items, (0, 1, 2))
+    rank = pl.col("item").rank("dense").over("task")
+    hit = pl.col("seed") < 1 + rank % 2
+    values = values.with_columns(pl.when(hit).then(100.0).otherwise(0.0).alias("R@1"))
+    number = memorized(values, "soft")["TP", "R@1", "chosen"]
+    test = per_item.select_test_rows(values).filter(task="TP")
+    by_item = test.group_by("item").agg(pl.col("R@1").mean())["R@1"]
+    assert (number.value, number.n) == (pytest.approx(by_item.mean()), len(by_item))
+    half = t.ppf(0.975, len(by_item) - 1) * by_item.std() / np.sqrt(len(by_item))
+    assert number.interval.kind == "bootstrap"
+    # resamples of nine items have few different means
+    assert number.interval.high - number.interval.low == pytest.approx(2 * half, rel=0.15)
+
+
 def test_chance_in_multiple_choice_equals_hand_counts():
     """Chance is a random option, or the option most frequent in training (ties count half each)."""
     facts = [("TP", "a", True)] * 3 + [("TP", "b", True)] * 2 + [("TP", "d", True)] * 2

@@ -229,6 +229,13 @@ def test_an_unreadable_table_is_reported_with_its_line(tmp_path, text, told):
     assert told in str(error.value)
 
 
+def test_a_long_cell_between_tabs_is_not_put_down_to_quotes(tmp_path):
+    with pytest.raises(GraphFileError) as error:
+        table(tmp_path, f"subject\trelation\tobject\n{'x' * 200_000}\tin\ty\n", "g.tsv")
+    assert "g.tsv, line 2: a cell of more than 131,072 characters" in str(error.value)
+    assert "quote" not in str(error.value)
+
+
 def test_non_text_bytes_and_other_file_endings_are_reported(tmp_path):
     (tmp_path / "g.csv").write_bytes(HEAD.encode() + b"a,\xff,r,b,B\n")
     with pytest.raises(GraphFileError, match=r"g\.csv, line 2: byte 53 \(0xff\) is not UTF-8"):

@@ -35,6 +35,7 @@ from kgprobe.tables.report import (
 from kgprobe.tables.report.section import Drawing, Section
 from kgprobe.tables.results import Number, frame, plain
 from kgprobe.tables.views import View
+from kgprobe.tables.views import text as plain_text
 from tests import browser
 from tests.unit.study_frames import (
     benchmark,
@@ -563,6 +564,36 @@ def test_markdown_and_latex_characters_in_a_table_are_escaped():
         r"{[}X] \textbackslash{}\textbar{} \textless{}mask\textgreater{} {*}a{*} `b` \\"
     )
     assert body[2] == r"{*} \\"
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("_x_", r"\_x\_"),
+        ("__init__", r"\_\_init\_\_"),
+        ("world_lite", "world_lite"),
+        ("~~gone~~", r"\~\~gone\~\~"),
+        ("[a](http://b)", r"\[a](http://b)"),
+        ("[X] is [Y]", "[X] is [Y]"),
+        ("AT&amp;T &#65; R&D", r"AT\&amp;T \&#65; R&D"),
+    ],
+)
+def test_a_label_reads_in_markdown_as_it_is_written(text, written):
+    made = grid.Grid(text, ["prompt"], [[grid.Cell(text)]], caption=f"First template: {text}")
+    lines = formats.markdown(made).splitlines()
+    assert (lines[0], lines[4]) == (f"**{written}**", f"| {written} |")
+    assert lines[-1] == f"First template: {written}"
+
+
+def test_counts_beyond_a_million_are_written_in_full():
+    """With six digits, the data of a figure had n 1.23457e+06."""
+    row = dict.fromkeys(schema.RESULTS.columns, "") | dict.fromkeys(schema.RESULTS.nullable)
+    row |= {"metric": "accuracy", "model": "m", "value": 12.3456789, "n": 1_234_567}
+    row |= {"numerator": 152_415.5, "denominator": 1_234_567.0}
+    results = pl.DataFrame([row], schema=dict(schema.RESULTS.columns))
+    made = grid.of_rows("T", results)
+    assert formats.csv(made).splitlines() == ["value,value (n),n", "12.3456789,1234567,1234567"]
+    assert plain_text(row, 1) == "12.3 (152416/1234567)"
 
 
 def test_the_first_table_precedes_figures_and_other_tables(tmp_path):

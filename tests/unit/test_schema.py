@@ -134,6 +134,13 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
+def test_a_write_over_a_folder_leaves_nothing_behind(tmp_path):
+    (tmp_path / "file").mkdir()
+    with pytest.raises(OSError, match="Is a directory"), schema.atomic(tmp_path / "file") as half:
+        half.write_text("new")
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
 def test_a_full_disk_error_names_the_file_for_every_library(tmp_path):
     """Polars raises its own error for this, without the file name."""
     message = "parquet: underlying IO error: No space left on device (os error 28)"
@@ -157,6 +164,22 @@ def test_reading_another_format_names_the_file(tmp_path):
         schema.read(tmp_path / "none.parquet", TRAINED_ON)
     with pytest.raises(ContractError, match=r"t\.parquet: not a readable parquet file"):
         schema.provenance(tmp_path / "t.parquet")
+
+
+def test_damage_anywhere_in_a_file_is_reported_with_its_name(tmp_path):
+    """A damaged footer raises other errors of pyarrow than a cut one, and polars may panic."""
+    path = tmp_path / "t.parquet"
+    schema.write(trained_on(), TRAINED_ON, path, {"seed": 3})
+    whole, refused = path.read_bytes(), 0
+    for at in range(len(whole)):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x5A]) + whole[at + 1 :])
+        for read in (schema.provenance, lambda path: schema.read(path, TRAINED_ON)):
+            try:
+                read(path)
+            except ContractError as error:
+                assert str(error).startswith(str(path))
+                refused += 1
+    assert refused > len(whole) / 2
 
 
 @pytest.mark.parametrize("cut", [1, 7, 1 << 17])

@@ -89,6 +89,16 @@ def test_each_paper_has_a_sentence_about_the_downloaded_model():
     ]  # fmt: skip
 
 
+def test_subjects_that_are_asked_several_times_are_not_called_questions():
+    bounds = Interval(30.0, 35.3, "cluster bootstrap")
+    found = frame("bear", [BEAR.but(value=32.5, interval=bounds, n=156)])
+    (sentence,) = summary.sentences(found)
+    assert sentence.text == "m answers 32.5 % of the questions about 156 subjects correctly."
+    title = "world_lite: 156 subjects; accuracy in % with its 95 % interval"
+    assert headline.text(found).splitlines()[0] == title
+    assert title in summary.text(found)
+
+
 def prompt_sentences(*made: Number) -> str:
     (sentence,) = summary.sentences(frame("autoprompt", made))
     return sentence.text

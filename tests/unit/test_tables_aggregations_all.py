@@ -202,6 +202,23 @@ def test_an_item_whose_options_are_all_right_is_counted_and_left_out():
     assert any("1 items have no wrong option and" in note for note in notes)
 
 
+def test_counts_of_items_left_out_are_of_as_many_subjects_as_other_numbers():
+    frames = benchmark({"P1": (["a", "b"], ["a", "b"] * 3), "P2": (["x", "y"], ["x"]),
+                        "P3": (["z"], ["z"])})  # fmt: skip
+    # two items of every subject of P1
+    subjects = [*(f"Qs{i // 2}" for i in range(6)), "Qs0", "Qs0"]
+    frames["items"] = frames["items"].with_columns(subject_id=pl.Series(subjects))
+    asked = Study(**frames, aggregation="sum")
+    made = scored.estimates([scored.Scored(probe(), scores(guesses(frames, 0.5, 1)), asked)])
+    found = results.frame("any", made)
+    assert number(found, aggregation="sum")["n"] == 4
+    for metric, aggregation, n in (
+        ("without wrong option", "", 5), ("without prior", "prior", 4), ("not permuted", "sum", 4)
+    ):  # fmt: skip
+        row = number(found, metric, aggregation=aggregation)
+        assert (row["value"], row["n"]) == (1, n), metric
+
+
 def test_coinciding_options_are_counted_in_the_probed_sets():
     frames = benchmark({"P1": (["Rome", "rome ", "Oslo"], ["Oslo"]), "P2": (["x", "X"], ["x"])})
     part = frames["items"].filter(relation="P1")

@@ -234,6 +234,37 @@ def test_a_baseline_is_compared_with_its_probe_on_the_same_items(macro):
     assert detectable.value == pytest.approx(100 * (1.959964 + 0.841621) * error, rel=1e-4)
 
 
+def test_the_items_of_a_subject_are_drawn_together():
+    """Four subjects with three items each, all alike: four independent answers, not twelve."""
+    names = {f"a{i}": float(i < 9) for i in range(12)}
+    subjects = pl.Series("cluster", [f"s{i // 3}" for i in range(12)])
+    own, low = (table(v).with_columns(subjects) for v in (names, dict.fromkeys(names, 0.0)))
+    made = list(baselines.estimates([baselines.Baseline(Number(), SUBJECT, low, own)], ["R"]))
+    whole, half = of(made, "R", without=SUBJECT), of(made, "R", instead=f"without {SUBJECT}")
+    assert (whole.value, whole.n) == (0, 4)
+    # none of four, by Wilson's interval
+    assert whole.interval.high == pytest.approx(48.99, abs=0.01)
+    assert (half.value, half.n, half.interval.kind) == (75, 4, "paired cluster bootstrap")
+    tested = {n.metric: n for n in made if n.setting == half.setting}
+    # three subjects against none: two of eight sign patterns are as far, and count half
+    assert tested["p after Holm"].value == pytest.approx(1 / 8)
+    assert tested["p after Holm"].n == 4
+
+
+def test_right_triples_of_a_baseline_count_subjects(monkeypatch):
+    study = attribute_answers.study()
+    probe = next(p for p in study.answers if (p.model, p.benchmark) == ("large", "bias"))
+    one = study.benchmarks["bias"]
+    items = one.items.with_columns(subject_id=pl.lit("Q1"))
+    study = replace(study, benchmarks={**study.benchmarks, "bias": replace(one, items=items)})
+    alphas, firsts = study.answers[probe]
+    monkeypatch.setattr(attributes.studies, "read_answers", lambda *_, **__: (alphas, firsts))
+    below = {(*probe.dimensions.values(), SUBJECT): "x"}
+    made = list(attributes.baseline_numbers(study, below))
+    at_one = {"alpha": "exact", "gold": "own", "k": 1}
+    assert of(made, "triples right", **at_one, without=SUBJECT).n == 1
+
+
 def test_an_attribute_baseline_has_its_metrics_and_right_triples(monkeypatch):
     study = attribute_answers.study()
     probe = next(p for p in study.answers if (p.model, p.benchmark) == ("large", "symmetry"))

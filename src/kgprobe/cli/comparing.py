@@ -160,7 +160,7 @@ def _difference(
     from kgprobe.tables.study import Study
 
     ours, theirs = (benchmark(folder / "benchmarks" / name) for folder in folders)
-    check_options(ours, theirs)
+    check_options(ours, theirs, any((rows["matching"] == "own").any() for _, rows in both))
     # metadata of a question (popularity, row) does not make it a different question
     items = ours.items.join(theirs.items, on=["item", "relation", "subject"], how="semi")
     for _, rows in both:

@@ -39,6 +39,8 @@ def validate(configs: Configs = None, as_json: Json = False) -> None:
         graphs = settings.sources.graphs.values()
         tables = [p for g in graphs for p in (*g.files, *g.labels, g.templates) if p]
         sources.files(path for path in (*tables, *folders) if "$" not in path)
+        for name, graph in settings.sources.graphs.items():
+            sources.check_graph(name, graph)
         summary = {"run": settings.run.name, "models": len(checked.models)}
         if as_json:
             screen.data({**summary, "valid": True})

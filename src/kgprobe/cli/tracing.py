@@ -202,9 +202,12 @@ def _state(folder: Path, name: str, recorded: object) -> dict[str, str]:
 
 def _questions(folder: Path, row: Mapping[str, Any], most: int) -> list[dict[str, Any]]:
     """Return the first questions behind a number, with the answers of its probe; empty for a subset
-    of the benchmark that the run does not define (`_subset`)."""
+    of the benchmark that the run does not define (`_subset`), or that a baseline was asked."""
+    import polars as pl
+
     from kgprobe.questions import benchmark
     from kgprobe.tables import slices
+    from kgprobe.tables.answers import SUBJECT
 
     place = folder / "benchmarks" / row["benchmark"]
     is_known = row["benchmark"] and (place / "items.parquet").is_file()
@@ -220,6 +223,11 @@ def _questions(folder: Path, row: Mapping[str, Any], most: int) -> list[dict[str
         )
     if (judged := _answers(folder, row)).height:  # a probe may have been asked fewer
         items = items.join(judged, on="item", how="semi")
+    if row["paper"] == "ontoprobe" and items.height > row["n"]:  # a repeated row counts once
+        items = items.filter(pl.col("meta").str.json_path_match("$.repeat").is_null())
+    # n may count subjects
+    if _baseline(row) and items.select("relation", SUBJECT).n_unique() > row["n"]:
+        return []
     items = items.sort("item").head(most)
     labels = bench.candidates.select("label", set="set", candidate="index")
     options = {(s, c): text for text, s, c in labels.rows()}
@@ -230,6 +238,12 @@ def _subset(row: Mapping[str, Any]) -> str:
     """Return the subset of a benchmark that a number covers: its slice, or the metric over the
     trained-on or held-out facts of control models."""
     return str(row["slice"] or (row["metric"] if row["metric"].endswith(SPLITS) else ""))
+
+
+def _baseline(row: Mapping[str, Any]) -> str:
+    """Return "without ..." if a number is of a baseline, or of the difference from one; else ""."""
+    without = f"without {row['without']}" if row["without"] else str(row["instead"])
+    return without if without.startswith("without ") else ""
 
 
 def _answers(folder: Path, row: Mapping[str, Any]) -> "pl.DataFrame":
@@ -252,7 +266,10 @@ def _answers(folder: Path, row: Mapping[str, Any]) -> "pl.DataFrame":
         return rows.clear()
     if row["without"] or row["instead"] or row["choice"]:
         return rows.clear()
-    return rows.filter(**given)
+    rows = rows.filter(**given)
+    # the stored hits are of the first answer, compared as a whole
+    is_stored = row["k"] in ("", "1") and row["alpha"] in ("", "exact")
+    return rows if is_stored else rows.with_columns(hit=pl.lit(None, pl.Float64))
 
 
 def _question(
@@ -317,6 +334,8 @@ def _say(rows: list[dict[str, Any]], digits: int, most: int) -> None:
                    f"n {screen.format_n(row, digits)}")  # fmt: skip
         if most and (part := _subset(row)) and not row["questions"]:
             screen.say(f"  The run does not store which questions are in {part!r}.")
+        elif most and (below := _baseline(row)) and not row["questions"]:
+            screen.say(f"  The run does not store which questions were asked {below}.")
         for question in row["questions"]:
             chosen = [one for one in question.get("chosen", ()) if one is not None]
             text = f"; chosen: {', '.join(chosen)}" if chosen else ""

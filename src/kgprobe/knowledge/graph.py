@@ -271,8 +271,9 @@ def encode(
 ) -> Graph:
     """Build the graph of a FACTS table; an object that has not the form of an id is a literal.
 
-    Dropped and counted: statements whose subject is not an item, self-loops, duplicates, objects
-    that are other kinds of entity (properties, lexemes), and labels that would break a prompt.
+    Dropped and counted: statements whose subject is not an item or whose relation is not a property
+    with a small enough number, self-loops, duplicates, objects that are other kinds of entity
+    (properties, lexemes), and labels that would break a prompt.
     Raises EngineError before reading if the engine has too little memory for the statements.
     `own`: a user-supplied graph's ids, where every object is an entity; `known` as in `Graph`.
     """
@@ -297,6 +298,7 @@ def encode(
         coded.aggregate(
             statements=coded.count(),
             subject_no_item=coded["s"].isnull().sum(),
+            relation_no_property=(coded["s"].notnull() & coded["p"].isnull()).sum(),
             object_no_item=(item & coded["other"]).sum(),
             self_loops=(item & loop).sum(),
             duplicates=(item & stored).sum(),

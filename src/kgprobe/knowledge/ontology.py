@@ -109,13 +109,16 @@ def distances(edges: pl.DataFrame) -> dict[str, dict[str, int]]:
 def chains(nodes: pl.DataFrame, edges: pl.DataFrame) -> pl.DataFrame:
     """Return the ancestors of every node as CHAINS, ordered by distance, label and id.
 
-    `nodes` has the columns id, label; edges of undeclared nodes are dropped (see `strays`).
+    `nodes` has the columns id, label. Undeclared nodes (see `strays`) have no rows, but lead to
+    their own ancestors.
     """
     labels = dict(nodes.select("id", "label").rows())
-    inner = edges.filter(pl.col("child").is_in(list(labels)) & pl.col("parent").is_in(list(labels)))
     rows = []
-    for node, reached in distances(inner).items():
-        ordered = sorted(reached, key=lambda a: (reached[a], labels[a].casefold(), labels[a], a))
+    for node, reached in distances(edges).items():
+        if node not in labels:
+            continue
+        declared = (ancestor for ancestor in reached if ancestor in labels)
+        ordered = sorted(declared, key=lambda a: (reached[a], labels[a].casefold(), labels[a], a))
         rows += [
             (node, labels[node], ancestor, labels[ancestor], reached[ancestor], position)
             for position, ancestor in enumerate(ordered)

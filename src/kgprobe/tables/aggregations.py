@@ -142,7 +142,7 @@ def _reading(
     """Yield accuracy and gain of an aggregation on a subset, and accuracy with permuted golds."""
     of = _of(study, probe, name, slice=part)
     if lost := base["item"].n_unique() - rows["item"].n_unique():
-        yield of.but(metric="without prior", value=lost, n=base["item"].n_unique())
+        yield of.but(metric="without prior", value=lost, n=study.count(base["item"]))
     if not rows.height:
         return
     if name or part:
@@ -194,10 +194,10 @@ def _permute_golds(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[
         weight=1 / (pl.len().over("item") * pl.col("leaders")),
         alone=pl.col("item").n_unique().over("relation", "set") == 1,
     )
-    total, rows = rows["item"].n_unique(), rows.filter(~pl.col("alone"))
+    every, rows = rows["item"].unique(), rows.filter(~pl.col("alone"))
     n = rows["item"].n_unique()
-    if total > n:
-        yield of.but(metric="not permuted", value=total - n, n=total)
+    if lost := len(every) - n:
+        yield of.but(metric="not permuted", value=lost, n=study.count(every))
     if not n:
         return
     hits, expected = np.zeros(PERMUTATIONS), 0.0

@@ -45,9 +45,10 @@ WORDS: Mapping[Any, str] = {
 
 @dataclass(frozen=True)
 class Baseline:
-    """Values of a baseline: columns `item`, `stratum` (a relation, or "") and the metrics, 0 to 1.
-    `of`: the probe's number, with the setting under which it was asked; `probe_values`: the probe's
-    values under that setting, including at least these items."""
+    """Values of a baseline: columns `item`, `stratum` (a relation, or ""), the metrics, 0 to 1, and
+    optionally `cluster`, of items that depend on each other. `of`: the probe's number, with the
+    setting under which it was asked; `probe_values`: the probe's values under that setting,
+    including at least these items."""
 
     of: Number
     without: str
@@ -75,22 +76,34 @@ def estimates(
 
     Setting `without`, or `instead` for a difference, which has "p after Holm" over all baselines of
     a benchmark, and "detectable difference". A binary metric has Wilson's interval. `macro`: strata
-    weigh the same, else items.
+    weigh the same, else items. Clusters of several items are drawn as wholes, and n counts them.
     """
-    mean = partial(estimate, stratum="stratum", is_macro=macro, seed=seed)
     tested: dict[str, list[tuple[Number, NDArray[np.float64]]]] = {}
     for baseline in baselines:
         rows = baseline.values.sort("item")
+        is_clustered = "cluster" in rows.columns and rows["cluster"].is_duplicated().any()
+        unit = "cluster" if is_clustered else "item"
+        mean = partial(
+            estimate, stratum="stratum", cluster=unit if is_clustered else "", is_macro=macro,
+            seed=seed,
+        )  # fmt: skip
         of = baseline.of.but(setting={"without": baseline.without})
         for metric in metrics:
-            is_proportion = not macro and bool(rows[metric].is_in([0.0, 1.0]).all())
+            is_binary = bool(rows[metric].is_in([0.0, 1.0]).all())
+            is_proportion = is_binary and not macro and not is_clustered
             yield of.but(metric=metric, **mean(rows, metric, is_proportion=is_proportion))
         both = baseline.probe_values.join(rows, on="item", suffix="_below").sort("item")
         if not both.height:
             continue
         first, below = metrics[0], f"{metrics[0]}_below"
-        gap = baseline.of.but(setting={"instead": f"without {baseline.without}"}, n=both.height)
+        n = both[unit].n_unique()
+        gap = baseline.of.but(setting={"instead": f"without {baseline.without}"}, n=n)
         yield gap.but(metric=first, **mean(both, first, less=below))
-        tested.setdefault(gap.benchmark, []).append((gap, (both[first] - both[below]).to_numpy()))
+        sums = both.group_by(unit, maintain_order=True).agg(
+            gap=(pl.col(first) - pl.col(below)).sum()
+        )
+        # of every cluster the sum over its items, scaled to the same mean
+        gaps = sums["gap"].to_numpy() * (n / both.height)
+        tested.setdefault(gap.benchmark, []).append((gap, gaps))
     for tests in tested.values():
         yield from family(tests)

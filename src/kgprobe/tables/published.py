@@ -1,5 +1,6 @@
 """Published figures (resources/published): read tables, as text or by a schema; count decimals."""
 
+from decimal import Decimal
 from pathlib import Path
 
 import polars as pl
@@ -28,5 +29,8 @@ def decimals(figure: float) -> int:
 
     >>> decimals(16.38), decimals(7.0)
     (2, 1)
+    >>> decimals(0.00001), decimals(1e16)
+    (5, 1)
     """
-    return len(repr(float(figure)).partition(".")[2])
+    exponent = Decimal(repr(float(figure))).as_tuple().exponent
+    return max(1, -int(exponent))

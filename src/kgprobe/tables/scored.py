@@ -70,7 +70,8 @@ def estimates(every: Iterable[Scored]) -> Iterator[Number]:
     seen: set[tuple[str, str]] = set()
     for one in every:
         items = choosable(one.study.items, one.study.candidates)
-        of = Number(n=one.study.items.height, group=one.study.group, **one.probe.dimensions)
+        n = one.study.count(one.study.items["item"])
+        of = Number(n=n, group=one.study.group, **one.probe.dimensions)
         if lost := one.study.items.height - items.height:
             yield of.but(metric="without wrong option", value=lost)
         if not items.height:

@@ -9,7 +9,7 @@ from kgprobe import experiments
 from kgprobe.config import ConfigError
 from kgprobe.files import PACKAGE, ROOT
 from kgprobe.settings import Settings
-from kgprobe.settings.sources import RELEASED, Archive, Dump, SparqlSource, Wikidata
+from kgprobe.settings.sources import RELEASED, Archive, Dump, OwnGraph, SparqlSource, Wikidata
 from kgprobe.sources import rdf_forms
 from kgprobe.sources.dumps import lock_file
 
@@ -48,6 +48,26 @@ def files(paths: Iterable[str]) -> list[str]:
         if {"{", "}"} & set(at):
             raise ConfigError(f"{at}: braces in a path are Snakemake's wildcards; rename it")
     return list(found.values())
+
+
+def check_graph(name: str, graph: OwnGraph) -> None:
+    """Raise ConfigError for a file or folder that, by its name, is not of the graph's form; paths
+    with environment variables are not checked."""
+    # this import takes a moment
+    from kgprobe.sources.graphs.tables import ENDINGS
+
+    legal = ", ".join(ENDINGS) if graph.form == "table" else rdf_forms.LEGAL
+    for path in (path for path in (*graph.files, *graph.labels) if "$" not in path):
+        place, wrong = Path(experiments.located(path)), ""
+        if place.is_dir() != (graph.form == "lm_pub_quiz"):
+            wrong = "a folder; expected a file" if place.is_dir() else "a file; expected a folder"
+        elif graph.form == "table" and place.suffix.lower() not in ENDINGS:
+            wrong = f"no table that is known; valid endings: {legal}"
+        elif graph.form == "rdf" and rdf_forms.ending(place) not in rdf_forms.FORMS:
+            wrong = f"no RDF file by its name; valid endings: {legal}"
+        if wrong:
+            raise ConfigError(f"config: sources.graphs.{name}: form is {graph.form}, and {path} "
+                              f"is {wrong}")  # fmt: skip
 
 
 def data_parts(settings: Settings, source: str, names: Iterable[str]) -> list[str]:

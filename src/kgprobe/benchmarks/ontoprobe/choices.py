@@ -208,7 +208,9 @@ def _golds(row: Mapping[str, Any], sets: Mapping[str, Mapping[int, str]]) -> tup
                 f"item {row['item']}: gold {answer} is not among its {len(labels)} candidates"
             )
         golds.append(labels[answer])
-    return golds, _meta(row).get("soft_subject") or row["subject"]
+    meta = _meta(row)
+    # spelled like the candidates, also if accents are dropped in the question
+    return golds, meta.get("label") or meta.get("soft_subject") or row["subject"]
 
 
 def _as_written(row: Mapping[str, Any], phrasing: str) -> str:

@@ -75,7 +75,9 @@ def take(
 
 def popularity(facts: pl.DataFrame) -> dict[str, int]:
     """Return label -> number of statements in which it is the label of subject or object."""
-    ends = pl.concat([facts["subject_label"], facts["object_label"]]).drop_nulls()
+    # a statement whose ends have the same label counts once
+    others = facts.filter(pl.col("object_label").ne_missing(pl.col("subject_label")))
+    ends = pl.concat([facts["subject_label"], others["object_label"]]).drop_nulls()
     return dict(ends.value_counts().rows())
 
 
@@ -89,8 +91,9 @@ def _classes(tables: OwnOntology) -> dict[str, Class]:
         labels[iri] = names.setdefault(concepts.name_of(label), label)
     classes = {}
     for iri, label in labels.items():
-        chain = tuple(labels[a] for a in chains.get(iri, ()) if labels[a] != label)
-        classes[iri] = Class(iri, label, chain, tuple(members.get(iri, ())))
+        # ancestors with one name count as one, also in the depth
+        chain = dict.fromkeys(labels[a] for a in chains.get(iri, ()) if labels[a] != label)
+        classes[iri] = Class(iri, label, tuple(chain), tuple(members.get(iri, ())))
     return classes
 
 

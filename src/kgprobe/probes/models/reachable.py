@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import huggingface_hub
+import orjson
 import requests
 from huggingface_hub import constants, errors
 
@@ -142,7 +143,8 @@ def check(model: str, rows: Mapping[str, Mapping[str, str]]) -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise ModelError for a folder that lacks files that every model has."""
+    """Raise ModelError for a folder that lacks files that every model has, or whose tokenizer.json
+    is damaged."""
     if folder.is_file():
         raise ModelError(f"{folder}: {FILE}")
     if not folder.is_dir():
@@ -158,3 +160,9 @@ def check_folder(folder: Path) -> None:
             files = "" if patterns == (what,) else f" ({' or '.join(patterns)})"
             raise ModelError(f"{folder}: a model's folder without {what}{files}; "
                            f"it holds {shown or 'nothing'}")  # fmt: skip
+    path = folder / "tokenizer.json"
+    try:
+        orjson.loads(path.read_bytes() if path.is_file() else b"{}")
+    except orjson.JSONDecodeError as error:
+        raise ModelError(f"{path}, line {error.lineno}: no JSON: {error.msg}; the file is damaged: "
+                         "copy it again")  from error  # fmt: skip

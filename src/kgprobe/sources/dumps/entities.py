@@ -17,6 +17,8 @@ from kgprobe.sources.dumps.stream import LineBlock
 from kgprobe.sources.dumps.triples import TripleTables, prefilter, triples
 
 LETTERS = "QPL"
+#: Ids have no leading zeros; more digits do not fit 64 bits.
+_NAME_OF = re.compile(rf"([{LETTERS}])([1-9][0-9]{{0,17}})")
 ALIAS = "http://www.w3.org/2004/02/skos/core#altLabel"
 SITELINKS = "http://wikiba.se/ontology#sitelinks"
 #: Predicate from the old id of a merged entity to the entity it was merged into.
@@ -72,10 +74,8 @@ _parsed = msgspec.json.decode
 
 def number(name: str) -> int | None:
     """Return the integer of an id such as Q42; None if it is not an item, property or lexeme."""
-    letter, digits = name[:1], name[1:]
-    if letter and letter in LETTERS and digits.isascii() and digits.isdigit() and len(digits) < 19:
-        return int(digits) * 4 + LETTERS.index(letter)
-    return None
+    match = _NAME_OF.fullmatch(name)
+    return int(match[2]) * 4 + LETTERS.index(match[1]) if match else None
 
 
 def name_of(column: str) -> pl.Expr:

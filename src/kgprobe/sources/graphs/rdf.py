@@ -1,8 +1,8 @@
 """RDF files: Turtle, N-Triples and RDF/XML, parsed by pyoxigraph."""
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count, islice, product
 from pathlib import Path
 
@@ -18,6 +18,8 @@ OWL = "http://www.w3.org/2002/07/owl#"
 TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 #: pyoxigraph's messages about invalid IRIs, as opposed to other syntax errors.
 BAD_IRI = re.compile(r"Invalid (?:IRI|host|character)|absolute IRI|An IRI path")
+#: The text before an IRI that is the base, or stands for a prefix.
+DECLARATION = re.compile(r"(?:^|[\s.])@?(?:base|prefix\s+\S*:)\s*$", re.I)
 #: Formats in which a syntax error affects one line.
 LINES = (RdfFormat.N_TRIPLES, RdfFormat.N_QUADS)
 IMPORTS, ONTOLOGY = f"{OWL}imports", f"{OWL}Ontology"
@@ -98,6 +100,7 @@ def _parse(path: str, form: RdfFormat, problems: GraphProblems) -> Iterator[Trip
     """Yield triples; note bad IRIs and bad lines of N-Triples, raise SyntaxError for the rest."""
     plain = Path(path.removesuffix(".gz").removesuffix(".bz2"))
     base = f"file:///{plain.name}"
+    is_declared = _declarations(path)
     with rdf_forms.open_unpacked(path) as file:
         quads = parse(input=file, format=form, base_iri=base)
         for number in count():
@@ -111,12 +114,39 @@ def _parse(path: str, form: RdfFormat, problems: GraphProblems) -> Iterator[Trip
                     yield from _with_bad_iris(path, base, number, problems)
                     return
                 if BAD_IRI.search(problem.msg or ""):
+                    if form not in LINES and is_declared(problem):
+                        raise GraphFileError(
+                            f"{message}; correct this base or prefix: without it, names below it "
+                            "would mean something else"
+                        ) from problem
                     problems.note("bad_iri", message)
                 # Oxigraph does not find the next line after bytes that are not UTF-8
                 elif form in LINES and "UTF-8" not in (problem.msg or ""):
                     problems.unread.append(f"{message}; expected {form.name}")
                 else:
                     raise
+
+
+def _declarations(path: str) -> Callable[[SyntaxError], bool]:
+    """Return a function that tells whether the IRI of an error is in a declaration of a base or a
+    prefix. Errors must come in the order of their lines: the file is read along with them."""
+    n_read, last = 0, deque[bytes](maxlen=2)
+
+    def lines() -> Iterator[bytes]:
+        with rdf_forms.open_unpacked(path) as file:
+            yield from file
+
+    rest = lines()
+
+    def is_declared(problem: SyntaxError) -> bool:
+        nonlocal n_read
+        number, column = problem.lineno or 0, problem.offset or 1
+        last.extend(islice(rest, max(0, number - n_read)))
+        n_read = max(n_read, number)
+        *above, line = ("", *(one.decode("utf-8", "replace") for one in last))
+        return bool(DECLARATION.search("".join(above) + line[: column - 1]))
+
+    return is_declared
 
 
 def _with_bad_iris(path: str, base: str, start: int, problems: GraphProblems) -> Iterator[Triple]:

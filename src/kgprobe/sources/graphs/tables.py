@@ -190,13 +190,15 @@ def _text(path: str, separator: str) -> Iterator[Row]:
         read_text(path)  # raises an error that names the line and byte, or the missing file
         raise
     except csv.Error as error:
-        problem = str(error)
+        problem, advice = str(error), "shorten it, or take the row out"
         if problem.startswith("field larger"):
             problem = f"a cell of more than {csv.field_size_limit():,} characters"
-        raise GraphFileError(
-            f"{path}, line {begun}: {problem}; a cell with quotes stands in quotes, and its own "
-            "are doubled; one that is never closed takes in the lines that follow"
-        ) from error
+        if separator == ",":  # quotes mean nothing in a table with tabs
+            advice = (
+                "a cell with quotes stands in quotes, and its own are doubled; one that is never "
+                "closed takes in the lines that follow"
+            )
+        raise GraphFileError(f"{path}, line {begun}: {problem}; {advice}") from error
 
 
 def _json_lines(

@@ -146,10 +146,11 @@ def baseline_numbers(
                 continue
             for row in study.measure(rows).iter_rows(named=True):
                 yield numbers.number(row, setting={"without": without})
-            if (part := numbers.at_one(rows)).height:
+            if (part := numbers.at_one(rows, benchmark.items)).height:
                 every = studies.triples(probe, alphas, benchmark).filter(pooling="base")
                 of = Number(**probe.dimensions, setting={**numbers.EXACT, "k": 1})
-                pairs.append(baselines.Baseline(of, without, part, numbers.at_one(every)))
+                own = numbers.at_one(every, benchmark.items)
+                pairs.append(baselines.Baseline(of, without, part, own))
     yield from baselines.estimates(pairs, [numbers.RIGHT], study.seed)
 
 

@@ -25,6 +25,7 @@ from kgprobe.metrics.intervals import Interval, fisher
 from kgprobe.metrics.matching import RULE_NAMES, VERBATIM
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import consistency
+from kgprobe.tables.answers import SUBJECT
 from kgprobe.tables.attributes import study as studies
 from kgprobe.tables.attributes.published import NAMES, PublishedAttributes
 from kgprobe.tables.attributes.study import (
@@ -235,9 +236,12 @@ def by_status(
         yield number(row, slice=row["slice"])
     stored = known.filter("stored").select("item", "trained_on")
     answered = chosen.with_columns(ITEM).drop_nulls("alpha").join(stored, on="item")
-    for row, rows in groups(answered.sort("alpha"), "benchmark", *SETTINGS, "trained_on"):
+    clusters = pl.concat(subjects(b.items) for b in study.benchmarks.values())
+    answered = answered.join(clusters, on="item").sort("alpha", "item")
+    for row, rows in groups(answered, "benchmark", *SETTINGS, "trained_on"):
         part = TRAINED_ON if row["trained_on"] else HELD_OUT
-        yield studies.of_row(row, metric=RIGHT, slice=part, **hit_rate(rows["alpha"].to_numpy()))
+        result = rate(rows, "alpha", study.seed)
+        yield studies.of_row(row, metric=RIGHT, slice=part, **result)
 
 
 def check_validity(
@@ -270,10 +274,25 @@ def check_validity(
             yield from validity.estimates(of, yes, no, chance, is_control=True)
 
 
-def at_one(alphas: pl.DataFrame) -> pl.DataFrame:
-    """Return item, stratum (""), RIGHT: whether the own object of each triple asked ranks first."""
+def at_one(alphas: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
+    """Return item, stratum (""), cluster (a relation's subject), RIGHT: whether the own object of
+    each triple asked ranks first. `items`: ITEMS of the benchmark."""
     chosen = alphas.filter(**AT_ONE).drop_nulls("alpha")
-    return chosen.select(ITEM, pl.lit("").alias("stratum"), pl.col("alpha").alias(RIGHT))
+    rows = chosen.select(ITEM, pl.lit("").alias("stratum"), pl.col("alpha").alias(RIGHT))
+    return rows.join(subjects(items), on="item", maintain_order="left")
+
+
+def subjects(items: pl.DataFrame) -> pl.DataFrame:
+    """Return item, cluster: the relation and subject of ITEMS, whose triples are drawn together."""
+    return items.select("item", cluster=pl.concat_str("relation", SUBJECT, separator="\n"))
+
+
+def rate(rows: pl.DataFrame, value: str, seed: int) -> dict[str, Any]:
+    """Return value, n and interval of hits, one per row, of a `cluster`: Wilson's if each has one
+    row, else by whole clusters."""
+    if not rows["cluster"].is_duplicated().any():
+        return hit_rate(rows[value].to_numpy())
+    return estimate(rows, value, cluster="cluster", seed=seed)
 
 
 # -- prompts and answers ---------------------------------------------------------------------------
@@ -283,16 +302,23 @@ def questions(study: AttributesStudy) -> Iterator[Number]:
     """Yield each probe's counts of questions and answers: prompts, templates, texts, rules."""
     for probe, (alphas, firsts) in study.answers.items():
         base = Number(metric=RIGHT, **probe.dimensions)
-        relations = study.benchmarks[probe.benchmark].items.select("item", "relation")
+        items = study.benchmarks[probe.benchmark].items
+        relations, clusters = items.select("item", "relation"), subjects(items)
+
+        def of_items(rows: pl.DataFrame, value: str, clusters: pl.DataFrame = clusters) -> Any:
+            rows = rows.join(clusters, on="item", maintain_order="left")
+            return rate(rows, value, study.seed)
+
         exact = alphas.filter(kind="exact", gold="own")
         yield from prompts(base, exact)
         rows = exact.filter(k=1).join(relations, on="item")
         yield from kinds(base, rows, study)
         # agreement between the templates of a relation; right: at 1, the own gold
         rows = rows.select("item", "relation", "template", "said", hit="alpha")
-        yield from consistency.estimates(base.but(setting={**EXACT, "k": 1}), rows, "relation")
+        of = base.but(setting={**EXACT, "k": 1})
+        yield from consistency.estimates(of, rows, "relation", of_items)
         yield from count_questions(base, alphas, study)
-        yield from check_written(base, firsts)
+        yield from check_written(base, firsts.join(clusters, on="item", how="left"), study.seed)
 
 
 def prompts(base: Number, alphas: pl.DataFrame) -> Iterator[Number]:
@@ -315,9 +341,14 @@ def kinds(base: Number, alphas: pl.DataFrame, study: AttributesStudy) -> Iterato
     named = named.select("relation", template="index", variant="kind")
     rows = alphas.join(named, on=["relation", "template"])
     means = rows.group_by("variant", "item").agg(ordered_mean("alpha")).sort("variant", "item")
+    means = means.join(
+        subjects(study.benchmarks[base.benchmark].items), on="item", maintain_order="left"
+    )
     for row, group in groups(means, "variant"):
         how = {**EXACT, "k": 1, "pooling": "mean", "template": str(row["variant"])}
-        yield base.but(**estimate(group, "alpha", seed=study.seed), setting=how)
+        cluster = "cluster" if group["cluster"].is_duplicated().any() else ""
+        result = estimate(group, "alpha", cluster=cluster, seed=study.seed)
+        yield base.but(**result, setting=how)
 
 
 def count_questions(base: Number, alphas: pl.DataFrame, study: AttributesStudy) -> Iterator[Number]:
@@ -342,9 +373,10 @@ def count_questions(base: Number, alphas: pl.DataFrame, study: AttributesStudy) 
     yield from (base.but(metric=name, value=value, n=n) for name, (value, n) in counts.items())
 
 
-def check_written(base: Number, firsts: pl.DataFrame) -> Iterator[Number]:
+def check_written(base: Number, firsts: pl.DataFrame, seed: int = 0) -> Iterator[Number]:
     """Yield statistics of generated first answers against the own gold: those that contain the
-    label among other words, and right ones by matching rule (the number each adds) and in total."""
+    label among other words, and right ones by matching rule (the number each adds) and in total.
+    All answers about a subject, under every prompt, depend on each other (`cluster`)."""
     if not firsts.height:
         return
     one = base.but(n=firsts.height)
@@ -353,8 +385,9 @@ def check_written(base: Number, firsts: pl.DataFrame) -> Iterator[Number]:
         added = firsts.filter(rule=rule).height
         yield one.but(metric="first answers", value=added, setting={"alpha": rule})
     for kind, right in ((VERBATIM, pl.col("rule") == VERBATIM), ("exact", pl.col("rule") != "")):
-        hits = firsts.select(right).to_series().cast(pl.Float64).to_numpy()
-        yield one.but(metric="first answers right", setting={"alpha": kind}, **hit_rate(hits))
+        hits = firsts.select("cluster", hit=right.cast(pl.Float64))
+        how = {"alpha": kind}
+        yield one.but(metric="first answers right", setting=how, **rate(hits, "hit", seed))
 
 
 # -- analyses --------------------------------------------------------------------------------------

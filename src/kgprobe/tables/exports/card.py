@@ -122,7 +122,8 @@ def _balance(name: str, sets: BearFrames) -> str:
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Format a table in Markdown."""
-    lines = ["".join(f"| {cell} " if cell != "" else "| " for cell in r) for r in (heads, *rows)]
+    cells = ([str(cell).replace("|", r"\|") for cell in row] for row in (heads, *rows))
+    lines = ["".join(f"| {cell} " if cell else "| " for cell in row) for row in cells]
     return "\n".join([f"{lines[0]}|", "|---" * len(heads) + "|", *(f"{x}|" for x in lines[1:])])
 
 

@@ -62,7 +62,10 @@ def write(
     cannot express the questions, or the folder contains something else.
     """
     if isinstance(questions, BearFrames):
-        questions = replace(questions, items=select_asked(questions.items))
+        items = select_asked(questions.items)
+        # a template without questions would be a task without rows
+        has_items = pl.col("relation").is_in(items["relation"].unique().implode())
+        questions = replace(questions, items=items, prompts=questions.prompts.filter(has_items))
     rows = questions.items if isinstance(questions, BearFrames) else questions
     if not rows.height:
         raise ExportError(f"{name}: no question that is asked; expected a benchmark with "

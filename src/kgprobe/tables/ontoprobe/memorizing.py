@@ -46,12 +46,13 @@ def is_printed(probe: Probe) -> bool:
 
 
 def means(base: Number, rows: pl.DataFrame, metrics: Sequence[str], seed: int) -> Iterator[Number]:
-    """Yield the mean of every metric over items, with its interval: Wilson's for HIT_RATES, else
-    the bootstrap's, paired over configurations, since all have the same items."""
-    rows = rows.sort("item")
+    """Yield the mean of every metric over items, with its interval: Wilson's for HIT_RATES unless
+    an item has a mean over seeds, else the bootstrap's, paired over configurations, since all have
+    the same items."""
+    rows, is_single = rows.sort("item"), not (rows["seed"] == MEAN).any()
     for metric in metrics if rows.height else ():
         each = rows.select(pl.col(metric) / 100)
-        is_proportion = metric in HIT_RATES
+        is_proportion = is_single and metric in HIT_RATES
         yield base.but(
             metric=metric, **estimate(each, metric, is_proportion=is_proportion, seed=seed)
         )

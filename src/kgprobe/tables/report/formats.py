@@ -15,6 +15,10 @@ SPECIAL |= {"†": r"\dag{}", "✓": r"\checkmark{}", "–": "--"}
 SPECIAL |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
 SPECIAL |= {"[": "{[}", "*": "{*}"}
 
+#: characters with a special meaning in Markdown: those of emphasis, code, tags and cells; a bracket
+#: that begins a link, an ampersand that begins an entity, underscores around a word
+MARKDOWN = re.compile(r"[\\|*<`~]|\[(?=[^]]*\]\()|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])")
+
 
 def csv(grid: Grid) -> str:
     """Format as CSV; a number's interval (or other small print) and n have separate columns."""
@@ -36,7 +40,8 @@ def markdown(grid: Grid) -> str:
     rule = ["--:" if i in grid.numeric else "---" for i in range(len(grid.heads))]
     rows = [[_format_cell(cell) for cell in row] for row in grid.rows]
     body = [f"| {' | '.join(map(_plain, line))} |" for line in (grid.heads, rule, *rows)]
-    return "\n".join([f"**{grid.title}**", "", *body, *(["", grid.caption] * bool(grid.caption))])
+    caption = ["", _plain(grid.caption)] * bool(grid.caption)
+    return "\n".join([f"**{_plain(grid.title)}**", "", *body, *caption])
 
 
 def latex(grid: Grid) -> str:
@@ -76,7 +81,7 @@ def _format_cell(cell: Cell) -> str:
 
 def _plain(text: str) -> str:
     """Escape a text for Markdown, on one line."""
-    return re.sub(r"[\\|*<`]", r"\\\g<0>", " ".join(text.split()))
+    return MARKDOWN.sub(r"\\\g<0>", " ".join(text.split()))
 
 
 def _tex(text: str) -> str:

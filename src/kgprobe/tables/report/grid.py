@@ -185,12 +185,17 @@ def of_rows(title: str, rows: pl.DataFrame) -> Grid:
     body = []
     for row in rows.rows(named=True):
         command = "" if row["value"] is None else trace(row)
-        cells = [Cell("–" if (v := row[c]) is None else f"{v:.6g}", sort=v) for c in numbers]
+        cells = [Cell(_figure(row[c]), sort=row[c]) for c in numbers]
         few = marks.few(row) if command else ""
         cells[0] = replace(cells[0], text=cells[0].text + few, n=row["n"], trace=command)
         body.append([*(text(row[name]) for name in named), *cells])
     numeric = frozenset(range(len(named), len(named) + len(numbers)))
     return Grid(title, [*named, *numbers], body, numeric)
+
+
+def _figure(value: float | None) -> str:
+    """Format a number of a figure with six digits, a count in full."""
+    return "–" if value is None else str(value) if isinstance(value, int) else f"{value:.6g}"
 
 
 def filled_in(grids: Iterable[Grid]) -> list[Grid]:

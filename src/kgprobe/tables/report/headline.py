@@ -187,8 +187,16 @@ def block(view: View, numbers: pl.DataFrame, shown: set[str]) -> list[str]:
     title = view.title
     if view.name == "bear":
         (name,) = view.where["benchmark"]
-        title = f"{name}: {n:,} items; {title.removeprefix(f'{name}: ')}"
+        unit = "subjects" if counts_subjects(numbers, name) else "items"
+        title = f"{name}: {n:,} {unit}; {title.removeprefix(f'{name}: ')}"
     return [title, *_align([printed.heads, *body], len(view.rows))]
+
+
+def counts_subjects(results: pl.DataFrame, benchmark: str) -> bool:
+    """Return whether n of BEAR's numbers on a benchmark counts subjects that a relation asks for
+    several times, not items: then whole subjects are drawn."""
+    rows = results.filter(paper="bear", benchmark=benchmark)
+    return bool(rows["interval"].str.contains("cluster bootstrap").any())
 
 
 #: metrics that are printed without their interval

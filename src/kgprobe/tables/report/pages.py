@@ -49,8 +49,9 @@ THEME = {
 }
 #: explanations of terms used in every section; sections add their own
 TERMS = {
-    "n": "Number of items behind a number: next to the title of every table and figure, on hover "
-    "for every number, and next to every number in the files.",
+    "n": "Number of items behind a number, or of subjects where a relation asks for some several "
+    "times: next to the title of every table and figure, on hover for every number, and next to "
+    "every number in the files.",
     "Intervals": "95 %. They describe the sampling of items, not of prompts or trainings.",
     "Trace": "Click a number, or reach it with the arrow keys, to see the command that shows its "
     "rows, questions, answers and files.",

@@ -98,7 +98,9 @@ def _bear(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None:
     )
     chance = whole.filter(house.plain(), model="random")["value"].to_list()
     baseline = whole.filter(without=SUBJECT, **{name: best[name] for name in same})
-    text = f"{who} answers {_percent(best)} of {best['n']:,} questions correctly"
+    several = headline.counts_subjects(results, best["benchmark"])
+    of = f"the questions about {best['n']:,} subjects" if several else f"{best['n']:,} questions"
+    text = f"{who} answers {_percent(best)} of {of} correctly"
     text += f" (chance {chance[0]:.1f} %)" if chance else ""
     if baseline.height:
         text += f"; asked without the subject, {baseline['value'][0]:.1f} %"

@@ -280,6 +280,20 @@ def test_answers_stored_by_another_run_meanwhile_stay_and_unnamed_ones_are_not_r
     assert (group.folder / "answers.parquet").read_text() == "theirs"
 
 
+@pytest.mark.parametrize("damaged", ["record.json", "scores.parquet"])
+def test_a_damaged_file_of_stored_answers_is_named_with_the_remedy(tmp_path, capsys, damaged):
+    """The store is shared by all runs, so that one empty file stopped each of them."""
+    project = Project(tmp_path)
+    project.run({"sentence": "1"})
+    (path,) = (tmp_path / "answers").glob(f"*/[!.]*/{damaged}")
+    path.write_bytes(b"")
+    with pytest.raises(SystemExit):
+        project.run({"sentence": "1"}, "again")
+    told = capsys.readouterr().err
+    assert f"{path}: damaged (" in told
+    assert f"; remove {path.parent}, whose answers are then computed again" in told
+
+
 def test_another_configuration_of_a_folder_is_another_model(tmp_path):
     spec = ModelSpec(**Project(tmp_path).model)
     before = stage.identity(spec, Api())

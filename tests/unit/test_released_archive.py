@@ -112,6 +112,25 @@ def test_damaged_content_leaves_no_file_under_a_final_name(tmp_path):
         assert everything(tmp_path) == []
 
 
+@pytest.mark.parametrize(
+    ("signature", "place", "byte"),
+    [
+        (b"PK\x01\x02", 6, 200),  # version needed to unpack
+        (b"PK\x01\x02", 46, 0xFF),  # first byte of a name in UTF-8
+        (b"PK\x05\x06", 16, 0xFF),  # begin of the table of contents
+    ],
+)
+def test_every_damage_of_the_table_of_contents_names_the_archive(tmp_path, signature, place, byte):
+    path = tmp_path / "r.zip"
+    with zipfile.ZipFile(path, "w") as zipped:
+        zipped.writestr("é.txt", b"text")
+    data = bytearray(path.read_bytes())
+    data[data.index(signature) + place] = byte
+    path.write_bytes(data)
+    with pytest.raises(DamagedError, match=r"r\.zip: not a complete zip archive .*remove it"):
+        unpack(path, tmp_path, {"a": "é.txt"})
+
+
 def test_parts_are_renamed_and_the_least_nested_match_is_used(tmp_path):
     names = ["top/prompt/mine/P1.jsonl", "top/code/prompt/x.py", "top/a/b.txt", "top/c/a/b.txt"]
     parts = {"mined": "prompt/", "vocab/words.txt": "a/b.txt"}
@@ -171,9 +190,9 @@ def test_encrypted_and_oddly_compressed_members_are_refused(tmp_path):
     path = archive(tmp_path / "a.zip", "top/BEAR/P36.jsonl")
     whole = bytearray(path.read_bytes())
     place = whole.index(b"PK\x01\x02") + 8  # flags in the table of contents
-    whole[place] |= 1
-    path.write_bytes(whole)
-    refused(path, "member 'top/BEAR/P36.jsonl': encrypted")
+    for flag, wrong in ((0x1, "encrypted"), (0x40, "encrypted"), (0x20, "a patch")):
+        path.write_bytes(whole[:place] + bytes([whole[place] | flag]) + whole[place + 1 :])
+        refused(path, f"member 'top/BEAR/P36.jsonl': {wrong}")
     with zipfile.ZipFile(path, "w", zipfile.ZIP_BZIP2) as zipped:
         zipped.writestr("top/BEAR/P36.jsonl", "{}")
     refused(path, "packed by method 12")

@@ -10,7 +10,7 @@ import torch
 from kgprobe.probes.jobs.kept import journal
 from kgprobe.probes.models import batching
 from kgprobe.probes.models.batching import Budget
-from kgprobe.probes.models.journal import Journal
+from kgprobe.probes.models.journal import Journal, checksum
 from kgprobe.probes.scoring.choice import choose
 from kgprobe.probes.scoring.choice.text import ChoiceQuestion
 from kgprobe.probes.scoring.cloze import rank
@@ -222,9 +222,23 @@ def test_a_journal_runs_no_code(tmp_path):
     steps(tmp_path / "steps", [1])
     data = pickle.dumps(("2", Bad()))
     with open(tmp_path / "steps", "ab") as file:
-        file.write(len(data).to_bytes(8, "big") + data)
+        file.write(len(data).to_bytes(8, "big") + checksum(data) + data)
     steps(tmp_path / "steps", [1, 2])
     assert not (tmp_path / "written").exists()
+
+
+def test_numbers_that_were_lost_on_the_disk_are_computed_again(tmp_path):
+    """After a power cut a file may have its length but zeros in place of its last blocks, and the
+    zeros within an array of scores were taken for scores."""
+    path, scores = tmp_path / "steps", np.linspace(-9, -1, 1000)
+    for _ in range(2):
+        kept = Journal(path)
+        found = kept.step("a", lambda: scores)
+        kept.close()
+        assert np.array_equal(found, scores)
+        data = path.read_bytes()
+        end = data.index(scores[-2:].tobytes())
+        path.write_bytes(data[: end - 4096] + bytes(4096) + data[end:])
 
 
 @pytest.mark.parametrize("bad", [b"\xff" * 40, b"\0" * 40, (40).to_bytes(8, "big") + b"q" * 40])

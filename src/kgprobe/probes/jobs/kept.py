@@ -81,7 +81,7 @@ class Kept:
         """Return (groups with requested units, each in one group; units that are not stored)."""
         missing, groups = set(wanted), []
         known = [
-            (path.parent, json.loads(path.read_text(encoding="utf-8")))
+            (path.parent, _read(path))
             # not those of new answers, which are about to be renamed
             for path in self.folder.glob(f"[!.]*/{RECORD}")
         ]
@@ -123,8 +123,21 @@ class Kept:
                 raise
         shutil.rmtree(self.work, ignore_errors=True)
         # the record as it is read back
-        kept = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+        kept = _read(folder / RECORD)
         return Group(folder, units, kept["record"])
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Read a record. Raises ValueError for one that a crash of the machine has damaged."""
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except ValueError as error:
+        raise ValueError(damage(path, error)) from error
+
+
+def damage(path: Path, error: Exception) -> str:
+    """Describe a damaged file of stored answers, and the remedy."""
+    return f"{path}: damaged ({error}); remove {path.parent}, whose answers are then computed again"
 
 
 @contextmanager

@@ -35,7 +35,7 @@ from kgprobe import schema
 from kgprobe.job import JobContext, PartOutcomes, log, progress, versions
 from kgprobe.probes.jobs import workers
 from kgprobe.probes.jobs.fill import answerer
-from kgprobe.probes.jobs.kept import Group, Kept, content, digest, merge_records, rows
+from kgprobe.probes.jobs.kept import Group, Kept, content, damage, digest, merge_records, rows
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import ModelSpec, outline
 from kgprobe.settings.probes import Api
@@ -345,7 +345,11 @@ def _read_units(
     group: Group, name: str, part: Part, units: Mapping[str, Template | None]
 ) -> pl.DataFrame:
     """Return the rows of a stored table that belong to the units in use."""
-    frame = pl.read_parquet(group.folder / f"{name}.parquet")
+    path = group.folder / f"{name}.parquet"
+    try:
+        frame = pl.read_parquet(path, glob=False)
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(damage(path, error)) from error
     if group.is_whole:
         return frame
     templates = [template for unit in group.units if (template := units[unit])]

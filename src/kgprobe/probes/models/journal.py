@@ -21,8 +21,10 @@ from typing import Any
 
 from kgprobe.files import full_disk
 
-#: bytes of the identity at the start of the file, and of the length before every step
-IDENTITY, LENGTH = 32, 8
+#: bytes of the identity at the start of the file, and of length and checksum before every step
+IDENTITY, LENGTH, CHECKSUM = 32, 8, 16
+#: in the identity: files of other formats are started anew
+FORMAT = 2
 #: exceptions of pickle for bytes that are not a step
 DAMAGED = (pickle.UnpicklingError, EOFError, LookupError, ValueError, TypeError, AttributeError,
            ImportError, ArithmeticError, MemoryError)  # fmt: skip
@@ -47,7 +49,7 @@ class Journal:
             return
         except OSError:  # a file system without locks
             pass
-        digest = hashlib.sha256(identity.encode()).digest()
+        digest = hashlib.sha256(f"{FORMAT} {identity}".encode()).digest()
         if file.read(IDENTITY) != digest:
             file.seek(0)
             file.truncate()
@@ -69,7 +71,7 @@ class Journal:
         # the rest of the file contains the steps within this one, or those of another plan
         self._file.seek(start)
         self._file.truncate()
-        self._write(self._file, len(data).to_bytes(LENGTH, "big") + data)
+        self._write(self._file, len(data).to_bytes(LENGTH, "big") + checksum(data) + data)
         return value
 
     def _write(self, file: Any, data: bytes) -> None:
@@ -85,12 +87,15 @@ class Journal:
 
     def _next(self) -> tuple[str, Any] | None:
         """Return the step at the current file position; None at the end, where a stop or a full
-        disk may have cut a step off."""
+        disk may have cut a step off, and a power cut may have left zeros."""
         size = int.from_bytes(self._file.read(LENGTH), "big")
         if not 0 < size <= os.fstat(self._file.fileno()).st_size:
             return None
+        known, data = self._file.read(CHECKSUM), self._file.read(size)
+        if known != checksum(data):
+            return None
         try:
-            entry = _Plain(io.BytesIO(self._file.read(size))).load()
+            entry = _Plain(io.BytesIO(data)).load()
         except DAMAGED:
             return None
         return entry if isinstance(entry, tuple) and len(entry) == 2 else None
@@ -100,6 +105,11 @@ class Journal:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def checksum(data: bytes) -> bytes:
+    """Return the checksum of a step."""
+    return hashlib.blake2b(data, digest_size=CHECKSUM).digest()
 
 
 class _Plain(pickle.Unpickler):

@@ -30,7 +30,8 @@ MEMBERS, MEMBER, TOTAL = 100_000, 2 << 30, 4 << 30
 RATIO, SMALL = 100, 1 << 20
 #: Compression methods of the archives above; others can expand one block without limit.
 PACKINGS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
-ENCRYPTED = 0x1
+#: Flags of members that are encrypted, weakly or strongly, or hold a patch.
+ENCRYPTED, PATCH = 0x41, 0x20
 #: what to do about a damaged archive that is left where it is
 REMOVE = "; remove it and run again"
 
@@ -57,11 +58,23 @@ def open_archive(archive: Path) -> Iterator[zipfile.ZipFile]:
     each other, or if the archive turns out to be damaged while it is used.
     """
     try:
-        with zipfile.ZipFile(archive) as zipped:
+        with _open(archive) as zipped:
             _check_names(archive, zipped.namelist())
             yield zipped
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise DamagedError(f"{archive}: not a complete zip archive ({error}){REMOVE}") from error
+
+
+def _open(archive: Path) -> zipfile.ZipFile:
+    """Open a zip archive. Raises BadZipFile for every kind of damage in its table of contents."""
+    try:
+        zipped = zipfile.ZipFile(archive)
+    except (NotImplementedError, UnicodeDecodeError) as error:
+        raise zipfile.BadZipFile(str(error)) from error
+    if any(info.header_offset < 0 for info in zipped.infolist()):
+        zipped.close()
+        raise zipfile.BadZipFile("a member begins before the archive")
+    return zipped
 
 
 def check(archive: Path, zipped: zipfile.ZipFile, names: Sequence[str]) -> None:
@@ -120,6 +133,8 @@ def _kind(info: zipfile.ZipInfo) -> str:
         return f"neither file nor folder (mode {mode:o})"
     if info.flag_bits & ENCRYPTED:
         return "encrypted"
+    if info.flag_bits & PATCH:
+        return "a patch of another file"
     if info.compress_type not in PACKINGS:
         return f"packed by method {info.compress_type}; only stored and deflated ones are read"
     return ""

@@ -4,13 +4,13 @@ Code that imports torch runs these checks first, since they find most mistakes i
 """
 
 import contextlib
+import json
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import huggingface_hub
-import orjson
 import requests
 from huggingface_hub import constants, errors
 
@@ -162,7 +162,7 @@ def check_folder(folder: Path) -> None:
                            f"it holds {shown or 'nothing'}")  # fmt: skip
     path = folder / "tokenizer.json"
     try:
-        orjson.loads(path.read_bytes() if path.is_file() else b"{}")
-    except orjson.JSONDecodeError as error:
+        json.loads(path.read_text("utf-8", "replace") if path.is_file() else "{}")
+    except json.JSONDecodeError as error:
         raise ModelError(f"{path}, line {error.lineno}: no JSON: {error.msg}; the file is damaged: "
                          "copy it again")  from error  # fmt: skip

@@ -74,8 +74,14 @@ def seq2seq(loaded, filled):
     ids, own = enc["input_ids"], answer_tokens(filled, enc["offset_mapping"])
     if not own:
         return None
-    inner = range(own[0], own[-1] + 1)
-    context = [*ids[: own[0]], slot, *ids[own[-1] + 1 :]]
+    # the space before an answer is its own, also as a token, and with it the spaces inside
+    first, spans = own[0], enc["offset_mapping"]
+    while first and not (text := filled.text[slice(*spans[first - 1])]).strip() and text:
+        first -= 1
+        if spans[first][0] < filled.answer[0][0]:
+            break
+    inner = range(first, own[-1] + 1)
+    context = [*ids[:first], slot, *ids[own[-1] + 1 :]]
     if slot == tok.mask_token_id:
         forced, read = [start, *ids], inner
     else:

@@ -94,6 +94,26 @@ def test_ontoprobe_has_rows_per_configuration_scoring_and_premise(onto):
     assert subjects == {"cloze": "Q1", "reason": "poet", "choice": "TP-0"}
 
 
+def test_ontoprobe_leaves_out_rows_that_no_number_counts(onto):
+    """Train and dev rows only train or select, and a repeated test row counts once."""
+    asked = {"TP-0": ("test", "{}"), "TP-1": ("train", "{}"), "TP-2": ("dev", "{}"),
+             "TP-3": ("test", '{"repeat": "TP-0"}')}  # fmt: skip
+    items = of_rows(schema.ITEMS, [
+        (name, "TP", role, "TP", "Dante", "Q1", "class", [2], row, meta)
+        for row, (name, (role, meta)) in enumerate(asked.items())
+    ])  # fmt: skip
+    schema.write(items, schema.ITEMS, onto / "items.parquet")
+    scores = of_rows(schema.SCORES, [
+        (name, 0, option, -float(option), 1, -float(option), 1, None)
+        for name in asked for option in range(3)
+    ])  # fmt: skip
+    values = per_item.metrics(per_item.from_scores(scores, items), per_item.of_items(items))
+    scored = Probe("onto_world", "templates", "sentence", "m", "causal")
+    study = ontoprobe.OntoProbeStudy({"onto_world": onto})
+    judgments = ontoprobe.judged_answers(study, {scored: values}, {}, {}, {})
+    assert judgments["item"].unique().to_list() == ["TP-0"]
+
+
 def test_attributes_match_the_object_or_any_gold():
     item = ("x#0", "x", "r", "P1", "France", "Q142", "set", [2, 0], 0, "{}")
     labels = [("set", i, f"Q{i}", x) for i, x in enumerate(("Lyon", "Nice", "Paris", "Rome"))]

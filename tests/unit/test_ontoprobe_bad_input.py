@@ -130,6 +130,16 @@ def test_a_superproperty_without_pattern_is_reported_by_its_rule(tmp_path):
         reasoning.build(taken, sets.items, sets.candidates, SWITCHES)
 
 
+@pytest.mark.parametrize("slot", ["[X]", "[Y]", "{sub}", "[P]", "[MASK]"])
+def test_a_label_that_a_premise_would_lose_to_a_pseudoword_is_reported(tmp_path, slot):
+    taken, sets = built(write_release(tmp_path))
+    place = next(n for n, row in enumerate(taken.rows) if (row.task, row.row) == ("SCO", 4))
+    taken.rows[place] = replace(taken.rows[place], subject=f"{slot} company")
+    with pytest.raises(ValueError, match="rules: rdfs9, rdfs11 cannot be built") as error:
+        reasoning.build(taken, sets.items, sets.candidates, SWITCHES)
+    assert f"'{slot} company' contains a slot" in str(error.value)
+
+
 def test_all_errors_of_a_rebuilt_ontology_are_reported_together():
     tables = own_tables()
     label = pl.when(pl.col("class") == "d/C9").then(pl.lit(" ")).otherwise("label")

@@ -273,6 +273,25 @@ def test_an_option_of_whitespace_tokens_is_reported_and_never_wins(style, label)
                     {"P36": [(0, "[X] has [Y].")]})  # fmt: skip
 
 
+def test_a_space_token_before_a_decoded_answer_belongs_to_it():
+    """The encoder reads the same text for all options: the sentence with the answer replaced, and
+    the decoder writes the answer with its leading space, whether that is a token of its own."""
+    loaded = with_tokenizer("t5", sentencepiece("seq2seq", "unigram"))
+    tok, options = loaded.tokenizer, ["Paris", "é"]
+    result = score.score(loaded, [Item("q1", "P36", "Rome", "s")], {"s": options},
+                         {"P36": [(0, "[X] is in [Y].")]}).columns  # fmt: skip
+    context = tok.convert_tokens_to_ids(["▁Rome", "▁is", "▁in", "<extra_id_0>", ".", "</s>"])
+    expected = []
+    for pieces in (["▁Paris"], ["▁", "é"]):
+        ids = tok.convert_tokens_to_ids(["<pad>", "<extra_id_0>", *pieces])
+        logits = loaded.model(torch.tensor([context]), decoder_input_ids=torch.tensor([ids])).logits
+        said = logits[0].log_softmax(-1)
+        expected.append(sum(said[place, ids[place + 1]].item() for place in range(1, len(ids) - 1)))
+    assert result["sum"].tolist() == pytest.approx(expected, abs=1e-9)
+    assert result["answer_sum"].tolist() == pytest.approx(expected, abs=1e-9)
+    assert result["answer_count"].tolist() == [1, 2]
+
+
 @pytest.mark.parametrize("style", ["bpe", "unigram"])
 def test_words_are_split_at_spaces_if_the_tokenizer_has_none(style):
     tok = copy.deepcopy(sentencepiece("masked", style))

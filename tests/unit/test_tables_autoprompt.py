@@ -624,6 +624,18 @@ def test_unanswerable_labels_are_left_out_of_the_majority():
     assert found["p1"].to_list() == [1, 1, 0]
 
 
+def test_a_label_without_a_rank_only_on_dev_is_left_out_of_the_majority():
+    """No test fact has the label, so only the dev facts show that it cannot be an answer."""
+    words = {"train": ["Zen Buddhism"] * 3 + ["Islam"] * 2, "dev": ["Zen Buddhism", "Islam"],
+             "test": ["Islam", "Islam", "Hinduism"]}  # fmt: skip
+    own = religion(words=words)
+    options = ["Hinduism", "Islam"]
+    own = replace(own, outcomes=majority.majority(own.examples, options))
+    expected = numbers.per_example(own)["p1"].to_list()
+    assert expected == [1, 1, 0]
+    assert numbers.hits(own, numbers.MAJORITY)["p1"].to_list() == expected
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_majority_and_constant_equal_the_answering_baselines(seed):
     def drawn(split, n):

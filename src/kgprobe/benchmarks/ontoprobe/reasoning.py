@@ -15,6 +15,7 @@ from kgprobe.benchmarks.ontoprobe.build import TaskProblems, index_of_gold
 from kgprobe.benchmarks.ontoprobe.concepts import ConceptRows, TaskRow
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.schema import ITEMS
+from kgprobe.templates import ANSWER, MASK_SLOT, SUBJECT, parse
 
 #: rule -> memorizing task of its first premise
 RULES = {"rdfs2": "DM", "rdfs3": "RG", "rdfs5": "SPO", "rdfs7": "SPO", "rdfs9": "SCO",
@@ -32,7 +33,7 @@ def build(
 ) -> pl.DataFrame:
     """Build ITEMS of the six rules from those of the memorizing tasks; `meta` holds the texts, the
     premises' tests and the soft forms. Raises one ValueError that names every property without a
-    pattern and every gold that is not among its rule's candidates."""
+    pattern, every gold that is not among its rule's candidates and every label with a slot."""
     index: dict[str, dict[str, int]] = {}
     for name, place, label in candidates.select("set", "index", "label").rows():
         index.setdefault(name, {})[label] = place
@@ -63,6 +64,12 @@ def _item(
 ) -> tuple[object, ...]:
     """Return one row of ITEMS; `clause`: the memorizing item's subject, `inherited`: keys copied
     from its `meta`. `missing` in meta: the row's own concept is not a candidate of the task."""
+    for label in (row.subject, row.golds[0], clause):
+        if {SUBJECT, ANSWER, MASK_SLOT} & set(parse(label).slots):
+            raise ValueError(
+                f"{row.title}: {label!r} contains a slot ([X], [Y], {{sub}}, [P] or [MASK]), which "
+                "a premise would fill with a pseudoword; correct the label"
+            )
     if rule in ("rdfs9", "rdfs11"):
         texts, tests = _of_classes(rule, row, switches)
     else:

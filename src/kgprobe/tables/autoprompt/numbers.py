@@ -427,7 +427,7 @@ def of_benchmark(those: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
         yield from measured(of.but(model=model), hits(every, name), metric_of, ("group",), seed)
     fact = ["group", "fact", "label"]
     train = every.examples.filter(split="train").unique(fact)
-    for (group,), test in _select_asked(every, "test")[0].unique(fact).group_by("group"):
+    for (group,), test in _select_asked(every, "test").unique(fact).group_by("group"):
         there, here = Counter(train.filter(group=group)["label"]), Counter(test["label"])
         before, after = max(there.total(), 1), here.total()
         seen = sum(o in there for o in here) / len(here)
@@ -445,11 +445,14 @@ def hits(answers: Answers, name: str, split: str = "test") -> pl.DataFrame:
     `answers` that have a rank; equally frequent labels share the probability. A unit is an example,
     or a fact if a fact has several sentences."""
     unit = "fact" if answers.benchmark in EXTRACTION else "example"
-    rows, lost = _select_asked(answers, split)
+    rows = _select_asked(answers, split)
     # a fact is right if one of its sentences has the right answer, regardless of ranks
     known = rows if unit == "fact" else rows.filter(pl.col("best").is_not_null())
     source = known
     if name == MAJORITY:
+        # a label without a rank in any split is no answer of the model
+        without = answers.outcomes.filter(pl.col("best").is_null())
+        lost = without.join(answers.examples, on=KEY)["label"].unique().to_list()
         source = answers.examples.filter(~pl.col("label").is_in(lost), split="train")
     counted = source.unique(["group", "fact", "label"]).group_by("group", "label").len()
     commonest = counted.filter(pl.col("len") == pl.col("len").max().over("group"))
@@ -468,10 +471,9 @@ def union(those: Sequence[Answers]) -> Answers:
     )
 
 
-def _select_asked(base: Answers, split: str) -> tuple[pl.DataFrame, list[str]]:
-    """Return (the examples of a split that were asked, labels of those that have no rank)."""
-    rows = metrics.join_outcomes(base.examples, base.outcomes, split).unique(["group", "example"])
-    return rows, rows.filter(pl.col("best").is_null())["label"].unique().to_list()
+def _select_asked(base: Answers, split: str) -> pl.DataFrame:
+    """Return the examples of a split that were asked."""
+    return metrics.join_outcomes(base.examples, base.outcomes, split).unique(["group", "example"])
 
 
 # -- sweeps: the paper prints no numbers for either figure -----------------------------------------

@@ -203,7 +203,8 @@ def judged_answers(
     chosen: Mapping[Probe, tuple[str, str]],
 ) -> pl.DataFrame:
     """Build the JUDGED frame of memorizing (`values`, with the result of `find_winners`), of
-    reasoning (ranks, and ranks of the tests of P2) and of multiple choice (CHOICES, CHOSEN)."""
+    reasoning (ranks, and ranks of the tests of P2) and of multiple choice (CHOICES, CHOSEN). Rows
+    for training and selection, and repeated ones, are left out, as in every number."""
     parts: list[tuple[Probe, pl.DataFrame]] = []
 
     def add(probe: Probe, rows: pl.DataFrame, name: str = "items") -> None:
@@ -213,7 +214,8 @@ def judged_answers(
 
     # only soft prompts have a seed
     seed = pl.when(pl.col("loss") != "").then(pl.col("seed").cast(pl.String)).otherwise(pl.lit(""))
-    for probe, rows in values.items():
+    for probe, answered in values.items():
+        rows = per_item.select_test_rows(answered, study.switches.tp_rows)
         if probe in winners:
             key = ["item", "template", "masks", "pooling"]
             rows = rows.join(winners[probe], on=key, how="left")

@@ -27,7 +27,7 @@ __all__ = ["DEFAULT", "Item", "Scores", "bos_prefix", "score"]
 
 COLUMNS = "item template candidate sum count answer_sum answer_count continuation_sum continued"
 #: Increased when the same inputs give other numbers or columns.
-VERSION = 3
+VERSION = 4
 #: Difference of two sums (nats) that is within what the composition of batches may change.
 NEAR = 1e-3
 #: Number of sentences that are planned, batched and stored together. Batches never cross shards.

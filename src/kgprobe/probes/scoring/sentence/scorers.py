@@ -6,6 +6,7 @@ scored", and NaN is an error (models/finite). `continued` marks a valid `continu
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.masked import Masked
 from kgprobe.probes.models.seq2seq import Seq2Seq
 from kgprobe.probes.scoring.sentence.variants import DEFAULT, VARIANTS, rows
-from kgprobe.probes.text.encode import ANSWER, NONE, Sentences, bos_prefix
+from kgprobe.probes.text.encode import ANSWER, NONE, TEMPLATE, Sentences, bos_prefix
 
 Columns = dict[str, NDArray[Any]]
 Done = Callable[[int], object]
@@ -122,6 +123,7 @@ class Seq2SeqScorer:
 
     def score(self, sentences: Sentences, done: Done, name: Name) -> Columns:
         """Compute the columns of SCORES."""
+        sentences = replace(sentences, roles=self._with_space(sentences))
         slots = self._slots(sentences, name)
         contexts, forced, flat = [], [], []
         for sentence, low, high in slots:
@@ -156,6 +158,19 @@ class Seq2SeqScorer:
             columns["continuation_sum"] = columns["sum"] + logprobs[places == -2]
             columns["continued"][:] = True
         return columns
+
+    def _with_space(self, sentences: Sentences) -> NDArray[np.int8]:
+        """Return the roles; a token of only spaces before an answer belongs to it, as the space in
+        front of a first token does, so that all options are scored after the same context."""
+        tokens, roles = sentences.tokens, sentences.roles.copy()
+        ids, owners = tokens.values, tokens.owners
+        starts = (roles[1:] == ANSWER) & (roles[:-1] == TEMPLATE) & (owners[1:] == owners[:-1])
+        before = np.flatnonzero(starts)
+        used = np.unique(ids[before])
+        texts = [self.loaded.tokenizer.decode([i]).replace("\u2581", " ") for i in used.tolist()]
+        is_space = [not text.strip() and "\n" not in text for text in texts]
+        roles[before[np.isin(ids[before], used[np.array(is_space, dtype=bool)])]] = ANSWER
+        return roles
 
     def _slots(self, sentences: Sentences, name: Name) -> list[tuple[int, int, int]]:
         """Return (sentence, first token, last token + 1) of every span that becomes a mask slot."""

@@ -416,3 +416,17 @@ def test_an_unreadable_input_is_not_reported_as_a_full_disk(tmp_path, monkeypatc
         engine.spill.write_text("")
         with pytest.raises(EngineError, match=r"could not write to .* a disk with more room"):
             engine.keep(engine.table(pl.DataFrame({"n": numbers})).distinct())
+
+
+def test_the_reversed_question_on_a_date_has_the_subjects_of_the_relation_as_options():
+    """Its list is as long as that of a relation between entities."""
+    names = {n: f"name {n}" for n in range(1, 60)}
+    dates = [(s, 569, f"{1900 + s}-03-04T00:00:00Z") for s in range(1, 31)]
+    triples = [(s, 19, 40 + s % 7) for s in range(1, 31)]
+    made = attribute(
+        "asymmetry", facts(triples, names, dates), min_triples=1, eval_examples=4, candidates=20
+    )
+    for relation in ("P19", "P569"):
+        options = made.candidates.filter(set=f"asymmetry/{relation}/reversed")
+        assert options.height == 20
+        assert set(options["id"]) < {f"Q{s}" for s in range(1, 31)}

@@ -167,6 +167,16 @@ def test_only_the_triple_with_a_wrong_uri_is_rejected():
     assert shard["triples"].height == 1
 
 
+@pytest.mark.parametrize("uri", [f"{Q}Q1\u0662", f"{Q}Q\u0662", f"{Q}Q007", f"{Q}Q1\n"])
+def test_an_id_has_ascii_digits_and_no_leading_zero(uri):
+    wrong = document()["triples"][0]
+    shard = ingest(
+        document(triples=[wrong, {**wrong, "subject": {**wrong["subject"], "uri": uri}}])
+    )
+    assert counts(shard)["rejected triple"] == 1
+    assert shard["triples"]["subject"].to_list() == [1]
+
+
 def test_extra_fields_and_repeated_documents_are_counted():
     shard = ingest(document(1, surprise=1), document(1))
     assert counts(shard)["unknown extra field"] == 1

@@ -343,7 +343,7 @@ _LITERAL = r"(?s)^(.*)\^\^(http://www\.w3\.org/2001/XMLSchema#\w+)$"
 def _number(column: str, prefix: str) -> pl.Expr:
     """Return the number of an IRI `prefix<number>`, null for anything else."""
     digits = pl.col(column).str.strip_prefix(prefix)
-    legal = pl.col(column).str.starts_with(prefix) & digits.str.contains(r"^[1-9]\d{0,8}$")
+    legal = pl.col(column).str.starts_with(prefix) & digits.str.contains(r"^[1-9][0-9]{0,8}$")
     return pl.when(legal).then(digits).otherwise(None).cast(pl.UInt32)
 
 

@@ -167,6 +167,16 @@ def test_only_the_triple_with_a_wrong_uri_is_rejected():
     assert shard["triples"].height == 1
 
 
+@pytest.mark.parametrize("value", ["", " ", "\n"])
+def test_a_literal_has_a_value(value):
+    wrong = document()["triples"][0]
+    kind = "http://www.w3.org/2001/XMLSchema#string"
+    blank = {**wrong["object"], "uri": f"{value}^^{kind}"}
+    shard = ingest(document(triples=[wrong, {**wrong, "object": blank}]))
+    assert counts(shard)["rejected triple"] == 1
+    assert shard["triples"]["object"].to_list() == [142]
+
+
 @pytest.mark.parametrize("uri", [f"{Q}Q1\u0662", f"{Q}Q\u0662", f"{Q}Q007", f"{Q}Q1\n"])
 def test_an_id_has_ascii_digits_and_no_leading_zero(uri):
     wrong = document()["triples"][0]

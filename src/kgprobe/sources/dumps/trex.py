@@ -336,8 +336,8 @@ def _tables(alignments: Rows, mentions: Rows, table: Rows, problems: Problems) -
     }  # fmt: skip
 
 
-#: `1970-01-22T00:00:00Z^^http://www.w3.org/2001/XMLSchema#dateTime`
-_LITERAL = r"(?s)^(.*)\^\^(http://www\.w3\.org/2001/XMLSchema#\w+)$"
+#: `1970-01-22T00:00:00Z^^http://www.w3.org/2001/XMLSchema#dateTime`; the value is not blank
+_LITERAL = r"(?s)^(.*\S.*)\^\^(http://www\.w3\.org/2001/XMLSchema#\w+)$"
 
 
 def _number(column: str, prefix: str) -> pl.Expr:

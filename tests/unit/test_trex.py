@@ -100,6 +100,16 @@ def test_offsets_are_characters_not_bytes_or_utf16_units():
     assert counts(ingest(shifted))["surface form not at its boundaries"] == 1
 
 
+@pytest.mark.parametrize("bounds", [[-4, -1], [29, 99], [99, 29]])
+def test_bounds_outside_of_the_text_are_counted(bounds):
+    """Python's slices at these bounds give the surface forms."""
+    text = "Paris lies in France. It is old."
+    surface = text[bounds[0] : bounds[1]]
+    one = {"uri": f"{Q}Q9", "boundaries": bounds, "surfaceform": surface, "annotator": "x"}
+    shard = ingest(document(text=text, entities=[one]))
+    assert counts(shard)["surface form not at its boundaries"] == 1
+
+
 def test_labels_title_before_most_frequent_surface_and_never_a_pronoun():
     it = entity(f"{Q}Q142", "Paris lies in France. It is old.", "It", "Simple_Coreference")
     entities = [*document(1)["entities"], it, it, it]

@@ -295,7 +295,10 @@ def _collect(documents: list[Document], problems: Problems) -> tuple[Rows, Rows,
         for entity in document.entities:
             surface, place = entity.surfaceform, entity.boundaries
             mentions.append((index, entity.uri, surface, entity.annotator))
-            misplaced += place is not None and text[place[0] : place[1]] != surface
+            if place is not None:
+                # a slice of Python may begin or end outside of the text
+                inside = 0 <= place[0] <= place[1] <= len(text)
+                misplaced += not inside or text[place[0] : place[1]] != surface
         for triple in triples:
             s, o = triple.subject, triple.object
             ends, aligner = (s.uri, triple.predicate.uri, o.uri), triple.annotator

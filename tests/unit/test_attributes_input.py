@@ -160,6 +160,23 @@ def test_the_most_frequent_text_of_a_date_is_used():
 
 
 @pytest.mark.parametrize(
+    ("labels", "text"),
+    [
+        (["[MASK] 1970", "[MASK] 1970", "Jan. 1970"], "Jan. 1970"),
+        (["[X]", " ", None], "22 January 1970"),
+        (["Jan. 22 ", "Jan. 22", "22.1.1970", "22.1.1970", "\u00a0Jan. 22"], "Jan. 22"),
+    ],
+)
+def test_labels_of_dates_are_cleaned_as_those_of_entities(labels, text):
+    rows = [
+        ("wikidata", f"Q{n}", "x", "P569", "1970-01-22T00:00:00Z", label)
+        for n, label in enumerate(labels, 1)
+    ]
+    encoded = encode(pl.DataFrame(rows, schema=dict(FACTS.columns), orient="row"))
+    assert set(content(encoded, "literals")["text"]) == {text}
+
+
+@pytest.mark.parametrize(
     ("value", "text"),
     [
         ("-0043-03-15", "15 March 44 BC"),  # Caesar's last

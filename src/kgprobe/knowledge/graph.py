@@ -385,8 +385,12 @@ def _entities(engine: Engine, edges: Table, valid: Table) -> tuple[Table, int]:
 
 
 def _literals(engine: Engine, texts: Table) -> Table:
-    """Return LITERAL_EDGES; the text of a value is its most frequent label, else `date_text`."""
-    labeled = texts.filter(stripped(texts["object_label"]) != "")
+    """Return LITERAL_EDGES; the text of a value is its most frequent usable label, else
+    `date_text`."""
+    labeled = texts.mutate(object_label=stripped(texts["object_label"]))
+    labeled = labeled.filter(
+        labeled["object_label"] != "", ~labeled["object_label"].re_search(UNUSABLE)
+    )
     often = count_rows(labeled, ["object", "object_label"])
     most = first(often, 1, [often["n"].desc(), "object_label"], ["object"])
     distinct = texts.select("object").distinct()

@@ -362,6 +362,18 @@ def test_amber_sets_pair_the_head_with_the_least_popular_other():
     assert (own["step"], own["kept"], own["dropped"]) == ("AmbER sets", 2, 3)
 
 
+def test_pairs_of_amber_with_one_head_are_counted_apart(tmp_path):
+    """An entity of two names is in two sets."""
+    head, tails = {"is_head": True, "popularity": 4.0}, ("Q2", "Q3", "Q4")
+    sets = [{"qids": {"Q1": head, q: {"is_head": False, "popularity": 1.0}}} for q in tails]
+    path = tmp_path / "amber_sets.jsonl"
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in sets))
+    edges = [(1, 19, 9), (2, 19, 8), (3, 19, 7), (4, 17, 7)]
+    made = attribute("ambiguous", facts(edges), source="amber", amber_sets=str(path))
+    steps = made.steps.filter(step="pairs with a shared relation")
+    assert steps.select("kept", "dropped").rows() == [(2, 1)]
+
+
 def test_gender_variants_map_to_one_label():
     encoded = graph([(1, 21, 2), (3, 21, 4), (5, 21, 6)], {1: "a", 2: "male organism", 3: "b",
                                                         5: "c", 6: "other"})  # fmt: skip

@@ -60,7 +60,7 @@ def query(setup: Setup[Ambiguous]) -> Table:
     heads = engine.keep(heads.select("head", "tail", "p", "x"))
     tails = edges.select("p", tail="s", y="o").inner_join(heads, ["tail", "p"])
     both = engine.keep(tails.select("p", "head", "tail", "x", "y"))
-    n = engine.count(both.select("head").distinct())
+    n = engine.count(both.select("head", "tail").distinct())
     why = f"no relation in common of {len(relations)} ({', '.join(section.exclude)} left out)"
     setup.count("pairs with a shared relation", n, n_pairs, why)
     setup.count("pair and relation", engine.count(both.select(*DEFINITION.key).distinct()))

@@ -159,6 +159,35 @@ def test_the_most_frequent_text_of_a_date_is_used():
         assert set(content(encoded, "literals")["text"]) == {"22.1.1970"}
 
 
+@pytest.mark.parametrize("required", [True, False])
+def test_an_entity_with_dates_alone_keeps_its_label(required):
+    names = {1: "Ana", 2: "Ben", 3: "Cid", 9: "Arles"}
+    dates = [(s, 569, f"1970-01-2{s}T00:00:00Z") for s in (1, 2, 3, 4)]
+    given = facts([(1, 19, 9)], names, dates)
+    made = attribute("asymmetry", given, min_triples=4, require_labels=required)
+    rows = made.examples.filter(role="forward").sort("subject")
+    expected = [("Q1", "Ana", 1), ("Q2", "Ben", 0), ("Q3", "Cid", 0), ("Q4", None, 0)]
+    found = rows.select("subject", "subject_label", "subject_degree").rows()
+    assert found == expected[: 3 if required else 4]
+
+
+@pytest.mark.parametrize("source", ["labels", "amber"])
+def test_an_entity_with_dates_alone_is_not_the_less_known_of_a_pair(source, tmp_path):
+    """It has no edge, so it would displace an entity with facts to compare."""
+    sets = {
+        "Q1": {"is_head": True, "popularity": 3.0},
+        "Q2": {"is_head": False, "popularity": 2.0},
+        "Q3": {"is_head": False, "popularity": 1.0},
+    }
+    path = tmp_path / "amber_sets.jsonl"
+    path.write_text(json.dumps({"qids": sets}))
+    names = dict.fromkeys((1, 2, 3), "Cid") | {8: "Arles", 9: "France"}
+    edges = [(1, 19, 8), (1, 27, 9), (2, 19, 8)]
+    given = facts(edges, names, [(3, 569, "1970-01-22T00:00:00Z")])
+    made = attribute("ambiguous", given, source=source, amber_sets=str(path))
+    assert triples(made.examples) == [((1, 19, 8), (2, 19, 8))]
+
+
 @pytest.mark.parametrize(
     ("labels", "text"),
     [

@@ -1,6 +1,7 @@
 """Pairs of entities that share a name, from AmbER's amber_sets.jsonl."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from kgprobe.knowledge.ids import GraphError
 
 def amber_pairs(graph: Graph, sets: Sequence[dict[str, Any]], funnel: Funnel) -> pl.DataFrame:
     """Return (head, tail) of AmbER sets: the head, and the least popular tail in the graph."""
-    numbers = graph.entity_numbers(q for one in sets for q in one["qids"])
+    connected = replace(graph, entities=graph.connected)
+    numbers = connected.entity_numbers(q for one in sets for q in one["qids"])
     pairs = []
     for one in sets:
         known = [(numbers[q], entity) for q, entity in one["qids"].items() if q in numbers]

@@ -373,6 +373,20 @@ def test_amber_sets_give_heads_and_tails(tmp_path):
         ambiguous.build(worked(), settings("ambiguous", source="amber"))
 
 
+@pytest.mark.parametrize(
+    ("is_head", "popularity", "reason"),
+    [('"false"', "1.0", "is_head is 'false'"), ("null", "1.0", "is_head is None"),
+     ("true", "NaN", "popularity is not a number"), ("true", "null", "NoneType")],
+)  # fmt: skip
+def test_a_set_of_amber_with_an_illegal_value_is_refused(is_head, popularity, reason, tmp_path):
+    path = tmp_path / "amber_sets.jsonl"
+    legal = '{"is_head": false, "popularity": -Infinity}'
+    one = f'{{"is_head": {is_head}, "popularity": {popularity}}}'
+    path.write_text(f'{{"qids": {{"Q1": {legal}}}}}\n{{"qids": {{"Q1": {legal}, "Q2": {one}}}}}\n')
+    with pytest.raises(GraphError, match=f"line 2: not an AmbER set .*{reason}"):
+        amber.read_amber(str(path))
+
+
 def test_amber_sets_pair_the_head_with_the_least_popular_other():
     def one(**entities):
         return {"qids": {q: {"is_head": h, "popularity": n} for q, (h, n) in entities.items()}}

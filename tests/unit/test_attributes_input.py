@@ -159,6 +159,52 @@ def test_the_most_frequent_text_of_a_date_is_used():
         assert set(content(encoded, "literals")["text"]) == {"22.1.1970"}
 
 
+@pytest.mark.parametrize("required", [True, False])
+def test_an_entity_with_dates_alone_keeps_its_label(required):
+    names = {1: "Ana", 2: "Ben", 3: "Cid", 9: "Arles"}
+    dates = [(s, 569, f"1970-01-2{s}T00:00:00Z") for s in (1, 2, 3, 4)]
+    given = facts([(1, 19, 9)], names, dates)
+    made = attribute("asymmetry", given, min_triples=4, require_labels=required)
+    rows = made.examples.filter(role="forward").sort("subject")
+    expected = [("Q1", "Ana", 1), ("Q2", "Ben", 0), ("Q3", "Cid", 0), ("Q4", None, 0)]
+    found = rows.select("subject", "subject_label", "subject_degree").rows()
+    assert found == expected[: 3 if required else 4]
+
+
+@pytest.mark.parametrize("source", ["labels", "amber"])
+def test_an_entity_with_dates_alone_is_not_the_less_known_of_a_pair(source, tmp_path):
+    """It has no edge, so it would displace an entity with facts to compare."""
+    sets = {
+        "Q1": {"is_head": True, "popularity": 3.0},
+        "Q2": {"is_head": False, "popularity": 2.0},
+        "Q3": {"is_head": False, "popularity": 1.0},
+    }
+    path = tmp_path / "amber_sets.jsonl"
+    path.write_text(json.dumps({"qids": sets}))
+    names = dict.fromkeys((1, 2, 3), "Cid") | {8: "Arles", 9: "France"}
+    edges = [(1, 19, 8), (1, 27, 9), (2, 19, 8)]
+    given = facts(edges, names, [(3, 569, "1970-01-22T00:00:00Z")])
+    made = attribute("ambiguous", given, source=source, amber_sets=str(path))
+    assert triples(made.examples) == [((1, 19, 8), (2, 19, 8))]
+
+
+@pytest.mark.parametrize(
+    ("labels", "text"),
+    [
+        (["[MASK] 1970", "[MASK] 1970", "Jan. 1970"], "Jan. 1970"),
+        (["[X]", " ", None], "22 January 1970"),
+        (["Jan. 22 ", "Jan. 22", "22.1.1970", "22.1.1970", "\u00a0Jan. 22"], "Jan. 22"),
+    ],
+)
+def test_labels_of_dates_are_cleaned_as_those_of_entities(labels, text):
+    rows = [
+        ("wikidata", f"Q{n}", "x", "P569", "1970-01-22T00:00:00Z", label)
+        for n, label in enumerate(labels, 1)
+    ]
+    encoded = encode(pl.DataFrame(rows, schema=dict(FACTS.columns), orient="row"))
+    assert set(content(encoded, "literals")["text"]) == {text}
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [
@@ -327,6 +373,20 @@ def test_amber_sets_give_heads_and_tails(tmp_path):
         ambiguous.build(worked(), settings("ambiguous", source="amber"))
 
 
+@pytest.mark.parametrize(
+    ("is_head", "popularity", "reason"),
+    [('"false"', "1.0", "is_head is 'false'"), ("null", "1.0", "is_head is None"),
+     ("true", "NaN", "popularity is not a number"), ("true", "null", "NoneType")],
+)  # fmt: skip
+def test_a_set_of_amber_with_an_illegal_value_is_refused(is_head, popularity, reason, tmp_path):
+    path = tmp_path / "amber_sets.jsonl"
+    legal = '{"is_head": false, "popularity": -Infinity}'
+    one = f'{{"is_head": {is_head}, "popularity": {popularity}}}'
+    path.write_text(f'{{"qids": {{"Q1": {legal}}}}}\n{{"qids": {{"Q1": {legal}, "Q2": {one}}}}}\n')
+    with pytest.raises(GraphError, match=f"line 2: not an AmbER set .*{reason}"):
+        amber.read_amber(str(path))
+
+
 def test_amber_sets_pair_the_head_with_the_least_popular_other():
     def one(**entities):
         return {"qids": {q: {"is_head": h, "popularity": n} for q, (h, n) in entities.items()}}
@@ -343,6 +403,18 @@ def test_amber_sets_pair_the_head_with_the_least_popular_other():
     assert sorted(amber.amber_pairs(worked(), sets, steps).rows()) == [(6, 1), (10, 5)]
     (own,) = steps.rows
     assert (own["step"], own["kept"], own["dropped"]) == ("AmbER sets", 2, 3)
+
+
+def test_pairs_of_amber_with_one_head_are_counted_apart(tmp_path):
+    """An entity of two names is in two sets."""
+    head, tails = {"is_head": True, "popularity": 4.0}, ("Q2", "Q3", "Q4")
+    sets = [{"qids": {"Q1": head, q: {"is_head": False, "popularity": 1.0}}} for q in tails]
+    path = tmp_path / "amber_sets.jsonl"
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in sets))
+    edges = [(1, 19, 9), (2, 19, 8), (3, 19, 7), (4, 17, 7)]
+    made = attribute("ambiguous", facts(edges), source="amber", amber_sets=str(path))
+    steps = made.steps.filter(step="pairs with a shared relation")
+    assert steps.select("kept", "dropped").rows() == [(2, 1)]
 
 
 def test_gender_variants_map_to_one_label():
@@ -416,3 +488,17 @@ def test_an_unreadable_input_is_not_reported_as_a_full_disk(tmp_path, monkeypatc
         engine.spill.write_text("")
         with pytest.raises(EngineError, match=r"could not write to .* a disk with more room"):
             engine.keep(engine.table(pl.DataFrame({"n": numbers})).distinct())
+
+
+def test_the_reversed_question_on_a_date_has_the_subjects_of_the_relation_as_options():
+    """Its list is as long as that of a relation between entities."""
+    names = {n: f"name {n}" for n in range(1, 60)}
+    dates = [(s, 569, f"{1900 + s}-03-04T00:00:00Z") for s in range(1, 31)]
+    triples = [(s, 19, 40 + s % 7) for s in range(1, 31)]
+    made = attribute(
+        "asymmetry", facts(triples, names, dates), min_triples=1, eval_examples=4, candidates=20
+    )
+    for relation in ("P19", "P569"):
+        options = made.candidates.filter(set=f"asymmetry/{relation}/reversed")
+        assert options.height == 20
+        assert set(options["id"]) < {f"Q{s}" for s in range(1, 31)}

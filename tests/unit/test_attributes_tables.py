@@ -190,6 +190,10 @@ def test_small_bias_relations_show_only_counts(run):
     assert shown.cells[row, ("triples",)]["value"] == 2
     assert (row, ("value",)) not in shown.cells
     assert (row, ("wrong",)) not in shown.cells
+    # nor in Figure 4, by relation, too
+    figure = views.PATTERNS.select(run[1])
+    assert "symmetry" in set(figure["benchmark"])
+    assert "bias" not in set(figure["benchmark"])
     texts = run[1].select("group", "slice", *SETTING)
     assert not [t for row in texts.rows() for t in row if "label 1" in t]
 

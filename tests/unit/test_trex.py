@@ -100,6 +100,16 @@ def test_offsets_are_characters_not_bytes_or_utf16_units():
     assert counts(ingest(shifted))["surface form not at its boundaries"] == 1
 
 
+@pytest.mark.parametrize("bounds", [[-4, -1], [29, 99], [99, 29]])
+def test_bounds_outside_of_the_text_are_counted(bounds):
+    """Python's slices at these bounds give the surface forms."""
+    text = "Paris lies in France. It is old."
+    surface = text[bounds[0] : bounds[1]]
+    one = {"uri": f"{Q}Q9", "boundaries": bounds, "surfaceform": surface, "annotator": "x"}
+    shard = ingest(document(text=text, entities=[one]))
+    assert counts(shard)["surface form not at its boundaries"] == 1
+
+
 def test_labels_title_before_most_frequent_surface_and_never_a_pronoun():
     it = entity(f"{Q}Q142", "Paris lies in France. It is old.", "It", "Simple_Coreference")
     entities = [*document(1)["entities"], it, it, it]
@@ -165,6 +175,26 @@ def test_only_the_triple_with_a_wrong_uri_is_rejected():
     assert counts(shard)["rejected triple"] == 1
     assert first(shard, "rejected triple").startswith(f"document 0 ({Q}Q1): ")
     assert shard["triples"].height == 1
+
+
+@pytest.mark.parametrize("value", ["", " ", "\n"])
+def test_a_literal_has_a_value(value):
+    wrong = document()["triples"][0]
+    kind = "http://www.w3.org/2001/XMLSchema#string"
+    blank = {**wrong["object"], "uri": f"{value}^^{kind}"}
+    shard = ingest(document(triples=[wrong, {**wrong, "object": blank}]))
+    assert counts(shard)["rejected triple"] == 1
+    assert shard["triples"]["object"].to_list() == [142]
+
+
+@pytest.mark.parametrize("uri", [f"{Q}Q1\u0662", f"{Q}Q\u0662", f"{Q}Q007", f"{Q}Q1\n"])
+def test_an_id_has_ascii_digits_and_no_leading_zero(uri):
+    wrong = document()["triples"][0]
+    shard = ingest(
+        document(triples=[wrong, {**wrong, "subject": {**wrong["subject"], "uri": uri}}])
+    )
+    assert counts(shard)["rejected triple"] == 1
+    assert shard["triples"]["subject"].to_list() == [1]
 
 
 def test_extra_fields_and_repeated_documents_are_counted():

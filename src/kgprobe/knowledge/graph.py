@@ -48,7 +48,7 @@ LITERAL_EDGES = Contract(
     may_be_empty=True,
 )
 
-#: An entity of the graph: its label and the number of its edges.
+#: An entity of the graph: its label and the number of its edges, 0 if it only has literals.
 ENTITIES = Contract(
     "ENTITIES",
     {"id": pl.UInt32, "label": pl.String, "degree": pl.UInt32},
@@ -156,6 +156,11 @@ class Graph:
     def sizes(self) -> pl.DataFrame:
         """(p, n): the number of edges of every relation, sorted by relation."""
         return self.frame(count_rows(self.edges, ["p"])).sort("p")
+
+    @property
+    def connected(self) -> Table:
+        """`entities` that have an edge."""
+        return self.entities.filter(self.entities["degree"] > 0)
 
     @property
     def labeled(self) -> Table:
@@ -308,7 +313,7 @@ def encode(
     valid = coded.filter(item & ~coded["other"])
     texts = valid.filter(valid["o"].isnull()).drop("o", "other", "subject_label")
     values = _literals(engine, texts if literals else texts.limit(0))
-    entities, unusable = _entities(engine, edges, valid)
+    entities, unusable = _entities(engine, edges, values, valid)
     graph = Graph(engine, edges, values, entities, ids=ids, known=known or {})
     counts["duplicates"] -= graph.size
     labeled = entities.aggregate(entities=entities.count(), labeled=entities["label"].count())
@@ -363,9 +368,9 @@ def _by_text(facts: Table) -> Table:
     return rows.mutate(other=other)
 
 
-def _entities(engine: Engine, edges: Table, valid: Table) -> tuple[Table, int]:
-    """Return ENTITIES, and the number of entities all of whose labels would break a prompt. If an
-    entity has several usable labels, the smallest is used."""
+def _entities(engine: Engine, edges: Table, values: Table, valid: Table) -> tuple[Table, int]:
+    """Return ENTITIES of edges and literals, and the number of entities all of whose labels would
+    break a prompt. If an entity has several usable labels, the smallest is used."""
     rows = valid.filter((valid["s"] != valid["o"]).fill_null(True))
     names = rows.select(id="s", label="subject_label")
     names = names.union(rows.select(id="o", label="object_label"))
@@ -376,8 +381,11 @@ def _entities(engine: Engine, edges: Table, valid: Table) -> tuple[Table, int]:
     # the smallest usable label; null if there is none
     smallest = names.group_by("id").aggregate(label=names["label"].min(where=~names["unusable"]))
     named = engine.keep(smallest)
-    sides = edges.select(id="s").union(edges.select(id="o"))
-    both = sides.group_by("id").aggregate(degree=sides.count())
+    one, none = (ibis.literal(n, "int64") for n in (1, 0))
+    sides = edges.select(id="s", n=one).union(edges.select(id="o", n=one))
+    # literals do not count in degrees, but an entity may have nothing else
+    sides = sides.union(values.select(id="s", n=none))
+    both = sides.group_by("id").aggregate(degree=sides["n"].sum().cast("int64"))
     usable = named.filter(named["label"].notnull()).select(_id="id", label="label")
     labeled = both.left_join(usable, [("id", "_id")])
     entities = engine.keep(labeled.select("id", "label", "degree"))
@@ -385,8 +393,12 @@ def _entities(engine: Engine, edges: Table, valid: Table) -> tuple[Table, int]:
 
 
 def _literals(engine: Engine, texts: Table) -> Table:
-    """Return LITERAL_EDGES; the text of a value is its most frequent label, else `date_text`."""
-    labeled = texts.filter(stripped(texts["object_label"]) != "")
+    """Return LITERAL_EDGES; the text of a value is its most frequent usable label, else
+    `date_text`."""
+    labeled = texts.mutate(object_label=stripped(texts["object_label"]))
+    labeled = labeled.filter(
+        labeled["object_label"] != "", ~labeled["object_label"].re_search(UNUSABLE)
+    )
     often = count_rows(labeled, ["object", "object_label"])
     most = first(often, 1, [often["n"].desc(), "object_label"], ["object"])
     distinct = texts.select("object").distinct()

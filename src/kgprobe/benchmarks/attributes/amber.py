@@ -1,6 +1,8 @@
 """Pairs of entities that share a name, from AmbER's amber_sets.jsonl."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,8 @@ from kgprobe.knowledge.ids import GraphError
 
 def amber_pairs(graph: Graph, sets: Sequence[dict[str, Any]], funnel: Funnel) -> pl.DataFrame:
     """Return (head, tail) of AmbER sets: the head, and the least popular tail in the graph."""
-    numbers = graph.entity_numbers(q for one in sets for q in one["qids"])
+    connected = replace(graph, entities=graph.connected)
+    numbers = connected.entity_numbers(q for one in sets for q in one["qids"])
     pairs = []
     for one in sets:
         known = [(numbers[q], entity) for q, entity in one["qids"].items() if q in numbers]
@@ -36,10 +39,17 @@ def read_amber(path: str | None) -> list[dict[str, Any]]:
     sets = []
     for number, one in json_rows(path, GraphError):
         try:
-            entities = (
-                (q, bool(e["is_head"]), float(e["popularity"])) for q, e in one["qids"].items()
-            )
-            sets.append({"qids": {q: {"is_head": h, "popularity": n} for q, h, n in entities}})
+            sets.append({"qids": {q: _entity(entity) for q, entity in one["qids"].items()}})
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise GraphError(f"{path}, line {number}: not an AmbER set ({error!r})") from error
     return sets
+
+
+def _entity(entity: Mapping[str, Any]) -> dict[str, Any]:
+    """Return is_head and popularity of an entity. Raises ValueError if one has no legal value."""
+    is_head, popularity = entity["is_head"], float(entity["popularity"])
+    if is_head not in (True, False):
+        raise ValueError(f"is_head is {is_head!r}; expected true or false")
+    if math.isnan(popularity):
+        raise ValueError("popularity is not a number")
+    return {"is_head": bool(is_head), "popularity": popularity}

@@ -60,7 +60,7 @@ def query(setup: Setup[Ambiguous]) -> Table:
     heads = engine.keep(heads.select("head", "tail", "p", "x"))
     tails = edges.select("p", tail="s", y="o").inner_join(heads, ["tail", "p"])
     both = engine.keep(tails.select("p", "head", "tail", "x", "y"))
-    n = engine.count(both.select("head").distinct())
+    n = engine.count(both.select("head", "tail").distinct())
     why = f"no relation in common of {len(relations)} ({', '.join(section.exclude)} left out)"
     setup.count("pairs with a shared relation", n, n_pairs, why)
     setup.count("pair and relation", engine.count(both.select(*DEFINITION.key).distinct()))
@@ -75,7 +75,8 @@ def query(setup: Setup[Ambiguous]) -> Table:
 def name_pairs(setup: Setup[Ambiguous]) -> Table:
     """Return (head, tail): the entities of highest and lowest degree of every shared name."""
     graph, engine = setup.graph, setup.engine
-    named = graph.entities.filter(graph.entities["label"].notnull())
+    connected = graph.connected
+    named = connected.filter(connected["label"].notnull())
     name = lowered(named["label"]) if setup.section.fold_case else named["label"]
     named = named.select("id", "degree", name=name)
     names = count_rows(named, ["name"])
@@ -87,7 +88,7 @@ def name_pairs(setup: Setup[Ambiguous]) -> Table:
         tails.select("name", tail="id", least="degree"), "name"
     )
     pairs = engine.keep(both.filter(both["most"] > both["least"]).select("head", "tail"))
-    counts = map(engine.count, (graph.entities, named, shared, several, pairs))
+    counts = map(engine.count, (connected, named, shared, several, pairs))
     entities, labeled, sharing, all_names, n = counts
     setup.count("entities with a label", labeled, entities, "no_label")
     setup.count("entities that share a name", sharing, labeled, "the only one of its name")

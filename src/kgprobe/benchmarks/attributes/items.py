@@ -64,7 +64,9 @@ def _frequent(sets: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
     for side, some in (("o", sets.filter(~pl.col("turned"))), ("s", sets.filter("turned"))):
         if not some.height:
             continue
-        counts = _counts(graph, graph.edges, some, side).semi_join(graph.labeled, [(side, "id")])
+        # dates have subjects, too
+        rows = graph.edges if side == "o" else graph.statements
+        counts = _counts(graph, rows, some, side).semi_join(graph.labeled, [(side, "id")])
         top = graph.frame(_top(counts, size, side)).rename({side: "number"})
         named = graph.texts(top["number"]).rename({"n": "number", "text": "label"})
         top = top.join(named, on="number").select("p", "n", "id", "label")

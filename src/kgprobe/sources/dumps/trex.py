@@ -295,7 +295,10 @@ def _collect(documents: list[Document], problems: Problems) -> tuple[Rows, Rows,
         for entity in document.entities:
             surface, place = entity.surfaceform, entity.boundaries
             mentions.append((index, entity.uri, surface, entity.annotator))
-            misplaced += place is not None and text[place[0] : place[1]] != surface
+            if place is not None:
+                # a slice of Python may begin or end outside of the text
+                inside = 0 <= place[0] <= place[1] <= len(text)
+                misplaced += not inside or text[place[0] : place[1]] != surface
         for triple in triples:
             s, o = triple.subject, triple.object
             ends, aligner = (s.uri, triple.predicate.uri, o.uri), triple.annotator
@@ -336,14 +339,14 @@ def _tables(alignments: Rows, mentions: Rows, table: Rows, problems: Problems) -
     }  # fmt: skip
 
 
-#: `1970-01-22T00:00:00Z^^http://www.w3.org/2001/XMLSchema#dateTime`
-_LITERAL = r"(?s)^(.*)\^\^(http://www\.w3\.org/2001/XMLSchema#\w+)$"
+#: `1970-01-22T00:00:00Z^^http://www.w3.org/2001/XMLSchema#dateTime`; the value is not blank
+_LITERAL = r"(?s)^(.*\S.*)\^\^(http://www\.w3\.org/2001/XMLSchema#\w+)$"
 
 
 def _number(column: str, prefix: str) -> pl.Expr:
     """Return the number of an IRI `prefix<number>`, null for anything else."""
     digits = pl.col(column).str.strip_prefix(prefix)
-    legal = pl.col(column).str.starts_with(prefix) & digits.str.contains(r"^[1-9]\d{0,8}$")
+    legal = pl.col(column).str.starts_with(prefix) & digits.str.contains(r"^[1-9][0-9]{0,8}$")
     return pl.when(legal).then(digits).otherwise(None).cast(pl.UInt32)
 
 

@@ -162,9 +162,10 @@ def patterns(study: AttributesStudy, alphas: pl.DataFrame) -> Iterator[Number]:
         chosen = chosen.with_columns(pattern=pl.coalesce("top", "pattern")).drop("top")
     for row in study.measure(chosen, patterns=True).iter_rows(named=True):
         one = number(row)
-        if row["pattern"] != ALL:
+        is_bias = one.benchmark == "bias"
+        if one.group and not (is_bias and one.n < FEWEST):
             yield one
-        if one.benchmark != "bias":
+        if not is_bias:
             continue
         if one.group:
             yield count(one, "triples", one.n)

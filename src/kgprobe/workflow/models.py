@@ -45,7 +45,14 @@ def weights(run: Run, model: str) -> list[str]:
     named = [place] if kind == "folder" else []
     if adapter := row.get("adapter"):
         named.append(adapter.partition(":")[2])
-    return [*([paths[kind]] if kind in paths else []), *files(named)]
+    # the time of a folder does not change when a file in it is overwritten
+    held = [str(path) for folder in files(named) for path in _files_of(Path(folder))]
+    return [*([paths[kind]] if kind in paths else []), *files(held)]
+
+
+def _files_of(folder: Path) -> list[Path]:
+    """Return the files directly in a model's folder, or the path itself if it is a file."""
+    return sorted(p for p in folder.iterdir() if p.is_file()) if folder.is_dir() else [folder]
 
 
 def packed(run: Run, package: str) -> dict[str, str]:

@@ -512,6 +512,18 @@ def all_zero(answer):
     return answer
 
 
+def without_tokens(some):
+    """Return a fault that drops some tokens of the echoed text, as a partial answer does."""
+
+    def changed(answer):
+        lists = answer["choices"][0]["logprobs"]
+        for name in LISTS:
+            del lists[name][some]
+        return answer
+
+    return changed
+
+
 def test_tokens_echoed_before_the_text_are_ignored():
     for whole, tokens, starts in (
         ("<s>Paris is", ["<s>", "Paris", " is"], [0, 3, 8]),
@@ -531,6 +543,8 @@ ECHOED = [
     (within(["logprobs", "token_logprobs", 1], float("nan")), "log-probability nan"),
     (within(["logprobs", "text_offset", 0], 3), "its tokens do not cover"),
     (within(["logprobs", "text_offset", 1], 30), "its tokens do not cover"),
+    (without_tokens(slice(3, None)), "its tokens do not cover"),
+    (without_tokens(slice(2, 4)), "its tokens do not cover"),
     (within(["text"], "another text"), "echo gives 'another text'"),
     (within(["logprobs", "tokens"], []), "0 tokens, but"),
 ]

@@ -412,12 +412,13 @@ def ask(
     ['text', 'logprob']
     """
     question = single(template, X, options)
+    has_options = question.candidates.height > 0
     check_count(k)
-    if not options:
+    if not has_options:
         check_generated(model, template)
     loaded = load(model)
     frames = question.items, question.candidates, question.prompts
-    if options:
+    if has_options:
         scores, _ = score_frame(loaded.spec, *frames, "sentence", load=lambda _: loaded)
         named = scores.join(question.candidates.select("label", candidate="index"), on="candidate")
         best = named.sort("sum", "candidate", descending=[True, False])

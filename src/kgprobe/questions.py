@@ -7,7 +7,7 @@ benchmarks.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -376,6 +376,8 @@ def single(template: str, subject: str, options: Sequence[str] = ()) -> Benchmar
     if not isinstance(template, str):
         raise BenchmarkError(f"{template!r} is not a template; expected text")
     sentence(template)
+    if not isinstance(options, Iterable):
+        raise BenchmarkError(f"options is {options!r}; expected a list of texts")
     labels = [options] if isinstance(options, str) else list(options)
     if wrong := [one for one in (subject, *labels) if not isinstance(one, str)]:
         raise BenchmarkError(

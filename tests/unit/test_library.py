@@ -554,6 +554,8 @@ def test_questions_in_memory_may_have_wider_integers_and_more_columns(loaded, tm
         (lambda m: kgprobe.probe(m, "world_lite", {"P36": 3}), "P36: 3 is not a template"),
         (lambda m: kgprobe.ask(m, 3, X="France", options=["a", "b"]), "3 is not a template"),
         (lambda m: kgprobe.ask(m, CAPITAL["P36"], X="France", k=2.5), "k is 2.5; expected 1 to"),
+        (lambda m: kgprobe.ask(m, CAPITAL["P36"], X="a", options=None), "options is None; exp"),
+        (lambda m: kgprobe.ask(m, CAPITAL["P36"], X="a", options=pl.Series(["b"])), "two or more"),
     ],
 )
 def test_arguments_of_other_types_raise(folder, ask, told):

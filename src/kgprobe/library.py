@@ -52,6 +52,7 @@ from kgprobe.questions import (
     check_method,
     check_options,
     check_tables,
+    select_asked,
     single,
 )
 from kgprobe.settings.probes import Fill
@@ -258,7 +259,8 @@ def probe(
     check_method(method)
     questions = benchmark if isinstance(benchmark, Benchmark) else _opened(benchmark)
     check_tables(questions)
-    questions = questions.with_prompt(prompt)
+    asked = select_asked(questions.items, f"{questions.name}: items")
+    questions = replace(questions, items=asked).with_prompt(prompt)
     check_askable(questions)
     if method != "sentence":
         check_method(method, _spec(model).kind)

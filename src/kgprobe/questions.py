@@ -251,13 +251,19 @@ def benchmark(name_or_folder: str | Path) -> Benchmark:
     # this import takes a moment
     from kgprobe.tables.study import relations_of
 
-    asked = sampling.select_asked(items)
-    if items.height and not asked.height:
-        raise BenchmarkError(f"{folder / 'items.parquet'}: all {items.height} items are for "
-                             "training; expected items with role fact or test")  # fmt: skip
+    asked = select_asked(items, str(folder / "items.parquet"))
     relations, golds = relations_of(folder / RELATIONS), folder / GOLDS_FILE
     whole = schema.read(golds, GOLDS) if golds.is_file() else None
     return Benchmark(folder.name, asked, candidates, prompts, record, whole, relations)
+
+
+def select_asked(items: pl.DataFrame, where: str) -> pl.DataFrame:
+    """Return the ITEMS that are asked. Raises BenchmarkError if all of them are for training."""
+    asked = sampling.select_asked(items)
+    if items.height and not asked.height:
+        raise BenchmarkError(f"{where}: all {items.height} items are for training; expected items "
+                             "with role fact or test")  # fmt: skip
+    return asked
 
 
 def check_tables(benchmark: Benchmark) -> None:

@@ -168,7 +168,7 @@ def check_folder(folder: Path) -> None:
     except orjson.JSONDecodeError as error:
         raise ModelError(f"{path}, line {error.lineno}: no JSON: {error.msg}; the file is damaged: "
                          "copy it again")  from error  # fmt: skip
-    for path in sorted(folder.glob("*.safetensors")):
+    for path in sorted(filter(Path.is_file, folder.glob("*.safetensors"))):
         size, wanted = path.stat().st_size, _least_size(path)
         if size < wanted:
             raise ModelError(f"{path}: {size:,} bytes, by its header at least {wanted:,}; the file "

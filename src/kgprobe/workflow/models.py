@@ -9,7 +9,7 @@ from kgprobe import experiments
 from kgprobe.config import ConfigError
 from kgprobe.workflow.parts import PlannedPart
 from kgprobe.workflow.run import Run
-from kgprobe.workflow.sources import files
+from kgprobe.workflow.sources import files_in
 
 #: columns of models.tsv that an answer depends on
 OF_MODEL = ("model", "kind", "source", "revision", "dtype", "bos",
@@ -45,14 +45,7 @@ def weights(run: Run, model: str) -> list[str]:
     named = [place] if kind == "folder" else []
     if adapter := row.get("adapter"):
         named.append(adapter.partition(":")[2])
-    # the time of a folder does not change when a file in it is overwritten
-    held = [str(path) for folder in files(named) for path in _files_of(Path(folder))]
-    return [*([paths[kind]] if kind in paths else []), *files(held)]
-
-
-def _files_of(folder: Path) -> list[Path]:
-    """Return the files directly in a model's folder, or the path itself if it is a file."""
-    return sorted(p for p in folder.iterdir() if p.is_file()) if folder.is_dir() else [folder]
+    return [*([paths[kind]] if kind in paths else []), *files_in(named)]
 
 
 def packed(run: Run, package: str) -> dict[str, str]:

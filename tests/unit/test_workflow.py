@@ -267,6 +267,15 @@ def test_a_server_without_address_is_refused_before_anything_runs(monkeypatch):
     check(asked)
 
 
+def test_answers_of_a_server_depend_on_its_address(monkeypatch):
+    """Only those: a row whose address was corrected kept the answers of the other server."""
+    variable = run().settings.api.url_variable
+    for address in ("http://127.0.0.1:8000/v1", "http://127.0.0.1:9000/v1"):
+        monkeypatch.setenv(variable, address)
+        assert models.server(run(), "served") == address
+        assert models.server(run(), "small") == ""
+
+
 def test_the_report_has_the_probed_sections_in_printing_order():
     def sections(*rows: str) -> list[str]:
         settings = replace(Settings(), comparisons=("bear",))

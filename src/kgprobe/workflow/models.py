@@ -25,6 +25,12 @@ def of_model(run: Run, model: str) -> dict[str, str]:
     return known | {"models_folder": f"results/{run.settings.run.name}/models"}
 
 
+def server(run: Run, model: str) -> str:
+    """Return the address of the server that a model is on, which its answers depend on, or ""."""
+    is_served = run.models[model]["kind"] == "api"
+    return os.environ.get(run.settings.api.url_variable, "").strip() if is_served else ""
+
+
 def token_models(run: Run) -> list[dict[str, str]]:
     """Return the models whose tokenizers select facts. Raises ConfigError for an unknown one."""
     chosen = run.settings.prompt_tasks.facts.single_token_for

@@ -774,6 +774,27 @@ def test_answers_of_one_token_need_no_continuation(lm, tmp_path, clock):
     assert found["logprob"][whole] == pytest.approx(tokens.values.tolist(), abs=1e-5)
 
 
+def test_a_phrase_that_ends_after_its_first_token_has_that_token_s_log_probability(
+    lm, tmp_path, clock
+):
+    def ended(answer):
+        empty = {name: [] for name in LISTS}
+        choice = {**answer["choices"][0], "text": "", "logprobs": empty, "finish_reason": "stop"}
+        return {**answer, "choices": [choice]}
+
+    with ApiServer(lm) as server:
+        asked = client(server, tmp_path, clock)
+        asked.capabilities()
+        server.faults = [lambda answer: answer, ended, ended]
+        found = predict.predict(asked, ASKED[:1], 3, FillSettings(most_tokens=4, stops="")).top
+    tokens = lm.logprobs(lm.encode("The capital of Rome is")[0])[-1].topk(3)
+    whole = found["position"] == -1
+    assert found["text"][whole][1:].tolist() == [
+        lm.text(int(i)).strip() for i in tokens.indices[1:]
+    ]
+    assert found["logprob"][whole][1:] == pytest.approx(tokens.values[1:].tolist(), abs=1e-5)
+
+
 def test_no_phrase_begins_with_an_end_token_or_partial_character(lm, tmp_path, clock):
     best = {" Rome": -1.0, "</s>": -1.1, "<|im_end|>": -1.2, "\ufffd": -1.3, "bytes:\\xe6": -1.4,
             " Pa": -1.5}  # fmt: skip

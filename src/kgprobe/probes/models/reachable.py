@@ -169,9 +169,9 @@ def check_folder(folder: Path) -> None:
         raise ModelError(f"{path}, line {error.lineno}: no JSON: {error.msg}; the file is damaged: "
                          "copy it again")  from error  # fmt: skip
     for path in sorted(filter(Path.is_file, folder.glob("*.safetensors"))):
-        size, wanted = path.stat().st_size, _least_size(path)
-        if size < wanted:
-            raise ModelError(f"{path}: {size:,} bytes, by its header at least {wanted:,}; the file "
+        size, least = path.stat().st_size, _least_size(path)
+        if size < least:
+            raise ModelError(f"{path}: {size:,} bytes, by its header at least {least:,}; the file "
                              "is truncated or damaged: copy it again")  # fmt: skip
 
 

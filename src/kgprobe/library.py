@@ -52,6 +52,7 @@ from kgprobe.questions import (
     check_method,
     check_options,
     check_tables,
+    select_asked,
     single,
 )
 from kgprobe.settings.probes import Fill
@@ -258,7 +259,8 @@ def probe(
     check_method(method)
     questions = benchmark if isinstance(benchmark, Benchmark) else _opened(benchmark)
     check_tables(questions)
-    questions = questions.with_prompt(prompt)
+    asked = select_asked(questions.items, f"{questions.name}: items")
+    questions = replace(questions, items=asked).with_prompt(prompt)
     check_askable(questions)
     if method != "sentence":
         check_method(method, _spec(model).kind)
@@ -412,12 +414,13 @@ def ask(
     ['text', 'logprob']
     """
     question = single(template, X, options)
+    has_options = question.candidates.height > 0
     check_count(k)
-    if not options:
+    if not has_options:
         check_generated(model, template)
     loaded = load(model)
     frames = question.items, question.candidates, question.prompts
-    if options:
+    if has_options:
         scores, _ = score_frame(loaded.spec, *frames, "sentence", load=lambda _: loaded)
         named = scores.join(question.candidates.select("label", candidate="index"), on="candidate")
         best = named.sort("sum", "candidate", descending=[True, False])

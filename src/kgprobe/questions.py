@@ -7,7 +7,7 @@ benchmarks.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -251,13 +251,19 @@ def benchmark(name_or_folder: str | Path) -> Benchmark:
     # this import takes a moment
     from kgprobe.tables.study import relations_of
 
-    asked = sampling.select_asked(items)
-    if items.height and not asked.height:
-        raise BenchmarkError(f"{folder / 'items.parquet'}: all {items.height} items are for "
-                             "training; expected items with role fact or test")  # fmt: skip
+    asked = select_asked(items, str(folder / "items.parquet"))
     relations, golds = relations_of(folder / RELATIONS), folder / GOLDS_FILE
     whole = schema.read(golds, GOLDS) if golds.is_file() else None
     return Benchmark(folder.name, asked, candidates, prompts, record, whole, relations)
+
+
+def select_asked(items: pl.DataFrame, where: str) -> pl.DataFrame:
+    """Return the ITEMS that are asked. Raises BenchmarkError if all of them are for training."""
+    asked = sampling.select_asked(items)
+    if items.height and not asked.height:
+        raise BenchmarkError(f"{where}: all {items.height} items are for training; expected items "
+                             "with role fact or test")  # fmt: skip
+    return asked
 
 
 def check_tables(benchmark: Benchmark) -> None:
@@ -376,6 +382,8 @@ def single(template: str, subject: str, options: Sequence[str] = ()) -> Benchmar
     if not isinstance(template, str):
         raise BenchmarkError(f"{template!r} is not a template; expected text")
     sentence(template)
+    if not isinstance(options, Iterable):
+        raise BenchmarkError(f"options is {options!r}; expected a list of texts")
     labels = [options] if isinstance(options, str) else list(options)
     if wrong := [one for one in (subject, *labels) if not isinstance(one, str)]:
         raise BenchmarkError(

@@ -512,6 +512,18 @@ def all_zero(answer):
     return answer
 
 
+def without_tokens(some):
+    """Return a fault that drops some tokens of the echoed text, as a partial answer does."""
+
+    def changed(answer):
+        lists = answer["choices"][0]["logprobs"]
+        for name in LISTS:
+            del lists[name][some]
+        return answer
+
+    return changed
+
+
 def test_tokens_echoed_before_the_text_are_ignored():
     for whole, tokens, starts in (
         ("<s>Paris is", ["<s>", "Paris", " is"], [0, 3, 8]),
@@ -531,6 +543,8 @@ ECHOED = [
     (within(["logprobs", "token_logprobs", 1], float("nan")), "log-probability nan"),
     (within(["logprobs", "text_offset", 0], 3), "its tokens do not cover"),
     (within(["logprobs", "text_offset", 1], 30), "its tokens do not cover"),
+    (without_tokens(slice(3, None)), "its tokens do not cover"),
+    (without_tokens(slice(2, 4)), "its tokens do not cover"),
     (within(["text"], "another text"), "echo gives 'another text'"),
     (within(["logprobs", "tokens"], []), "0 tokens, but"),
 ]
@@ -758,6 +772,27 @@ def test_answers_of_one_token_need_no_continuation(lm, tmp_path, clock):
     texts = [lm.text(int(token)).strip() for token in tokens.indices]
     assert found["text"][whole].tolist() == texts
     assert found["logprob"][whole] == pytest.approx(tokens.values.tolist(), abs=1e-5)
+
+
+def test_a_phrase_that_ends_after_its_first_token_has_that_token_s_log_probability(
+    lm, tmp_path, clock
+):
+    def ended(answer):
+        empty = {name: [] for name in LISTS}
+        choice = {**answer["choices"][0], "text": "", "logprobs": empty, "finish_reason": "stop"}
+        return {**answer, "choices": [choice]}
+
+    with ApiServer(lm) as server:
+        asked = client(server, tmp_path, clock)
+        asked.capabilities()
+        server.faults = [lambda answer: answer, ended, ended]
+        found = predict.predict(asked, ASKED[:1], 3, FillSettings(most_tokens=4, stops="")).top
+    tokens = lm.logprobs(lm.encode("The capital of Rome is")[0])[-1].topk(3)
+    whole = found["position"] == -1
+    assert found["text"][whole][1:].tolist() == [
+        lm.text(int(i)).strip() for i in tokens.indices[1:]
+    ]
+    assert found["logprob"][whole][1:] == pytest.approx(tokens.values[1:].tolist(), abs=1e-5)
 
 
 def test_no_phrase_begins_with_an_end_token_or_partial_character(lm, tmp_path, clock):

@@ -244,6 +244,24 @@ def test_an_invalid_archive_is_reported_and_not_stored(server, tmp_path, whole, 
     refused(server, tmp_path / "a.zip", words, "a zip archive")
 
 
+def test_a_stored_file_whose_bytes_have_changed_is_downloaded_again(server, tmp_path):
+    """No published sum is known: the one recorded at download shows the damage."""
+    path = tmp_path / "f"
+    get(server, path)
+    path.write_bytes(BODY[:-1] + b"x")
+    get(server, path)
+    assert path.read_bytes() == BODY
+    assert len(server.requests) == 2
+    # a file in place of one that could not be downloaded again is not compared with that
+    path.write_bytes(BODY[:-1] + b"x")
+    server.plan = ["status 404"]
+    with pytest.raises(DownloadError):
+        get(server, path)
+    path.write_bytes(b"put there by hand")
+    download(server.url, path, agent=AGENT)
+    assert path.read_bytes() == b"put there by hand"
+
+
 def test_wrong_or_foreign_stored_files_are_downloaded_again(server, tmp_path):
     server.body = zipped()
     path = tmp_path / "a.zip"

@@ -128,6 +128,13 @@ def test_sets_in_one_folder_share_the_relations_file(constructed, tmp_path):
         formats.write("lm-pub-quiz", "two", constructed, [], tmp_path / "two", relations)
 
 
+def test_an_unknown_cardinality_is_refused_before_anything_is_written(constructed, tmp_path):
+    relations = pl.DataFrame([{"relation": "P1", "cardinality": "N:M"}])
+    with pytest.raises(ExportError, match="relation P1: its cardinality is 'N:M'; valid: 1:1, 1:N"):
+        lm_pub_quiz.export(constructed, tmp_path / "set", relations)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_subject_that_holds_any_of_its_right_answers_is_counted(constructed):
     one = constructed.items.head(1)
     labels = constructed.candidates.filter(set=one["candidates"][0]).sort("index")["label"]

@@ -221,6 +221,26 @@ def test_a_chat_template_wraps_the_prompt():
     assert loaded.tokenizer.decode(row) == "<s>user: Which one? (a) Niger, (b) Nigeria reply:"
 
 
+@pytest.mark.parametrize(
+    ("today", "read"),
+    [
+        ("{{ strftime_now('%d %b %Y') }}", "26 Jul 2024"),
+        ("{% if strftime_now is defined %}{% set d = strftime_now('%Y-%m-%d') %}{% endif %}{{ d }}",
+         "2024-07-26"),
+        ("{{ '%d' }}", "%d"),
+    ],
+)  # fmt: skip
+def test_a_chat_template_with_a_date_reads_the_same_on_every_day(today, read):
+    """Llama 3.2, SmolLM3 and gpt-oss tell the model what day it is."""
+    loaded = tiny("gpt2", bos="forced")
+    loaded.tokenizer.chat_template = (
+        "\n<s>On " + today + ": {{ messages[0]['content'] }}" + "{{ '\\n' }}reply:"
+    )
+    row = choose._message(loaded, ASKED[2])
+    text = f"\n<s>On {read}: Which one? (a) Niger, (b) Nigeria\nreply:"
+    assert loaded.tokenizer.decode(row) == text
+
+
 def test_unsupported_questions_are_skipped_with_a_reason():
     long = ChoiceQuestion("long", "Where? " * 80, ("Paris", "Rome"), "It is in [MASK]")
     for name in ("bert", "gpt2", "t5"):

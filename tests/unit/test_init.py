@@ -215,6 +215,17 @@ def test_a_damaged_tokenizer_is_reported_before_a_run(start, model):
     assert "the file is damaged" in start(model="./half").stderr
 
 
+@pytest.mark.parametrize("kept", [4, 500, -1])
+def test_truncated_weights_are_reported_before_a_run(start, model, kept):
+    """Safetensors: 8 bytes with the length of the header, the header, the tensors."""
+    Path("facts.csv").write_text(FACTS)
+    shutil.copytree(model, "half")
+    weights = Path("half/model.safetensors").read_bytes()
+    Path("half/model.safetensors").write_bytes(weights[:kept])
+    refused(start(model="./half"), "half/model.safetensors: ", "facts.csv", "half")
+    assert "the file is truncated" in start(model="./half").stderr
+
+
 def test_braces_in_paths_raise_before_becoming_wildcards(start, model):
     Path("{x}.csv").write_text(FACTS)
     refused(start(facts="{x}.csv"), "{x}.csv: braces in a path are Snakemake's wi", "{x}.csv")

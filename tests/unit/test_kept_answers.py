@@ -1,5 +1,7 @@
 """Content-addressed answers: a changed template reruns only its own questions."""
 
+import subprocess
+import sys
 from functools import partialmethod
 from pathlib import Path
 from types import SimpleNamespace
@@ -303,6 +305,17 @@ def test_another_configuration_of_a_folder_is_another_model(tmp_path):
     assert changed != before
     (tmp_path / "bert/chat_template.jinja").write_text("{{ messages[0].content }}")
     assert stage.identity(spec, Api()) != changed
+
+
+def test_answers_depend_on_the_versions_of_all_libraries_also_of_those_not_yet_imported():
+    """A job imports tokenizers only when it reads a tokenizer."""
+    code = (
+        "from kgprobe.probes.jobs import stage\n"
+        "spec = stage.ModelSpec('m', 'masked', 'control:masked')\n"
+        "print(*stage.identity(spec, stage.Api())['versions'])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert sorted(ran.stdout.split()) == sorted(stage.LIBRARIES)
 
 
 def test_records_of_separate_runs_are_listed_together():

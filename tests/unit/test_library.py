@@ -202,6 +202,17 @@ def test_training_rows_are_not_probed(loaded, tmp_path):
         kgprobe.benchmark(tmp_path / "none")
 
 
+def test_training_rows_in_memory_are_not_probed(loaded):
+    """A folder with the same rows leaves them out, too."""
+    whole = kgprobe.benchmark("world_lite").with_prompt(CAPITAL)
+    role = pl.when(pl.int_range(pl.len()) < 3).then(pl.lit("train")).otherwise("role")
+    items = whole.items.with_columns(role=role)
+    results = kgprobe.probe(loaded, replace(whole, items=items))
+    assert sorted(results.answers["item"]) == sorted(items["item"][3:])
+    with pytest.raises(BenchmarkError, match="world_lite: items: all 34 items are for training"):
+        kgprobe.probe(loaded, replace(whole, items=items.with_columns(role=pl.lit("train"))))
+
+
 def test_unknown_role_raises(tmp_path):
     """A misspelled role must not be probed as a fact."""
     whole = kgprobe.benchmark("world_lite").sampled(4)
@@ -554,6 +565,8 @@ def test_questions_in_memory_may_have_wider_integers_and_more_columns(loaded, tm
         (lambda m: kgprobe.probe(m, "world_lite", {"P36": 3}), "P36: 3 is not a template"),
         (lambda m: kgprobe.ask(m, 3, X="France", options=["a", "b"]), "3 is not a template"),
         (lambda m: kgprobe.ask(m, CAPITAL["P36"], X="France", k=2.5), "k is 2.5; expected 1 to"),
+        (lambda m: kgprobe.ask(m, CAPITAL["P36"], X="a", options=None), "options is None; exp"),
+        (lambda m: kgprobe.ask(m, CAPITAL["P36"], X="a", options=pl.Series(["b"])), "two or more"),
     ],
 )
 def test_arguments_of_other_types_raise(folder, ask, told):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from huggingface_hub import constants
 
 import kgprobe
 from kgprobe.job import versions
@@ -23,6 +24,20 @@ def folder(tmp_path: Path) -> Path:
 
 def spec(source: str, kind: str = "causal", **more: str) -> ModelSpec:
     return ModelSpec("m", kind, source, **{"bos": "none", **more})
+
+
+def test_a_branch_on_the_hub_is_identified_by_the_commit_it_is_at(tmp_path, monkeypatch):
+    """Answers kept for a branch must not be those of its earlier weights."""
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    repository, identities = tmp_path / "models--org--mine", []
+    (repository / "refs").mkdir(parents=True)
+    for commit in ("a" * 40, "b" * 40):
+        (repository / "snapshots" / commit).mkdir(parents=True)
+        (repository / "snapshots" / commit / "config.json").write_text("{}", encoding="utf-8")
+        (repository / "refs" / "main").write_text(commit, encoding="utf-8")
+        identities.append(load._weights_hash("org/mine", {"revision": "main"}))
+    assert identities == ["a" * 40, "b" * 40]
+    assert load._weights_hash("org/mine", {"revision": "b" * 40}) == "b" * 40
 
 
 def test_a_local_folder_loads_with_its_record(folder):

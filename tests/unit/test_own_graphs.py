@@ -446,3 +446,19 @@ def test_files_whose_names_tables_cannot_hold_are_reported(relation, tmp_path):
     (tmp_path / f"{relation}.jsonl").write_text(json.dumps(row))
     with pytest.raises(GraphFileError, match=f"jsonl: the relation '{relation}' begins"):
         read("g", OwnGraph("lm_pub_quiz", (str(tmp_path),)), LANGUAGES)
+
+
+def test_a_superproperty_without_statements_of_its_own_is_a_property(tmp_path):
+    """OntoProbe asks for it: without it, the question about its subproperty was lost."""
+    text = "subject,relation,object\nFrance,capital,Paris\ncapital,below,placeOf\n"
+    made = table(tmp_path, text, roles=Roles(subproperty=("below",)))
+    named = made["properties"].sort("property").select("property", "label")
+    assert named.rows() == [("capital", "capital"), ("placeOf", "place of")]
+    head = "@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . @prefix : <http://e.org/> .\n"
+    text = head + (
+        ':France :capital :Paris; rdfs:label "France" . :Paris rdfs:label "Paris" .\n'
+        ':capital rdfs:label "capital"; rdfs:subPropertyOf :placeOf, :unnamed .\n'
+        ':placeOf rdfs:label "place of" .\n'
+    )
+    named = turtle(tmp_path, text)["properties"].sort("property")["label"].to_list()
+    assert named == ["capital", "place of"]

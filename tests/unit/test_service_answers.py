@@ -6,6 +6,8 @@ import pytest
 
 from kgprobe.sources.sparql import errors
 from kgprobe.sources.sparql.answers import Answer, check_answer, check_status
+from kgprobe.sources.sparql.endpoint import Endpoint, Policy
+from kgprobe.sources.sparql.pull import pull
 
 PLACE = errors.Place("wdqs (https://query.example.org)", "facts.rq", 1)
 AGENT = "kgprobe/1 (https://example.org) SPARQLWrapper/2"
@@ -175,3 +177,26 @@ def test_a_page_reached_by_a_redirect_is_reported():
 def test_a_cell_with_invalid_format_is_no_answer(cell):
     body = '{"head":{"vars":["s"]},"results":{"bindings":[{"s":' + cell + "}]}}"
     assert meaning(answer(200, body, JSON)) is errors.MalformedAnswer
+
+
+def test_instances_of_another_class_are_no_answer(tmp_path, monkeypatch):
+    """A proxy's answer to the same page of another class has as many rows as its own count says."""
+    dbo, name = "http://dbpedia.org/ontology/", "http://dbpedia.org/resource/A"
+    cells = {"class": f"{dbo}Person", "instance": name}
+    row = ",".join(f'"{n}":{{"type":"uri","value":"{value}"}}' for n, value in cells.items())
+    one = '{"rows":{"type":"literal","value":"1"}}'
+
+    def ask(endpoint: Endpoint, text: str, agent: str, place: errors.Place) -> Answer:
+        names, rows = '"rows"', one
+        if "UNION" in text:
+            names, rows = '"rows","class","instance","label"', f"{one},{{{row}}}"
+        return answer(
+            200, f'{{"head":{{"vars":[{names}]}},"results":{{"bindings":[{rows}]}}}}', JSON
+        )
+
+    monkeypatch.setattr("kgprobe.sources.sparql.pull.ask", ask)
+    query = Path(__file__).parents[2] / "resources/queries/dbpedia/instances.rq"
+    endpoint = Endpoint("local", "http://127.0.0.1:9/sparql", Policy(attempts=1))
+    with pytest.raises(errors.MalformedAnswer, match=r"only \?class that this page asked for"):
+        pull(query, endpoint, tmp_path / "other", {"class": "Publisher"})
+    assert pull(query, endpoint, tmp_path / "same", {"class": "Person"}).frame().height == 1

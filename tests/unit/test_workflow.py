@@ -240,12 +240,17 @@ def test_jobs_of_models_request_a_device_or_threads(device, wanted, monkeypatch)
 
 
 def test_weights_are_built_local_or_downloaded(tmp_path, monkeypatch):
+    # every file is an input: overwriting one leaves the folder's time as it was
+    held = [tmp_path / name for name in ("config.json", "model.safetensors")]
+    for path in (*held, tmp_path / "checkpoint-5" / "optimizer.pt"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("{}", encoding="utf-8")
     monkeypatch.setitem(MODELS, "mine", {**MODELS["small"], "source": f"folder:{tmp_path}"})
-    assert models.weights(run(), "mine") == [str(tmp_path)]
+    assert models.weights(run(), "mine") == [str(path) for path in held]
     assert models.weights(run(), "control") == ["<resources>/control/masked/model.safetensors"]
     assert models.weights(run(), "small") == []
     monkeypatch.setitem(MODELS, "adapted", {**MODELS["small"], "adapter": f"folder:{tmp_path}"})
-    assert models.weights(run(), "adapted") == [str(tmp_path)]
+    assert models.weights(run(), "adapted") == [str(path) for path in held]
     monkeypatch.setitem(MODELS, "mine", {**MODELS["small"], "source": "folder:/nowhere/at/all"})
     with pytest.raises(ConfigError, match="no such file or folder: /nowhere/at/all"):
         models.weights(run(), "mine")
@@ -260,6 +265,15 @@ def test_a_server_without_address_is_refused_before_anything_runs(monkeypatch):
         check(asked)
     monkeypatch.setenv(variable, "http://127.0.0.1:8000/v1")
     check(asked)
+
+
+def test_answers_of_a_server_depend_on_its_address(monkeypatch):
+    """Only those: a row whose address was corrected kept the answers of the other server."""
+    variable = run().settings.api.url_variable
+    for address in ("http://127.0.0.1:8000/v1", "http://127.0.0.1:9000/v1"):
+        monkeypatch.setenv(variable, address)
+        assert models.server(run(), "served") == address
+        assert models.server(run(), "small") == ""
 
 
 def test_the_report_has_the_probed_sections_in_printing_order():

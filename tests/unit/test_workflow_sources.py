@@ -29,6 +29,15 @@ def test_files_are_filled_in_and_must_exist(tmp_path, monkeypatch):
         sources.files(["y.nt"])
 
 
+def test_files_of_a_folder_are_listed_for_their_times(tmp_path):
+    """An input that is a folder keeps its time when a file in it is overwritten."""
+    (tmp_path / "g" / "below").mkdir(parents=True)
+    (tmp_path / "g" / "P36.jsonl").write_text("{}\n", encoding="utf-8")
+    (tmp_path / "t.csv").write_text("a\n", encoding="utf-8")
+    listed = sources.files_in([str(tmp_path / "g"), str(tmp_path / "t.csv")])
+    assert listed == [str(tmp_path / "g" / "P36.jsonl"), str(tmp_path / "t.csv")]
+
+
 def test_an_installed_package_may_lack_only_lama_s_templates(monkeypatch, tmp_path):
     monkeypatch.setattr(sources, "ROOT", tmp_path / "project")
     monkeypatch.setattr(sources, "PACKAGE", tmp_path)

@@ -245,7 +245,7 @@ rule read_dump:
 
 rule read_graph:
     input:
-        files=lambda w: files(GRAPHS[w.graph].files),
+        files=lambda w: sources.files_in(GRAPHS[w.graph].files),
         labels=lambda w: files(GRAPHS[w.graph].labels),
     output:
         **{

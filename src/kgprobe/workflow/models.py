@@ -9,7 +9,7 @@ from kgprobe import experiments
 from kgprobe.config import ConfigError
 from kgprobe.workflow.parts import PlannedPart
 from kgprobe.workflow.run import Run
-from kgprobe.workflow.sources import files
+from kgprobe.workflow.sources import files_in
 
 #: columns of models.tsv that an answer depends on
 OF_MODEL = ("model", "kind", "source", "revision", "dtype", "bos",
@@ -23,6 +23,12 @@ def of_model(run: Run, model: str) -> dict[str, str]:
     row = run.models[model]
     known = {key: experiments.expand(row.get(key, "")) for key in OF_MODEL}
     return known | {"models_folder": f"results/{run.settings.run.name}/models"}
+
+
+def server(run: Run, model: str) -> str:
+    """Return the address of the server that a model is on, which its answers depend on, or ""."""
+    is_served = run.models[model]["kind"] == "api"
+    return os.environ.get(run.settings.api.url_variable, "").strip() if is_served else ""
 
 
 def token_models(run: Run) -> list[dict[str, str]]:
@@ -45,7 +51,7 @@ def weights(run: Run, model: str) -> list[str]:
     named = [place] if kind == "folder" else []
     if adapter := row.get("adapter"):
         named.append(adapter.partition(":")[2])
-    return [*([paths[kind]] if kind in paths else []), *files(named)]
+    return [*([paths[kind]] if kind in paths else []), *files_in(named)]
 
 
 def packed(run: Run, package: str) -> dict[str, str]:

@@ -50,6 +50,14 @@ def files(paths: Iterable[str]) -> list[str]:
     return list(found.values())
 
 
+def files_in(paths: Iterable[str]) -> list[str]:
+    """Return the files of paths of the configuration: of a folder, whose own time does not change
+    when a file in it is overwritten, those directly in it. Raises ConfigError as `files` does."""
+    found = [Path(path) for path in files(paths)]
+    held = [sorted(filter(Path.is_file, p.iterdir())) if p.is_dir() else [p] for p in found]
+    return files(str(path) for some in held for path in some)
+
+
 def check_graph(name: str, graph: OwnGraph) -> None:
     """Raise ConfigError for a file or folder that, by its name, is not of the graph's form; paths
     with environment variables are not checked."""

@@ -365,7 +365,14 @@ def _echoed(choice: Mapping[str, Any], text: str) -> list[Token]:
     rising = all(a.start <= b.start for a, b in itertools.pairwise(inside))
     standing = all(_stands(t.text, text, t.start) for t in inside)
     behind = sum(t.start >= len(text) for t in moved)  # the generated token
-    if not inside or inside[0].start != 0 or not rising or not standing or behind > 1:
+    ends = zip(inside, [*(t.start for t in inside[1:]), len(text)], strict=True)
+    # some servers leave out the spaces before tokens
+    missing = any(
+        text[token.start + len(token.text) : end].strip()
+        for token, end in ends
+        if not is_piece(token.text)
+    )
+    if not inside or inside[0].start != 0 or not rising or not standing or behind > 1 or missing:
         raise MalformedError(f"its tokens do not cover {text[:80]!r}")
     return inside
 

@@ -32,7 +32,7 @@ from kgprobe.probes.api.client import Client
 from kgprobe.probes.jobs.score import Tables, tables
 from kgprobe.probes.scoring.fill.rows import FillItem
 from kgprobe.probes.scoring.sentence.score import bos_prefix
-from kgprobe.probes.text.encode import fits, refuse_control_tokens
+from kgprobe.probes.text.encode import fits, refuse_control_tokens, render_chat
 from kgprobe.sampling import by_hand, hash_key, sample_evenly, select_asked, take
 from kgprobe.templates import ANSWER, FORMS, SUBJECT, fill, parse, question, stop
 
@@ -148,8 +148,7 @@ def chat(loaded: Any) -> tuple[str, str]:
             f"{model} has no chat template: take it out of the row with prompt chat "
             f"(others: {', '.join(name for name in FORMS if name != 'chat')})"
         )
-    message = [{"role": "user", "content": _MESSAGE}]
-    text = tokenizer.apply_chat_template(message, add_generation_prompt=True, tokenize=False)
+    text = render_chat(tokenizer, _MESSAGE)
     before, marker, behind = text.partition(_MESSAGE)
     if not marker:
         raise ValueError(f"{model}: its chat template does not show the user's message")

@@ -283,9 +283,10 @@ def identity(spec: ModelSpec, api: Api) -> dict[str, Any]:
     row = {name: value for name, value in asdict(spec).items() if name != "models_folder"}
     if spec.kind == "api":
         return {**row, "url": os.environ.get(api.url_variable, "")}
+    record = {**row, **outline(spec).record}
+    # outline imports the last of them
     libraries = {name: version for name, version in versions().items() if name in LIBRARIES}
-    record = {**row, **outline(spec).record, "versions": libraries}
-    return {**record, "device": device.ready().type}
+    return {**record, "versions": libraries, "device": device.ready().type}
 
 
 def missing_of(part: Part) -> tuple[dict[str, Template | None], list[Group], set[str], Part]:

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub
 import torch
 import transformers
 from huggingface_hub.errors import StrictDataclassError
@@ -430,10 +431,12 @@ def hashes_in_memory(loaded: Loaded) -> dict[str, str]:
 
 def _weights_hash(place: str, options: dict[str, Any]) -> str:
     """Return the sha256 of the weight files of a local model, or of the GGUF file that they were
-    unpacked from; for a hub model, the revision."""
+    unpacked from; for a hub model, the commit, which a branch as its revision does not pin."""
     folder = Path(place)
     if not folder.is_dir():
-        return str(options.get("revision", ""))
+        revision = options.get("revision", "")
+        config = huggingface_hub.try_to_load_from_cache(place, "config.json", revision=revision)
+        return Path(config).parent.name if isinstance(config, str) else str(revision)
     if packed := unpacked_from(folder):
         return packed
     names = [options["gguf_file"]] if "gguf_file" in options else []

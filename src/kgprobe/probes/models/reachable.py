@@ -27,6 +27,8 @@ TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.txt", "vocab.json", "s
 #: any of these is the weights file of a hub model, or the index of its weights files
 CACHED = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
           "pytorch_model.bin.index.json")  # fmt: skip
+#: entry of a safetensors header that is no tensor
+METADATA = "__metadata__"
 FILE = "a file; expected a model's folder, with config.json, weights and tokenizer"
 #: seconds until a hub that does not answer counts as unreachable
 TIMEOUT = 3
@@ -144,7 +146,7 @@ def check(model: str, rows: Mapping[str, Mapping[str, str]]) -> None:
 
 def check_folder(folder: Path) -> None:
     """Raise ModelError for a folder that lacks files that every model has, or whose tokenizer.json
-    is damaged."""
+    or weights (safetensors) are damaged."""
     if folder.is_file():
         raise ModelError(f"{folder}: {FILE}")
     if not folder.is_dir():
@@ -166,3 +168,24 @@ def check_folder(folder: Path) -> None:
     except json.JSONDecodeError as error:
         raise ModelError(f"{path}, line {error.lineno}: no JSON: {error.msg}; the file is damaged: "
                          "copy it again")  from error  # fmt: skip
+    for path in sorted(filter(Path.is_file, folder.glob("*.safetensors"))):
+        size, least = path.stat().st_size, _least_size(path)
+        if size < least:
+            raise ModelError(f"{path}: {size:,} bytes, by its header at least {least:,}; the file "
+                             "is truncated or damaged: copy it again")  # fmt: skip
+
+
+def _least_size(path: Path) -> int:
+    """Return the bytes that a safetensors file must have according to its header: a length of 8
+    bytes, as much JSON, and the tensors."""
+    with open(path, "rb") as stream:
+        length = int.from_bytes(stream.read(8), "little")
+        if path.stat().st_size < 8 + length:
+            return 8 + length
+        try:
+            tensors = orjson.loads(stream.read(length))
+            ends = [one["data_offsets"][1] for name, one in tensors.items() if name != METADATA]
+        except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, IndexError) as error:
+            raise ModelError(f"{path}: its header is no description of tensors; the file is "
+                             "damaged: copy it again") from error  # fmt: skip
+    return int(8 + length + max(ends, default=0))

@@ -17,12 +17,34 @@ NONE, TEMPLATE, SUBJECT, ANSWER = -1, 0, 1, 2
 SPACES = np.array([c for c in range(0x3001) if chr(c).isspace()], dtype=np.uint32)
 #: What may precede a sentence of a causal model.
 POLICIES = ("none", "default", "forced")
+#: What chat templates read as today's date, or answers would change from day to day: the date that
+#: Llama 3's template has where it cannot ask for today's.
+DATE = {"%-d": "26", "%d": "26", "%b": "Jul", "%B": "July", "%m": "07", "%Y": "2024", "%y": "24",
+        "%a": "Fri", "%A": "Friday", "%H": "00", "%M": "00", "%S": "00"}  # fmt: skip
+# the line end belongs to the last block
+TODAY = "{{%- macro strftime_now(format) -%}}{{{{ format{} }}}}{{%- endmacro %}}\n".format(
+    "".join(f".replace('{code}', '{text}')" for code, text in DATE.items())
+)
 
 
 def special_ids(tokenizer: Any) -> set[int]:
     """Return ids of all special tokens, with or without a role (`<|end|>` of a chat template)."""
     added = tokenizer.added_tokens_decoder.items()
     return {i for i, token in added if token.special} | set(tokenizer.all_special_ids)
+
+
+def render_chat(tokenizer: Any, content: str) -> str:
+    """Return the text of the tokenizer's chat template for a user message, up to the reply, on a
+    day that is always the same (DATE)."""
+    template = tokenizer.get_chat_template()
+    return str(
+        tokenizer.apply_chat_template(
+            [{"role": "user", "content": content}],
+            chat_template=TODAY + template if "strftime_now" in template else template,
+            add_generation_prompt=True,
+            tokenize=False,
+        )
+    )
 
 
 def refuse_control_tokens(

@@ -91,12 +91,16 @@ def download(
         if path.exists():
             digests = sums_of(path, [*published, "sha256"])
             wrong = wrong_form(path) or wrong_sums(digests, published)
-            if not wrong and (other := recorded(path)[0]) not in ("", url):
+            other, before = recorded(path)
+            if not wrong and other not in ("", url):
                 wrong = f"came from {other}, requested was {url}"
+            elif not wrong and not published and before:
+                wrong = wrong_sums(digests, {"sha256": before})
             if not wrong:
                 return digests["sha256"]
             log.warning("%s: %s; removed, asked for again", path, wrong)
             path.unlink()
+            _record(path).unlink(missing_ok=True)
         waits = random.Random(0)
         try:
             http.retried(

@@ -115,7 +115,11 @@ def _tables(name: str, section: OwnGraph, given: Raw, problems: GraphProblems) -
     if section.ids == "wikidata":
         _require_ids(name, facts)
     ends = pl.concat([facts["subject"], facts["object"]]).unique()
-    relations = pl.concat([relations, facts["relation"], about(*roles.subproperty)["subject"]])
+    below = about(*roles.subproperty)
+    # superproperties of other vocabularies may have no label
+    is_named = pl.col("object").is_in(label_rows["id"].implode()) | (section.form != "rdf")
+    superproperties = below.filter(is_named)["object"]
+    relations = pl.concat([relations, facts["relation"], below["subject"], superproperties])
     relations = relations.unique()
     _require_relations(name, section, {*relations, *stated["relation"], *given.literals})
     every = pl.concat([ends, classes, relations]).unique()

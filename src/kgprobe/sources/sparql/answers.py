@@ -5,6 +5,7 @@ response without a sign is checked by its content. docs/sources.md prints the ta
 are pure: they inspect status, headers and body, and raise the matching error.
 """
 
+import itertools
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -236,12 +237,11 @@ def check_page(
     answer: Answer,
     place: Place,
     variables: Sequence[str],
-    divided: str,
-    fits: Callable[[str], bool],
+    requested: Mapping[str, Callable[[str], bool]],
 ) -> Bindings:
     """Return the rows of a page; they must match the page's own count and be distinct.
 
-    `fits` tells whether a value of the variable `divided` was requested. Order is never assumed.
+    `requested` tells for some variables whether a value was requested. Order is never assumed.
     """
     bindings = check_answer(answer, place, ["rows", *variables])
     counts = [b["rows"]["value"] for b in bindings if "rows" in b]
@@ -252,9 +252,9 @@ def check_page(
         raise errors.PageMismatch(place, came, expected, AGAIN)
     if len({orjson.dumps(row, option=orjson.OPT_SORT_KEYS) for row in rows}) != len(rows):
         raise errors.PageMismatch(place, "a row that is there twice", expected, AGAIN)
-    for number, row in enumerate(rows):
-        if divided and not (divided in row and fits(row[divided]["value"])):
-            expected = f"only ?{divided} that this page asked for"
+    for (name, fits), (number, row) in itertools.product(requested.items(), enumerate(rows)):
+        if not (name in row and fits(row[name]["value"])):
+            expected = f"only ?{name} that this page asked for"
             raise errors.MalformedAnswer(place, f"row {number}: {row}"[:200], expected, OTHER)
     return rows
 

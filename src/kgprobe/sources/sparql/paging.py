@@ -123,11 +123,18 @@ class Query:
         """The number of pages of the smallest possible size."""
         return len(self.values) if self.in_batches else PARTS
 
-    def build_page_filter(self, start: int, stop: int) -> Callable[[str], bool]:
-        """Return a function that tests if a value of the divided variable belongs to a page."""
+    def build_page_filters(self, start: int, stop: int) -> dict[str, Callable[[str], bool]]:
+        """Return functions that test if a value belongs to a page: of the divided variable, and of
+        one whose values all pages have; counts have neither."""
+        tests: dict[str, Callable[[str], bool]] = {}
         if self.in_batches:
-            return frozenset(self.values[start:stop]).__contains__
-        return lambda value: start <= key(value) < stop
+            tests[self.divided] = frozenset(self.values[start:stop]).__contains__
+        else:
+            tests[self.divided] = lambda value: start <= key(value) < stop
+            given = self.header.get("values", "")
+            if values := self.parameters.get(given):
+                tests[given] = lambda value: f"<{value}>" in values
+        return {name: test for name, test in tests.items() if name in self.variables}
 
     def rows(self, start: int, stop: int) -> str:
         """Return the plain query for the rows of a page."""

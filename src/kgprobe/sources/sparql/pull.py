@@ -262,9 +262,8 @@ class _Pull:
 
         def accept(answer: Answer) -> tuple[Answer, int]:
             place, names = self.place(number, cuts.page), query.variables
-            divided = query.divided if query.divided in names else ""  # absent in counts
-            fits = query.build_page_filter(*cuts.page)
-            return answer, len(check_page(answer, place, names, divided, fits))
+            tests = query.build_page_filters(*cuts.page)
+            return answer, len(check_page(answer, place, names, tests))
 
         place = self.place(number, cuts.page)
         answer, rows = self.ask(lambda: query.page(*cuts.page), place, accept, cuts=cuts)

@@ -34,6 +34,7 @@ def export(sets: BearFrames, folder: Path, relations: pl.DataFrame | None = None
     next to the folder, for its argument `relation_info`. Raises ExportError.
     """
     metadata, place = {}, folder.parent / INFO
+    info = {} if relations is None else _info(relations)
     if relations is not None:
         _known(place)
     with whole_folder(folder, rf"{METADATA}|[^/]+\.jsonl", METADATA) as temporary:
@@ -70,7 +71,7 @@ def export(sets: BearFrames, folder: Path, relations: pl.DataFrame | None = None
         (temporary / METADATA).write_text(text, encoding="ascii")
     if relations is not None:
         with schema.atomic(place) as path:
-            path.write_text(_line(_known(place) | _info(relations)), encoding="ascii")
+            path.write_text(_line(_known(place) | info), encoding="ascii")
 
 
 def _known(place: Path) -> dict[str, Any]:
@@ -86,6 +87,11 @@ def _info(relations: pl.DataFrame) -> dict[str, dict[str, Any]]:
     for row in relations.sort("relation").iter_rows(named=True):
         domains = {"domains": row["domains"]} if row.get("domains") else {}
         kind = row.get("cardinality")
+        if kind and kind not in CARDINALITY:
+            raise ExportError(
+                f"relation {row['relation']}: its cardinality is {kind!r}; valid: "
+                f"{', '.join(CARDINALITY)}"
+            )
         cardinality = {"cardinality": CARDINALITY[kind]} if kind else {}
         info[row["relation"]] = {**domains, **cardinality}
     return info

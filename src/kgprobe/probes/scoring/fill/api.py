@@ -153,9 +153,10 @@ class _ReplyClient:
         return reading.answer(text.lstrip(), self.settings.stops)
 
     def _sum(self, answer: Completion, before: str = "") -> float | None:
-        """Sum log p up to the token that extends beyond the answer; None if one is unknown."""
+        """Sum log p up to the token that extends beyond the answer; None if one is unknown. A text
+        that ends at once has none."""
         if not answer.tokens:
-            return None
+            return None if answer.text else 0.0
         whole = before + "".join(token.text for token in answer.tokens)
         end = len(whole) - len(whole.lstrip()) + len(self._phrase(whole))
         total, place = 0.0, len(before)

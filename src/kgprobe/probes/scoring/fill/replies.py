@@ -9,7 +9,7 @@ from kgprobe.probes.models.continuation import CausalText
 from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.scoring.fill.decoding import Floats, Ids, greedy
-from kgprobe.probes.text.encode import refuse_control_tokens, special_ids
+from kgprobe.probes.text.encode import refuse_control_tokens, render_chat, special_ids
 
 
 def message(loaded: Loaded, content: str, name: str) -> Ids:
@@ -18,10 +18,7 @@ def message(loaded: Loaded, content: str, name: str) -> Ids:
     Raises ValueError, with the message's name, for one that contains a special token.
     """
     refuse_control_tokens(loaded.tokenizer, [content], lambda _: name)
-    messages = [{"role": "user", "content": content}]
-    text = loaded.tokenizer.apply_chat_template(
-        messages, add_generation_prompt=True, tokenize=False
-    )
+    text = render_chat(loaded.tokenizer, content)
     return np.array(loaded.tokenizer(text, add_special_tokens=False)["input_ids"], dtype=np.int64)
 
 

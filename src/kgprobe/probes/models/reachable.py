@@ -183,9 +183,9 @@ def _least_size(path: Path) -> int:
         if path.stat().st_size < 8 + length:
             return 8 + length
         try:
-            tensors = orjson.loads(stream.read(length))
+            tensors = json.loads(stream.read(length))
             ends = [one["data_offsets"][1] for name, one in tensors.items() if name != METADATA]
-        except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, IndexError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
             raise ModelError(f"{path}: its header is no description of tensors; the file is "
                              "damaged: copy it again") from error  # fmt: skip
     return int(8 + length + max(ends, default=0))

@@ -193,3 +193,28 @@ def test_reading_a_graph_does_not_depend_on_bear_settings(tmp_path):
     read_by = [sources.own_graph(settings(graphs={"g": one}), "g") for one in (mine, other)]
     assert read_by[0] == read_by[1]
     assert typed(OwnGraph, read_by[0]) == mine
+
+
+def test_files_of_a_local_data_set_are_inputs_as_well(tmp_path):
+    """Overwriting a file in a folder must rerun what reads it; downloads are made by a rule."""
+    (tmp_path / "BEAR" / "P36").mkdir(parents=True)
+    for name in ("BEAR/P19.jsonl", "BEAR/P36/test.jsonl", "BEAR/{x}.txt", "metadata.json"):
+        (tmp_path / name).write_text("{}\n", encoding="utf-8")
+    own = settings(bear=ArchiveParts(access="local", folder=str(tmp_path)))
+    names = ["BEAR", "BEAR/P19.jsonl", "BEAR/P36/test.jsonl"]
+    assert sources.data_parts(own, "bear", ["BEAR"]) == [f"{tmp_path}/{name}" for name in names]
+    assert sources.bear_domains(own) == []
+    (tmp_path / "relation_info.json").write_text("{}", encoding="utf-8")
+    assert sources.bear_domains(own) == [f"{tmp_path}/relation_info.json"]
+    live = settings(bear=ArchiveParts(access="live", folder=str(tmp_path)))
+    assert sources.data_parts(live, "bear", ["BEAR"]) == [f"{tmp_path}/BEAR"]
+
+
+def test_a_job_of_trex_depends_on_its_own_files(tmp_path):
+    names = [f"re-nlg_{n}0000-{n + 1}0000" for n in range(sources.TREX_FILES + 1)]
+    for name in names:
+        (tmp_path / f"{name}.json").write_text("[]", encoding="utf-8")
+    own = settings(trex=Trex(access="local", path=str(tmp_path)))
+    assert sources.trex_files(own, "001") == [f"{tmp_path}/{names[-1]}.json"]
+    live = settings(trex=Trex(access="live", path="data/trex.zip"))
+    assert sources.trex_files(live, "001") == ["data/trex.zip"]

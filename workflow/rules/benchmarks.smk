@@ -114,6 +114,7 @@ rule construct_bear:
 rule load_bear:
     input:
         folder=lambda w: released("bear", "BEAR-big" if w.size else "BEAR"),
+        domains=lambda w: sources.bear_domains(SETTINGS),
     output:
         questions="<results>/benchmarks/bear{size}_released/items.parquet",
         candidates="<results>/benchmarks/bear{size}_released/candidates.parquet",

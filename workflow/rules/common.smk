@@ -181,8 +181,8 @@ def lama(*names):
 
 
 def released(source, part):
-    """A folder of a released data set; downloaded first if access is live."""
-    return data_parts(SETTINGS, source, [part])[0]
+    """A folder of a released data set, then its files; downloaded first if access is live."""
+    return data_parts(SETTINGS, source, [part])
 
 
 def of_origin(table, ours):

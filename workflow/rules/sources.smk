@@ -173,7 +173,7 @@ rule pull_types:
 
 rule ingest_trex:
     input:
-        dump=lambda w: sources.trex_dump(SETTINGS),
+        dump=lambda w: sources.trex_files(SETTINGS, w.part),
     output:
         shards=directory("<results>/sources/trex/files/{part}"),
     log:

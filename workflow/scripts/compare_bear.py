@@ -12,7 +12,7 @@ from kgprobe.tables import sources
 from kgprobe.tables.views import write
 
 with job(snakemake) as run:
-    released = bear_released.load(Path(run.input.released), benchmark="bear_big_released")
+    released = bear_released.load(Path(run.input.released[0]), benchmark="bear_big_released")
     constructed = BearFrames(
         schema.read(run.input.questions, schema.ITEMS),
         schema.read(run.input.candidates, schema.CANDIDATES),

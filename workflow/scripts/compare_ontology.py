@@ -10,7 +10,7 @@ from kgprobe.tables import sources
 from kgprobe.tables.views import write
 
 with job(snakemake) as run:
-    folder = Path(run.input.released)
+    folder = Path(run.input.released[0])
     classes = released.classes(folder)
     properties = released.properties(folder)
     ours = schema.read(run.input.classes, built.CLASSES)

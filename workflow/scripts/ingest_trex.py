@@ -5,7 +5,8 @@ from kgprobe.job import job, progress, versions
 from kgprobe.sources.dumps import trex
 
 with job(snakemake) as run:
-    source = Path(run.input.dump)
+    first = Path(run.input.dump[0])
+    source = first.parent if first.suffix == ".json" else first
     for member in progress(run.params.members, desc=f"part {run.wildcards.part}", unit="file"):
         name = f"{member}.json"
         shard = trex.ingest(trex.read_member(source, name), name)

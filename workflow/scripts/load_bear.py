@@ -5,7 +5,7 @@ from kgprobe.benchmarks.bear import released as bear_released
 from kgprobe.job import job
 
 with job(snakemake) as run:
-    released, folder = run.params.released, Path(run.input.folder)
+    released, folder = run.params.released, Path(run.input.folder[0])
     sets = bear_released.load(
         folder,
         released["instances_per_relation"],

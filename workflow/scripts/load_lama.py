@@ -9,7 +9,7 @@ from kgprobe.settings.types import typed
 
 with job(snakemake) as run:
     settings = typed(LamaOptions, run.params.settings)
-    folder, templates = Path(str(run.input.facts)), Path(str(run.input.manual))
+    folder, templates = Path(run.input.facts[0]), Path(run.input.manual[0])
     sets = lama.load(folder, templates, settings, run.params.seed)
     provenance = run.provenance()
     sets.write(dict(run.output.items()), provenance)

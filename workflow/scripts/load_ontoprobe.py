@@ -14,7 +14,7 @@ with job(snakemake) as run:
     switches = modes.resolve(chosen.mode, chosen.switches)
     name = Path(run.output.questions).parent.name
     if run.input.get("released"):
-        concept_rows = released.take(Path(run.input.released).parent, switches)
+        concept_rows = released.take(Path(run.input.released[0]).parent, switches)
     else:
         names = ("classes", "class_chains", "instances", "properties", "property_chains")
         contracts = (built.CLASSES, built.CHAINS, built.INSTANCES, built.PROPERTIES, built.CHAINS)

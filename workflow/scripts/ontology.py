@@ -19,7 +19,7 @@ with job(snakemake) as run:
     wikidata = {Path(p).stem: pl.read_parquet(p) for p in run.input.wikidata}
     statements = schema.read(run.input.statements, schema.STATEMENTS)
     released = run.input.get("released")
-    named = ontoprobe_released.properties(Path(released))["property"] if released else None
+    named = ontoprobe_released.properties(Path(released[0]))["property"] if released else None
     built = ontology.build(
         dbpedia,
         wikidata,

@@ -33,7 +33,7 @@ with job(snakemake) as run:
     sentences = [probe for probe in probes if make.is_scored(probe)]
     free = dict(zip(sentences, files.content_free, strict=True))
     below = baselines.files(params.baselines, files.get("baselines", []))
-    split = choices.shipped(files.shipped) if files.get("shipped") else None
+    split = choices.shipped(files.shipped[0]) if files.get("shipped") else None
     chosen_by = probes_of(params.chosen, params.models, files.chosen)
     picked = dict(zip(chosen_by, zip(files.choices, files.chosen, strict=True), strict=True))
     in_form = probes_of(params.formed, params.models, files.formed)

@@ -80,7 +80,9 @@ def check_graph(name: str, graph: OwnGraph) -> None:
 
 def data_parts(settings: Settings, source: str, names: Iterable[str]) -> list[str]:
     """Return files or folders of a data set in parts, those to be downloaded if access is live; ""
-    stands for everything downloaded. Raises ConfigError if they are not available."""
+    stands for everything downloaded. The files below local folders follow, since a folder's own
+    time does not change when a file in it is overwritten. Raises ConfigError if they are not
+    available."""
     if not (names := list(names)):
         return []
     chosen = getattr(settings.sources, source)
@@ -94,7 +96,19 @@ def data_parts(settings: Settings, source: str, names: Iterable[str]) -> list[st
         downloaded = [name for archive in chosen.archives for name in archive.parts]
         names = [name for n in names for name in ([n] if n else downloaded)]
     paths = [f"{chosen.folder}/{name}".rstrip("/") for name in names]
-    return paths if chosen.access == "live" else files(paths)
+    if chosen.access == "live":
+        return paths
+    found = files(paths)
+    below = [str(one) for at in found for one in sorted(Path(at).rglob("*")) if one.is_file()]
+    # Snakemake takes braces for wildcards; no released file has them in its name
+    return [*found, *(at for at in below if not {"{", "}"} & set(at))]
+
+
+def bear_domains(settings: Settings) -> list[str]:
+    """Return the file with the domains of BEAR's relations, if it is next to a local folder."""
+    path = f"{settings.sources.bear.folder}/relation_info.json"
+    is_there = Path(experiments.located(path)).exists()
+    return files([path]) if settings.sources.bear.access == "local" and is_there else []
 
 
 def graph_of(source: str) -> str:
@@ -250,6 +264,14 @@ def trex_dump(settings: Settings) -> str:
     if chosen.access == "embedded":
         return "<resources>/world/trex.zip"
     return chosen.path if chosen.access == "live" else files([chosen.path])[0]
+
+
+def trex_files(settings: Settings, part: str) -> list[str]:
+    """Return the zip of T-REx files, or the files of a job if they are in a folder."""
+    place = trex_dump(settings)
+    if settings.sources.trex.access == "local" and Path(place).is_dir():
+        return [f"{place}/{name}.json" for name in trex_parts(settings)[part]]
+    return [place]
 
 
 def shared(settings: Settings) -> dict[str, list[str]]:

@@ -159,3 +159,17 @@ def test_pulls_and_downloads_have_run_times_and_stay_local(planner, project):
     outside = [rule for rule in rules if re.search(r"\b(sparql|downloads)=1", rule)]
     assert len(outside) == 8
     assert all("localrule: True" in rule for rule in outside)
+
+
+def test_an_export_depends_on_the_cardinality_of_relations(planner, project):
+    """`relation_info.json` is written from it; other papers' benchmarks have no such table."""
+    folder = "results/embedded/exports/lm-pub-quiz"
+    targets = [f"{folder}/{name}" for name in ("world_lite", "onto_world_lite")]
+    plan = planner.plan(project.folder, "--configfile", EMBEDDED, "--", *targets)
+    assert plan.returncode == 0, plan.stdout[-3000:]
+    parts = plan.stdout.split("\nrule export:")[1:]
+    inputs = [part.partition("input: ")[2].partition("\n")[0] for part in parts]
+    assert len(inputs) == 2
+    assert ["benchmarks/world_lite/relations.parquet" in one for one in sorted(inputs)] == [
+        "world_lite" in one and "onto_" not in one for one in sorted(inputs)
+    ]

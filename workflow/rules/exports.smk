@@ -12,6 +12,12 @@ rule export:
         questions="<results>/benchmarks/{benchmark}/items.parquet",
         candidates="<results>/benchmarks/{benchmark}/candidates.parquet",
         prompts="<results>/benchmarks/{benchmark}/prompts.parquet",
+        # for relation_info.json of lm-pub-quiz
+        relations=lambda w: (
+            files_of([w.benchmark], "relations")
+            if RUN.benchmarks[w.benchmark].paper == "bear"
+            else []
+        ),
     output:
         folder=directory("<results>/exports/{form}/{benchmark}"),
     log:

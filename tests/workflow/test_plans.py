@@ -173,3 +173,16 @@ def test_an_export_depends_on_the_cardinality_of_relations(planner, project):
     assert ["benchmarks/world_lite/relations.parquet" in one for one in sorted(inputs)] == [
         "world_lite" in one and "onto_" not in one for one in sorted(inputs)
     ]
+
+
+def test_tokenizers_that_select_facts_are_inputs(planner, project):
+    (project.folder / "mine").mkdir()
+    for name in ("config.json", "tokenizer.json"):
+        (project.folder / "mine" / name).write_text("{}", encoding="utf-8")
+    models = project.folder / "config/models.tsv"
+    models.write_text(models.read_text() + "mine\tmasked\tfolder:mine\t\tfloat32\t-\n")
+    project.edit("config/config.yaml", "single_token_for: []", "single_token_for: [mine]")
+    target = "results/paper/benchmarks/auto_lama/examples.parquet"
+    plan = planner.plan(project.folder, "--config", "run={name: paper}", "--", target)
+    assert plan.returncode == 0, plan.stdout[-3000:]
+    assert "mine/tokenizer.json" in of_rule(plan.stdout, "build_prompt_facts")

@@ -336,6 +336,8 @@ rule build_prompt_facts:
         manual=lambda w: lama("relations.jsonl"),
         lpaqa=lambda w: lama("optiprompt"),
         templates="<resources>/templates/templates.tsv",
+        # tokenizers that select facts
+        tokenizers=models.token_files(RUN),
         # facts for prompt search from this run's pulls, if requested
         trex="<results>/knowledge/trex/facts.parquet" if IS_PULLED else [],
         wikidata="<results>/sources/wikidata/facts.parquet" if IS_PULLED else [],

@@ -54,6 +54,12 @@ def weights(run: Run, model: str) -> list[str]:
     return [*([paths[kind]] if kind in paths else []), *files_in(named)]
 
 
+def token_files(run: Run) -> list[str]:
+    """Return the files of the models whose tokenizers select facts. Raises ConfigError for an
+    unknown model."""
+    return [path for row in token_models(run) for path in weights(run, row["model"])]
+
+
 def packed(run: Run, package: str) -> dict[str, str]:
     """Return kind and pinned sha256 of the model that a package contains as a GGUF file."""
     row = next(row for row in run.models.values() if row["source"] == f"gguf:{package}")

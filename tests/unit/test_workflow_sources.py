@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kgprobe.settings import Settings
-from kgprobe.settings.sources import ArchiveParts, Dbpedia, Dump, OwnGraph, Trex, Wikidata
+from kgprobe.settings.sources import ArchiveParts, Dbpedia, Dump, OwnGraph, Sums, Trex, Wikidata
 from kgprobe.settings.types import typed
 from kgprobe.workflow import sources
 from kgprobe.workflow.attributes import graph
@@ -123,10 +123,13 @@ def test_a_local_graph_without_files_is_refused():
 
 
 def test_live_sources_are_downloaded():
-    own = settings(dumps=DUMPS, lama=ArchiveParts(access="absent"), trex=Trex(path="x.zip"))
+    """Their sums are parameters of the jobs, so that one that is added later is checked."""
+    trex = Trex(path="x.zip", sums=Sums(md5="0" * 32))
+    own = settings(dumps=DUMPS, lama=ArchiveParts(access="absent"), trex=trex)
+    none = {"md5": None, "sha1": None, "sha256": None}
     assert sources.downloads(own) == {
-        "types": ("data/types.nt", "https://example.org/t"),
-        "trex": ("x.zip", Trex().url),
+        "types": ("data/types.nt", "https://example.org/t", none),
+        "trex": ("x.zip", Trex().url, none | {"md5": "0" * 32}),
     }
     assert {name for name, _ in sources.archives(own)} == {
         "bear", "ontoprobe", "trex_sentences", "sst2", "sick"

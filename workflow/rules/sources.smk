@@ -375,6 +375,7 @@ for (name, number), archive in sources.archives(SETTINGS).items():
             number=number,
             url=archive.url,
             parts=archive.parts,
+            sums=asdict(archive.sums),
             # its files and their ids; timeouts and rate limits change no file
             tree=asdict(tree) if tree else None,
             cut=SETTINGS.sources.cut,
@@ -382,7 +383,7 @@ for (name, number), archive in sources.archives(SETTINGS).items():
             "../scripts/download_released.py"
 
 
-for name, (file, url) in sources.downloads(SETTINGS).items():
+for name, (file, url, sums) in sources.downloads(SETTINGS).items():
 
     rule:
         name:
@@ -400,5 +401,6 @@ for name, (file, url) in sources.downloads(SETTINGS).items():
             code=code("download_file"),
             name=name,
             url=url,
+            sums=sums,
         script:
             "../scripts/download_file.py"

@@ -51,7 +51,7 @@ def outside(
         f"download_{name}_{number}": archive.url
         for (name, number), archive in sources.archives(settings).items()
     }
-    files = {f"download_{name}": url for name, (_, url) in sources.downloads(settings).items()}
+    files = {f"download_{name}": url for name, (_, url, _) in sources.downloads(settings).items()}
     for job in jobs:
         if url := {**archives, **files}.get(job.rule):
             needs.public.append(url)

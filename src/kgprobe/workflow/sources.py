@@ -251,11 +251,18 @@ def pinned(trees: Mapping[str, lock_file.Tree], archive: Archive) -> lock_file.T
         raise ConfigError(f"config: archive {archive.url}: {problem}") from None
 
 
-def downloads(settings: Settings) -> dict[str, tuple[str, str]]:
-    """Return name -> (file, URL) of downloads: live dumps, and the archive of T-REx."""
+def downloads(settings: Settings) -> dict[str, tuple[str, str, dict[str, str | None]]]:
+    """Return name -> (file, URL, published sums) of downloads: live dumps, and the archive of
+    T-REx."""
     dumps, trex = settings.sources.dumps, settings.sources.trex
-    live = {n: (dump.file, dump.url or "") for n, dump in dumps.items() if dump.access == "live"}
-    return live | ({"trex": (trex.path, trex.url)} if trex.access == "live" else {})
+    live = {
+        name: (dump.file, dump.url or "", asdict(dump.sums))
+        for name, dump in dumps.items()
+        if dump.access == "live"
+    }
+    return live | (
+        {"trex": (trex.path, trex.url, asdict(trex.sums))} if trex.access == "live" else {}
+    )
 
 
 def trex_dump(settings: Settings) -> str:
@@ -282,7 +289,7 @@ def shared(settings: Settings) -> dict[str, list[str]]:
         folder = Path(getattr(settings.sources, name).folder)
         lock = str(folder.parent / f".{folder.name}.lock")
         by_lock.setdefault(lock, []).extend(f"{folder}/{part}" for part in archive.parts)
-    for file, _ in downloads(settings).values():
+    for file, *_ in downloads(settings).values():
         path = Path(file)
         by_lock.setdefault(str(path.parent / f".{path.name}.lock"), []).append(file)
     return by_lock

@@ -218,6 +218,17 @@ def test_a_truncated_file_keeps_its_complete_documents():
     assert len(kept) == 2
 
 
+def test_a_long_integer_rejects_only_its_document():
+    """Python refuses to convert more than 4,300 digits; also in a file that is cut off."""
+    documents = [document(1), document(2), document(3), document(4)]
+    whole = json.dumps([documents[0], {**documents[1], "uri": 0}, *documents[2:]])
+    data = whole.replace('"uri": 0', f'"uri": {"9" * 5000}').encode()
+    for cut, kept in ((len(data), [1, 3, 4]), (len(data) - 40, [1, 3])):
+        shard = trex.ingest(data[:cut], "f")
+        assert sorted(shard["triples"]["subject"]) == kept
+        assert counts(shard)["rejected document"] == 1
+
+
 def test_content_after_the_array_is_counted():
     data = json.dumps([document(1)]).encode()
     shard = trex.ingest(data + b"\n" + json.dumps([document(2)]).encode(), "f")

@@ -214,7 +214,8 @@ def _recover(data: bytes, problems: Problems) -> list[msgspec.Raw]:
         head = text[start : start + 40]
         raise BrokenFileError(f"{problems.file}: starts with {head!r}, expected '[' (byte {start})")
     documents: list[msgspec.Raw] = []
-    decoder, position, last = json.JSONDecoder(), start + 1, None
+    # Python refuses to convert integers of more than 4,300 digits
+    decoder, position, last = json.JSONDecoder(parse_int=str), start + 1, None
     while position < len(text):
         if text[position] in " \t\r\n,":
             position += 1

@@ -169,6 +169,19 @@ def test_pairs_with_one_name_need_different_degrees():
     assert examples("ambiguous", [*rows[1:], (2, 26, 9)], labels, fold_case=True) == 1
 
 
+@pytest.mark.parametrize(("size", "n"), [(1, 1), (2, 2), (3, 3), (9, 4)])
+def test_short_lists_are_full_where_frequent_objects_share_a_label(size, n):
+    """Ten places of one name are each more frequent than the three others."""
+    places = dict.fromkeys(range(100, 110), "Springfield") | {200: "Rome", 201: "Oslo", 202: "Bonn"}
+    objects = [o for o in places for _ in range(5 if o < 200 else 2)]
+    rows = [(1000 + i, 19, o) for i, o in enumerate(objects)]
+    labels = places | {s: f"subject {s}" for s, _, _ in rows}
+    changed = {"min_triples": 1, "eval_examples": 1, "candidates": size}
+    built = attribute("asymmetry", facts(rows, labels), **changed)
+    options = built.candidates.filter(set="asymmetry/P19")["label"]
+    assert options.n_unique() == len(options) == n
+
+
 def test_equal_degrees_tie_to_the_lower_id():
     labels = dict.fromkeys((1, 2, 3, 4, 5), "Cid") | {8: "x", 9: "y"}
     rows = [(n, 19, 8) for n in (4, 2, 1, 5, 3)] + [(n, 26, 9) for n in (5, 2, 3)]

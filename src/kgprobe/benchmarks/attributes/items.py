@@ -57,8 +57,24 @@ def _set_name() -> pl.Expr:
 
 
 def _frequent(sets: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
-    """Return (set, id, label, rank): the most frequent labeled objects of every set's relation;
-    subjects for reversed ones (`turned`)."""
+    """Return (set, id, label, rank): the most frequent labeled objects of every set's relation with
+    `size` different labels, or all; subjects for reversed ones (`turned`)."""
+    drawn, enough = 2 * size, []
+    while True:
+        rows = _most_frequent(sets, graph, drawn)
+        labels = pl.col("label").str.normalize("NFC").n_unique()
+        # some objects share a label; a relation with fewer of them than drawn has no more
+        short = rows.group_by("set").agg(n=pl.len(), labels=labels)
+        short = short.filter(pl.col("labels") < size, pl.col("n") >= drawn)
+        enough.append(rows.join(short, on="set", how="anti", maintain_order="left"))
+        if not short.height:
+            return pl.concat(enough)
+        sets, drawn = sets.join(short, on="set", how="semi"), 2 * drawn
+
+
+def _most_frequent(sets: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
+    """Return (set, id, label, rank): the `size` most frequent labeled objects, and as many
+    literals, of every set's relation; subjects for reversed ones."""
     sets = sets.with_columns(p=graph.relations.numbers_of(sets["predicate"])).drop("predicate")
     parts = []
     for side, some in (("o", sets.filter(~pl.col("turned"))), ("s", sets.filter("turned"))):
@@ -88,9 +104,8 @@ def _counts(graph: Graph, rows: Table, sets: pl.DataFrame, *values: str) -> Tabl
 
 
 def _top(counts: Table, size: int, value: str) -> Table:
-    """Return the most frequent values of each relation, ties to the lower. Twice as many as
-    requested, since some share a label."""
-    return first(counts, 2 * size, [ibis.desc("n"), value], ["p"])
+    """Return the most frequent values of each relation, ties to the lower."""
+    return first(counts, size, [ibis.desc("n"), value], ["p"])
 
 
 def as_items(examples: pl.DataFrame, options: pl.DataFrame) -> pl.DataFrame:

@@ -233,7 +233,7 @@ def ambiguous(
     degree, carried = degrees(g), {}
     for entity in degree:
         if entity in names:
-            name = names[entity].lower() if fold_case else names[entity]
+            name = names[entity].casefold() if fold_case else names[entity]
             carried.setdefault(name, []).append(entity)
     found: dict[tuple[int, int, int], set[Example]] = {}
     for entities in carried.values():

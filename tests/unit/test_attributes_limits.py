@@ -169,6 +169,14 @@ def test_pairs_with_one_name_need_different_degrees():
     assert examples("ambiguous", [*rows[1:], (2, 26, 9)], labels, fold_case=True) == 1
 
 
+@pytest.mark.parametrize("other", ["STRASSE", "strasse", "straße"])
+def test_names_are_case_folded_not_lowered(other):
+    """Lower case keeps ß, which is ss in capitals and when case-folded."""
+    rows, labels = [(1, 19, 8), (2, 19, 9), (2, 26, 9)], {1: "Straße", 2: other, 8: "x", 9: "y"}
+    assert examples("ambiguous", rows, labels, fold_case=True) == 1
+    assert examples("ambiguous", rows, labels) == 0
+
+
 @pytest.mark.parametrize(("size", "n"), [(1, 1), (2, 2), (3, 3), (9, 4)])
 def test_short_lists_are_full_where_frequent_objects_share_a_label(size, n):
     """Ten places of one name are each more frequent than the three others."""

@@ -212,6 +212,8 @@ def _by_unicode(name: str, change: Callable[[pl.Series], pl.Series]) -> Any:
     return ibis.udf.scalar.pyarrow(changed, signature=((dt.string,), dt.string))
 
 
-#: text without surrounding whitespace, and text in lower case
+#: text without surrounding whitespace, and case-folded text, in which STRASSE is Straße
 stripped = _by_unicode("stripped", lambda texts: texts.str.strip_chars())
-lowered = _by_unicode("lowered", lambda texts: texts.str.to_lowercase())
+folded = _by_unicode(
+    "folded", lambda texts: texts.map_elements(str.casefold, return_dtype=pl.String)
+)

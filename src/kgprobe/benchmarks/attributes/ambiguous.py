@@ -13,7 +13,7 @@ from ibis.expr.types import Table
 from kgprobe.benchmarks.attributes.amber import amber_pairs, read_amber
 from kgprobe.benchmarks.attributes.construct import BuiltAttribute, construct, flag
 from kgprobe.benchmarks.attributes.definition import AttributeSettings, Definition, Setup, Triple
-from kgprobe.knowledge.engine import count_rows, first, lowered
+from kgprobe.knowledge.engine import count_rows, first, folded
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings.benchmarks import Ambiguous
 
@@ -77,7 +77,7 @@ def name_pairs(setup: Setup[Ambiguous]) -> Table:
     graph, engine = setup.graph, setup.engine
     connected = graph.connected
     named = connected.filter(connected["label"].notnull())
-    name = lowered(named["label"]) if setup.section.fold_case else named["label"]
+    name = folded(named["label"]) if setup.section.fold_case else named["label"]
     named = named.select("id", "degree", name=name)
     names = count_rows(named, ["name"])
     several = engine.keep(names.filter(names["n"] > 1))

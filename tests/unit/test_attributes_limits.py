@@ -6,6 +6,7 @@ import pytest
 
 from kgprobe.benchmarks.attributes import examples as examples_module
 from kgprobe.settings.benchmarks import ATTRIBUTES, LAMA
+from kgprobe.tables.attributes import section, views
 from tests.unit import attribute_brute as brute
 from tests.unit.attribute_graphs import attribute, facts, planted, triples
 
@@ -188,6 +189,20 @@ def test_short_lists_are_full_where_frequent_objects_share_a_label(size, n):
     built = attribute("asymmetry", facts(rows, labels), **changed)
     options = built.candidates.filter(set="asymmetry/P19")["label"]
     assert options.n_unique() == len(options) == n
+
+
+def test_one_answer_is_right_for_two_objects_of_one_name():
+    """They are different objects, so that nothing in the report may call both right impossible."""
+    labels = {1: "Cid", 2: "Cid", 8: "Arles", 9: "Arles", 10: "x"}
+    rows = [(1, 19, 8), (2, 19, 9), (2, 26, 10)]
+    built = attribute("ambiguous", facts(rows, labels))
+    assert built.examples["flags"].to_list() == [[], []]
+    head, tail = built.items["answers"].to_list()
+    assert head == tail
+    note = next(one for one in section.NOTES if "ambiguous pair" in one)
+    caption = next(v.caption for v in views.FOLDED if v.name == "ambiguous")
+    assert "same name" in note.partition("only if")[2]
+    assert "same name" in caption.partition("only if")[2]
 
 
 def test_equal_degrees_tie_to_the_lower_id():

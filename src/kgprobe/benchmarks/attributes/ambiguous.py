@@ -25,8 +25,8 @@ DEFINITION = Definition("ambiguous", ("p",), "{}", ("head", "tail"), TRIPLES)
 def build(graph: Graph, settings: AttributeSettings[Ambiguous]) -> BuiltAttribute:
     """Build up to `examples` pairs of facts whose prompts are the same text.
 
-    With one prompt and k = 1 both facts can be correct only if their objects coincide; such pairs
-    are flagged `same_object`, or dropped with `drop_same_object`.
+    With one prompt and k = 1 both facts can be correct only if their objects coincide or share a
+    label; pairs of one object are flagged `same_object`, or dropped with `drop_same_object`.
     """
     setup = Setup(DEFINITION, graph, settings)
     pairs = query(setup)

@@ -49,7 +49,7 @@ NOTES = (
     "Masked models get as many masks as the gold answer has tokens, which reveals its length; the "
     "k best tokens at several masks are not the k best words.",
     "Head and tail of an ambiguous pair have the same question text. With one prompt and k = 1, "
-    "both can be right only if their objects are the same.",
+    "both can be right only if their objects are the same or have the same name.",
     "Intervals are Wilson's, or a bootstrap over examples if scores are fractions (entity_centric, "
     "the mean over prompts, proportions of tokens). If all resamples are the same, such as all "
     "wrong, Wilson's is used instead; over clusters there is none. Correlations have Fisher's "

@@ -262,8 +262,9 @@ FOLDED = [
         },
         rows=["model", "method", "pooling"], columns=["mode", "slice"],
         words={**WORDS, ("mode", "or"): "", ("mode", "head"): "given the head"},
-        caption="With one prompt, both can be right only if their objects are equal; the last "
-                "column conditions on the head alone, which fits the printed values as well.",
+        caption="With one prompt, both can be right only if their objects are equal or have the "
+                "same name (the columns compare ids); the last column "
+                "conditions on the head alone, which fits the printed values as well.",
     ),
     View(
         "bias", "Bias by relation, %",

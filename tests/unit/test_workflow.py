@@ -11,6 +11,7 @@ from kgprobe.experiments import TableError
 from kgprobe.settings import Settings, Tables
 from kgprobe.settings.benchmarks import ATTRIBUTES
 from kgprobe.settings.probes import Autoprompt, Baselines
+from kgprobe.settings.sources import ArchiveParts
 from kgprobe.workflow import models, ontoprobe, parts, tables
 from kgprobe.workflow.answers import answer_files, answers_of, baseline_rows, content_free_files
 from kgprobe.workflow.benchmarks import known_benchmarks
@@ -170,6 +171,20 @@ def test_transferred_prompts_are_searched_with_the_configured_model():
             TableError, match=f"transfer.small is '{wrong}'{hint}; valid: small, half"
         ):
             parts.stages(run(text, settings=settings))
+
+
+def test_published_prompts_in_a_local_folder_are_inputs(tmp_path):
+    """A file that is overwritten does not change the time of its folder."""
+    folder = tmp_path / "autoprompt_published"
+    folder.mkdir()
+    (folder / "bert.jsonl").write_text("{}\n", encoding="utf-8")
+    local = ArchiveParts(access="local", folder=str(tmp_path))
+    settings = replace(Settings(), sources=replace(Settings().sources, lama=local))
+    asked = run("autoprompt auto_world published predict small", settings=settings)
+    (part,) = parts.stages(asked)["probes", "small"]
+    assert part.input["published"] == [str(folder), str(folder / "bert.jsonl")]
+    manual = parts.stages(run("autoprompt auto_world manual predict small", settings=settings))
+    assert not any(part.input.get("published") for part in manual["probes", "small"])
 
 
 def test_reasoning_adds_the_probes_of_its_premises_once():

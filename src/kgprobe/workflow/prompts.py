@@ -43,7 +43,8 @@ def find_source(run: Run, row: Row) -> str:
     return f"<results>/prompts/searched/{row['benchmark']}/{source}"
 
 
-def find_published(run: Run, row: Row) -> str:
-    """Return the folder of the published searched prompts if they are asked, or ""."""
+def find_published(run: Run, row: Row) -> list[str]:
+    """Return the folder of the published searched prompts if they are asked, then its files if it
+    is local."""
     is_needed = "published" in list_written(run, row)
-    return data_parts(run.settings, "lama", ["autoprompt_published"])[0] if is_needed else ""
+    return data_parts(run.settings, "lama", ["autoprompt_published"]) if is_needed else []

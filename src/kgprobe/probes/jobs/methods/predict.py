@@ -21,7 +21,7 @@ def answers(part: Part) -> Answers:
         tasks.of_part(part),
         part.input["found"],
         part.input["other"],
-        Path(part.input["published"]) / chosen["published"] if chosen["published"] else "",
+        Path(*part.input["published"][:1]) / chosen["published"] if chosen["published"] else "",
         chosen["draws"],
         chosen["seed"],
         part.load,

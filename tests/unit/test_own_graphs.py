@@ -457,8 +457,9 @@ def test_a_superproperty_without_statements_of_its_own_is_a_property(tmp_path):
     head = "@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . @prefix : <http://e.org/> .\n"
     text = head + (
         ':France :capital :Paris; rdfs:label "France" . :Paris rdfs:label "Paris" .\n'
-        ':capital rdfs:label "capital"; rdfs:subPropertyOf :placeOf, :unnamed .\n'
+        ':capital rdfs:label "capital"; rdfs:subPropertyOf :placeOf, :unnamed, :Place .\n'
         ':placeOf rdfs:label "place of" .\n'
+        ':Place a <http://www.w3.org/2002/07/owl#Class>; rdfs:label "place" .\n'
     )
     named = turtle(tmp_path, text)["properties"].sort("property")["label"].to_list()
     assert named == ["capital", "place of"]

@@ -116,9 +116,10 @@ def _tables(name: str, section: OwnGraph, given: Raw, problems: GraphProblems) -
         _require_ids(name, facts)
     ends = pl.concat([facts["subject"], facts["object"]]).unique()
     below = about(*roles.subproperty)
-    # superproperties of other vocabularies may have no label
+    # superproperties of other vocabularies may have no label; DBpedia names classes by mistake
     is_named = pl.col("object").is_in(label_rows["id"].implode()) | (section.form != "rdf")
-    superproperties = below.filter(is_named)["object"]
+    is_class = pl.col("object").is_in(classes.implode())
+    superproperties = below.filter(is_named & ~is_class)["object"]
     relations = pl.concat([relations, facts["relation"], below["subject"], superproperties])
     relations = relations.unique()
     _require_relations(name, section, {*relations, *stated["relation"], *given.literals})

@@ -77,7 +77,7 @@ def test_missing_requirements_are_reported_before_the_first_job(project, monkeyp
     result = project.run(configs=["config/config.yaml"])
     assert result.returncode
     message = result.stdout.partition("before the first job: this run lacks what its jobs need")[2]
-    assert "- a contact, required by query.wikidata.org" in message
+    assert "- a contact, required by api.figshare.com, dbpedia.org" in message
     assert "KGPROBE_CONTACT" in message
     assert not (project.folder / "logs").exists()
     assert not (project.folder / "results").exists()

@@ -100,8 +100,10 @@ def check(fatal: Sequence[str], perhaps: Sequence[str]) -> str:
 def _contact(settings: Settings, needs: Outside) -> list[str]:
     if not needs.public or contact_of(settings.contact):
         return []
+    # jobs come in no fixed order
+    hosts = _format_names(sorted(map(_host, needs.public)))
     return [
-        f"a contact, required by {_format_names(map(_host, needs.public))}; set `contact:` in the "
+        f"a contact, required by {hosts}; set `contact:` in the "
         "configuration, or the environment variable KGPROBE_CONTACT, to an email address or a web "
         "page"
     ]
@@ -114,7 +116,7 @@ def _network(needs: Outside) -> list[str]:
     if needs.models and constants.HF_HUB_OFFLINE:
         return [
             f"weights: HF_HUB_OFFLINE is set, and the cache {constants.HF_HUB_CACHE} lacks "
-            f"{_format_names(needs.models)}; unset it, or leave out these models"
+            f"{_format_names(sorted(needs.models))}; unset it, or leave out these models"
         ]
     names = {_reached(url) for url in needs.urls}
     lost = unresolved(sorted(names))

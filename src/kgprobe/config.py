@@ -210,7 +210,7 @@ def _content(path: str | Path) -> Any:
     except yaml.YAMLError as error:
         mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", error)
         line = f", line {mark.line + 1}" if mark else ""
-        raise experiments.TableError(f"{path}{line}: no YAML: {problem}") from error
+        raise experiments.TableError(f"{path}{line}: not valid YAML: {problem}") from error
 
 
 def _unnamed(config: Mapping[str, Any], files: Sequence[str | Path]) -> Iterator[str]:

@@ -81,7 +81,7 @@ def test_a_file_without_rdf_extension_is_refused_in_the_plan(name, tmp_path):
     settings = replace(settings, sources=replace(settings.sources, wikidata=wikidata))
     with pytest.raises(ConfigError, match=r"sources\.wikidata\.files: .*valid endings: \.nt, "):
         rdf_files(settings, "wikidata")
-    with pytest.raises(EndpointError, match="no RDF that is known"):
+    with pytest.raises(EndpointError, match="not a known RDF file"):
         open_store(files, tmp_path / "stores")
-    with pytest.raises(GraphFileError, match="no RDF that is known"):
+    with pytest.raises(GraphFileError, match="not a known RDF file"):
         read("g", OwnGraph("rdf", files), ("en",))

@@ -287,7 +287,12 @@ def test_all_errors_of_an_lm_pub_quiz_folder_are_in_one_message(tmp_path):
     (tmp_path / "P3.jsonl").write_text(json.dumps(QUIZ | {"sub_label": "\ud800"}) + "\n")
     with pytest.raises(GraphFileError) as caught:
         load(tmp_path, "lm_pub_quiz")
-    for words in ("template 0 of P1", "template 2 of P1", "not UTF-8", "P3.jsonl, line 1: no JSON"):
+    for words in (
+        "template 0 of P1",
+        "template 2 of P1",
+        "not UTF-8",
+        "P3.jsonl, line 1: not valid JSON",
+    ):
         assert words in str(caught.value)
     assert "template 1" not in str(caught.value)
 
@@ -340,7 +345,12 @@ def test_every_unreadable_lm_pub_quiz_row_is_reported(tmp_path):
     (tmp_path / "P2.jsonl").write_text("")
     with pytest.raises(GraphFileError) as caught:
         load(tmp_path, "lm_pub_quiz")
-    for words in ("line 2: no JSON", "line 3: neither obj_id", "line 4: expected", "entry for P2"):
+    for words in (
+        "line 2: not valid JSON",
+        "line 3: neither obj_id",
+        "line 4: expected",
+        "entry for P2",
+    ):
         assert words in str(caught.value)
 
 

@@ -700,7 +700,7 @@ def test_interrupt_before_scoring_is_reported(model, typed, monkeypatch, tmp_pat
         (["validate", "service.yaml"], 1, "endpoint is 'wdqz' (did you mean 'wdqs'?); resources/"),
         (["validate", "lost.yaml"], 1, "no such file or folder: lost.csv; correct the path"),
         (["validate", "prompts.yaml"], 1, "prompts.yaml: autoprompt.models has the unknown model"),
-        (["validate", "cut.yaml"], 1, "cut.yaml, line 2: no YAML: expected ',' or '}', but got"),
+        (["validate", "cut.yaml"], 1, "cut.yaml, line 2: not valid YAML: expected ',' or '}'"),
         (["run", "list.yaml"], 1, "list.yaml: a list; expected keys with values"),
         (["probe", "x", "--on", "world_lite", "--prompt", "no.json"], 1, "no.json: no such file"),
         (["probe", "x", "--on", "world_lite", "--prompt", "{}.json"], 1, 'expected {"P36"'),
@@ -757,8 +757,8 @@ def test_missing_tables_of_a_graph_are_reported_before_a_run(typed, tmp_path, mo
     ("graph", "told"),
     [
         ("{form: table, files: [d]}", "form is table, and d is a folder; expected a file"),
-        ("{form: table, files: [f.csv], labels: [f.nt]}", "f.nt is no table that is known; valid"),
-        ("{form: rdf, files: [f.csv]}", "form is rdf, and f.csv is no RDF file by its name; valid"),
+        ("{form: table, files: [f.csv], labels: [f.nt]}", "f.nt is not a known type of table"),
+        ("{form: rdf, files: [f.csv]}", "form is rdf, and f.csv is not a known RDF file"),
         ("{form: lm_pub_quiz, files: [f.csv]}", "f.csv is a file; expected a folder"),
     ],
 )

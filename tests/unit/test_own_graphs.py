@@ -82,7 +82,7 @@ def test_lines_of_json_give_the_same(tmp_path):
         ('{"subject": true, "relation": "in", "object": "x"}', "line 2: subject is True; ids and"),
         ('{"subject": "a", "object": "x"}', "line 2: no relation; every row has all three ids"),
         ('["a", "in", "x"]', "line 2: expected an object of JSON"),
-        ('{"subject": "a"', "line 2: no JSON: "),
+        ('{"subject": "a"', "line 2: not valid JSON: "),
     ],
 )
 def test_a_json_line_that_is_no_fact_is_reported(line, message, tmp_path):
@@ -243,7 +243,7 @@ def test_non_text_bytes_and_other_file_endings_are_reported(tmp_path):
     section = OwnGraph("table", (str(tmp_path / "g.csv"),), labels=(str(tmp_path / "labels.csv"),))
     with pytest.raises(GraphFileError, match=r"\n  .*labels\.csv: no such file"):
         read("g", section, LANGUAGES)
-    with pytest.raises(GraphFileError, match=r"g\.xlsx: no table that is known; valid endings"):
+    with pytest.raises(GraphFileError, match=r"g\.xlsx: not a known type of table; valid endings"):
         table(tmp_path, "", "g.xlsx")
 
 

@@ -163,7 +163,7 @@ def test_a_wrong_key_or_value_is_reported_with_a_correction(tmp_path, key, value
         ("run: {name: a}\nseed: 0x10\n", "line 2: .*0x10 is not a decimal number"),
         ("run: {name: a}\nseed: -0b1\n", "line 2: .*-0b1 is not a decimal number"),
         ("run: {name: a}\nbear:\n  most: 1:30.5\n", "line 3: .*1:30.5 is not a decimal number"),
-        ('run: {name: "\x01"}\n', "no YAML: unacceptable character"),
+        ('run: {name: "\x01"}\n', "not valid YAML: unacceptable character"),
         ("run: {name: a}\nbear: &b\n  x: *b\n", "line 2: .*an anchor contains its own alias"),
         ("run: {name: a}\nbear: &b [*b]\n", "line 2: .*an anchor contains its own alias"),
     ],

@@ -287,8 +287,8 @@ def test_answers_of_a_server_depend_on_its_address(monkeypatch):
     variable = run().settings.api.url_variable
     for address in ("http://127.0.0.1:8000/v1", "http://127.0.0.1:9000/v1"):
         monkeypatch.setenv(variable, address)
-        assert models.server(run(), "served") == address
-        assert models.server(run(), "small") == ""
+        assert models.server_url(run(), "served") == address
+        assert models.server_url(run(), "small") == ""
 
 
 def test_the_report_has_the_probed_sections_in_printing_order():

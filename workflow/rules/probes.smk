@@ -64,7 +64,7 @@ for (stage, model), stage_parts in parts.stages(RUN).items():
         params:
             code=codes("ask", "probes/jobs/methods", [p.method for p in stage_parts]),
             model=models.of_model(RUN, model),
-            server=models.server(RUN, model),
+            server=models.server_url(RUN, model),
             asked=parts.plain(RUN, stage_parts),
             # answers by content: runs share them, and a stopped job resumes from them
             kept=f"{SETTINGS.data}/answers",

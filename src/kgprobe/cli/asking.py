@@ -173,7 +173,7 @@ def _texts(prompt: str) -> str | Mapping[str, str]:
     try:
         templates = json.loads(text, object_pairs_hook=_mapping)
     except ValueError as error:
-        raise ValueError(f"{prompt}: no JSON: {error}") from error
+        raise ValueError(f"{prompt}: not valid JSON: {error}") from error
     if not (isinstance(templates, dict) and templates) or not all(
         isinstance(v, str) for v in templates.values()
     ):

@@ -226,7 +226,7 @@ def _questions(folder: Path, row: Mapping[str, Any], most: int) -> list[dict[str
     if row["paper"] == "ontoprobe" and items.height > row["n"]:  # a repeated row counts once
         items = items.filter(pl.col("meta").str.json_path_match("$.repeat").is_null())
     # n may count subjects
-    if _baseline(row) and items.select("relation", SUBJECT).n_unique() > row["n"]:
+    if _describe_baseline(row) and items.select("relation", SUBJECT).n_unique() > row["n"]:
         return []
     items = items.sort("item").head(most)
     labels = bench.candidates.select("label", set="set", candidate="index")
@@ -240,7 +240,7 @@ def _subset(row: Mapping[str, Any]) -> str:
     return str(row["slice"] or (row["metric"] if row["metric"].endswith(SPLITS) else ""))
 
 
-def _baseline(row: Mapping[str, Any]) -> str:
+def _describe_baseline(row: Mapping[str, Any]) -> str:
     """Return "without ..." if a number is of a baseline, or of the difference from one; else ""."""
     without = f"without {row['without']}" if row["without"] else str(row["instead"])
     return without if without.startswith("without ") else ""
@@ -334,7 +334,7 @@ def _say(rows: list[dict[str, Any]], digits: int, most: int) -> None:
                    f"n {screen.format_n(row, digits)}")  # fmt: skip
         if most and (part := _subset(row)) and not row["questions"]:
             screen.say(f"  The run does not store which questions are in {part!r}.")
-        elif most and (below := _baseline(row)) and not row["questions"]:
+        elif most and (below := _describe_baseline(row)) and not row["questions"]:
             screen.say(f"  The run does not store which questions were asked {below}.")
         for question in row["questions"]:
             chosen = [one for one in question.get("chosen", ()) if one is not None]

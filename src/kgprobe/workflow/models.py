@@ -25,7 +25,7 @@ def of_model(run: Run, model: str) -> dict[str, str]:
     return known | {"models_folder": f"results/{run.settings.run.name}/models"}
 
 
-def server(run: Run, model: str) -> str:
+def server_url(run: Run, model: str) -> str:
     """Return the address of the server that a model is on, which its answers depend on, or ""."""
     is_served = run.models[model]["kind"] == "api"
     return os.environ.get(run.settings.api.url_variable, "").strip() if is_served else ""

@@ -70,9 +70,9 @@ def check_graph(name: str, graph: OwnGraph) -> None:
         if place.is_dir() != (graph.form == "lm_pub_quiz"):
             wrong = "a folder; expected a file" if place.is_dir() else "a file; expected a folder"
         elif graph.form == "table" and place.suffix.lower() not in ENDINGS:
-            wrong = f"no table that is known; valid endings: {legal}"
+            wrong = f"not a known type of table; valid endings: {legal}"
         elif graph.form == "rdf" and rdf_forms.ending(place) not in rdf_forms.FORMS:
-            wrong = f"no RDF file by its name; valid endings: {legal}"
+            wrong = f"not a known RDF file; valid endings: {legal}"
         if wrong:
             raise ConfigError(f"config: sources.graphs.{name}: form is {graph.form}, and {path} "
                               f"is {wrong}")  # fmt: skip
@@ -209,8 +209,8 @@ def rdf_files(settings: Settings, source: str) -> list[str]:
     paths = files(chosen.files) if chosen.access == "local" else []
     if wrong := [path for path in paths if rdf_forms.ending(path) not in rdf_forms.FORMS]:
         raise ConfigError(
-            f"config: sources.{source}.files: {', '.join(wrong)} is no RDF that is known by its "
-            f"name; valid endings: {rdf_forms.LEGAL}"
+            f"config: sources.{source}.files: {', '.join(wrong)} is not a known RDF file; "
+            f"valid endings: {rdf_forms.LEGAL}"
         )
     return paths
 

@@ -183,7 +183,7 @@ def _questions(path: Path, task: str, problems: TaskProblems) -> list[tuple[int,
         try:
             entry = json.loads(line)
         except json.JSONDecodeError as error:
-            problems.add(task, f"{path}, line {number}: no JSON: {error}; correct the line")
+            problems.add(task, f"{path}, line {number}: not valid JSON: {error}; correct the line")
             continue
         if not _is_question(entry):
             problems.add(task, f"{path}, line {number}: needs a subject (uuu) and golds (xxx)")

@@ -81,7 +81,7 @@ class Kept:
         """Return (groups with requested units, each in one group; units that are not stored)."""
         missing, groups = set(wanted), []
         known = [
-            (path.parent, _read(path))
+            (path.parent, _read_record(path))
             # not those of new answers, which are about to be renamed
             for path in self.folder.glob(f"[!.]*/{RECORD}")
         ]
@@ -123,19 +123,19 @@ class Kept:
                 raise
         shutil.rmtree(self.work, ignore_errors=True)
         # the record as it is read back
-        kept = _read(folder / RECORD)
+        kept = _read_record(folder / RECORD)
         return Group(folder, units, kept["record"])
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_record(path: Path) -> dict[str, Any]:
     """Read a record. Raises ValueError for one that a crash of the machine has damaged."""
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except ValueError as error:
-        raise ValueError(damage(path, error)) from error
+        raise ValueError(describe_damage(path, error)) from error
 
 
-def damage(path: Path, error: Exception) -> str:
+def describe_damage(path: Path, error: Exception) -> str:
     """Describe a damaged file of stored answers, and the remedy."""
     return f"{path}: damaged ({error}); remove {path.parent}, whose answers are then computed again"
 

@@ -35,7 +35,15 @@ from kgprobe import schema
 from kgprobe.job import JobContext, PartOutcomes, log, progress, versions
 from kgprobe.probes.jobs import workers
 from kgprobe.probes.jobs.fill import answerer
-from kgprobe.probes.jobs.kept import Group, Kept, content, damage, digest, merge_records, rows
+from kgprobe.probes.jobs.kept import (
+    Group,
+    Kept,
+    content,
+    describe_damage,
+    digest,
+    merge_records,
+    rows,
+)
 from kgprobe.probes.models import device
 from kgprobe.probes.models.load import ModelSpec, outline
 from kgprobe.settings.probes import Api
@@ -350,7 +358,7 @@ def _read_units(
     try:
         frame = pl.read_parquet(path, glob=False)
     except pl.exceptions.PolarsError as error:
-        raise ValueError(damage(path, error)) from error
+        raise ValueError(describe_damage(path, error)) from error
     if group.is_whole:
         return frame
     templates = [template for unit in group.units if (template := units[unit])]

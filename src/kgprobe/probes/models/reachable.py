@@ -166,16 +166,16 @@ def check_folder(folder: Path) -> None:
     try:
         json.loads(path.read_text("utf-8", "replace") if path.is_file() else "{}")
     except json.JSONDecodeError as error:
-        raise ModelError(f"{path}, line {error.lineno}: no JSON: {error.msg}; the file is damaged: "
-                         "copy it again")  from error  # fmt: skip
+        raise ModelError(f"{path}, line {error.lineno}: not valid JSON: {error.msg}; the file is "
+                         "damaged: copy it again")  from error  # fmt: skip
     for path in sorted(filter(Path.is_file, folder.glob("*.safetensors"))):
-        size, least = path.stat().st_size, _least_size(path)
+        size, least = path.stat().st_size, _min_size(path)
         if size < least:
             raise ModelError(f"{path}: {size:,} bytes, by its header at least {least:,}; the file "
                              "is truncated or damaged: copy it again")  # fmt: skip
 
 
-def _least_size(path: Path) -> int:
+def _min_size(path: Path) -> int:
     """Return the bytes that a safetensors file must have according to its header: a length of 8
     bytes, as much JSON, and the tensors."""
     with open(path, "rb") as stream:
@@ -186,6 +186,6 @@ def _least_size(path: Path) -> int:
             tensors = json.loads(stream.read(length))
             ends = [one["data_offsets"][1] for name, one in tensors.items() if name != METADATA]
         except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-            raise ModelError(f"{path}: its header is no description of tensors; the file is "
+            raise ModelError(f"{path}: its header does not describe tensors; the file is "
                              "damaged: copy it again") from error  # fmt: skip
     return int(8 + length + max(ends, default=0))

@@ -16,10 +16,10 @@ import torch
 
 from kgprobe.probes.models.load import AUTO, Loaded
 
-What = Literal["all", "embeddings"]
+Scope = Literal["all", "embeddings"]
 
 
-def reinitialize(loaded: Loaded, what: What = "all", seed: int = 0) -> Loaded:
+def reinitialize(loaded: Loaded, what: Scope = "all", seed: int = 0) -> Loaded:
     """Return a new model with random weights, named `model+random-all-0`; `loaded` is unchanged.
 
     Weights are drawn on the CPU in float32, so that they do not depend on the device. The record's

@@ -58,14 +58,14 @@ def open_archive(archive: Path) -> Iterator[zipfile.ZipFile]:
     each other, or if the archive turns out to be damaged while it is used.
     """
     try:
-        with _open(archive) as zipped:
+        with _open_zip(archive) as zipped:
             _check_names(archive, zipped.namelist())
             yield zipped
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise DamagedError(f"{archive}: not a complete zip archive ({error}){REMOVE}") from error
 
 
-def _open(archive: Path) -> zipfile.ZipFile:
+def _open_zip(archive: Path) -> zipfile.ZipFile:
     """Open a zip archive. Raises BadZipFile for every kind of damage in its table of contents."""
     try:
         zipped = zipfile.ZipFile(archive)

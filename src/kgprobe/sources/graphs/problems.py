@@ -142,7 +142,7 @@ def json_object(path: str | Path, text: str, line: int | None) -> dict[str, Any]
         entry = orjson.loads(text if line is None else text.strip())
     except orjson.JSONDecodeError as problem:
         where = f"line {line or problem.lineno}"
-        raise GraphFileError(f"{path}, {where}: no JSON: {problem.msg}") from problem
+        raise GraphFileError(f"{path}, {where}: not valid JSON: {problem.msg}") from problem
     if not isinstance(entry, dict):
         raise GraphFileError(f"{path}, line {line or 1}: expected an object of JSON, {{...}}")
     return entry

@@ -83,7 +83,7 @@ def _triples(path: str, problems: GraphProblems) -> Iterator[Triple]:
             form = RdfFormat.from_extension(rdf_forms.form(path))
             if form is None:
                 legal = rdf_forms.LEGAL
-                raise GraphFileError(f"{path}: no RDF that is known; valid endings: {legal}")
+                raise GraphFileError(f"{path}: not a known RDF file; valid endings: {legal}")
             if form == RdfFormat.RDF_XML:
                 rdf_forms.check_xml(path)
             yield from _parse(path, form, problems)

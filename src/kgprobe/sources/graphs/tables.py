@@ -137,7 +137,7 @@ def _open_table(
         return _json_lines(path, names, problems)
     if ending not in SEPARATORS:
         legal = ", ".join(ENDINGS)
-        raise GraphFileError(f"{path}: no table that is known; valid endings: {legal}")
+        raise GraphFileError(f"{path}: not a known type of table; valid endings: {legal}")
     rows = _text(path, SEPARATORS[ending])
     first = next(rows, None)
     if first is None:

@@ -145,7 +145,7 @@ def open_store(files: Sequence[str | Path], folder: Path) -> Store:
     if missing := [str(path) for path in paths if not path.is_file()]:
         raise EndpointError(f"no such RDF file: {', '.join(missing)}")
     if unknown := [str(path) for path in paths if rdf_forms.ending(path) not in rdf_forms.FORMS]:
-        raise EndpointError(f"no RDF that is known: {', '.join(unknown)}; valid: {rdf_forms.LEGAL}")
+        raise EndpointError(f"not a known RDF file: {', '.join(unknown)}; valid: {rdf_forms.LEGAL}")
     store = folder / files_hash(paths)[:12]
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{store}.lock"):

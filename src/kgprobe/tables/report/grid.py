@@ -107,7 +107,7 @@ def of_view(
         fraction, value = "", cell["value"]
         # a value that is not a fraction may still have a denominator
         if None not in (cell["numerator"], cell["denominator"]):
-            fraction = f"{_amount(cell['numerator'])}/{_amount(cell['denominator'])}"
+            fraction = f"{_format_amount(cell['numerator'])}/{_format_amount(cell['denominator'])}"
         if value is None:
             return Cell("undef", fraction)
         base = measured(cell, digits, few and view.usual > 0)
@@ -131,7 +131,7 @@ def of_view(
     return Grid(view.title, heads, rows, frozenset(range(len(kept), len(heads))), view.caption)
 
 
-def _amount(value: float) -> str:
+def _format_amount(value: float) -> str:
     """Format a count, or a sum of hits, with four digits, or without decimals."""
     return f"{value:.4g}" if value < 9999.5 else number(value, 0)
 
@@ -185,7 +185,7 @@ def of_rows(title: str, rows: pl.DataFrame) -> Grid:
     body = []
     for row in rows.rows(named=True):
         command = "" if row["value"] is None else trace(row)
-        cells = [Cell(_figure(row[c]), sort=row[c]) for c in numbers]
+        cells = [Cell(_format_figure(row[c]), sort=row[c]) for c in numbers]
         few = marks.few(row) if command else ""
         cells[0] = replace(cells[0], text=cells[0].text + few, n=row["n"], trace=command)
         body.append([*(text(row[name]) for name in named), *cells])
@@ -193,7 +193,7 @@ def of_rows(title: str, rows: pl.DataFrame) -> Grid:
     return Grid(title, [*named, *numbers], body, numeric)
 
 
-def _figure(value: float | None) -> str:
+def _format_figure(value: float | None) -> str:
     """Format a number of a figure with six digits, a count in full."""
     return "–" if value is None else str(value) if isinstance(value, int) else f"{value:.6g}"
 

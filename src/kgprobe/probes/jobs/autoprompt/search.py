@@ -24,7 +24,7 @@ from kgprobe.probes.jobs.autoprompt import outcomes as prompted
 from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, ProbeTask, ProbeTaskError
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
 from kgprobe.probes.models.predict import Predictor
-from kgprobe.probes.models.reinitialize import What, reinitialize
+from kgprobe.probes.models.reinitialize import Scope, reinitialize
 from kgprobe.probes.prompts.search import files
 from kgprobe.probes.prompts.search import labels as label_tokens
 from kgprobe.probes.prompts.search.candidates import filter_candidates, vocabulary_of
@@ -37,7 +37,7 @@ from kgprobe.schema import atomic
 from kgprobe.templates import Template
 
 #: prompt of an experiment -> the randomly initialized weights
-RANDOM: dict[str, What] = {"searched_reinitialised": "all", "searched_embeddings": "embeddings"}
+RANDOM: dict[str, Scope] = {"searched_reinitialised": "all", "searched_embeddings": "embeddings"}
 #: prompt of an experiment -> number of trigger tokens, if not that of the config
 LENGTHS = {"searched_7": 7}
 BALANCED = "searched_balanced"

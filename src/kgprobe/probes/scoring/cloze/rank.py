@@ -159,11 +159,11 @@ def chunks(
         unknown[name] = sorted(set(unknown.get(name, [])) | set(tokens.unknown))
         plan = plan_of(tokens.ids)
         distinct, members = _distinct(rows, indices)
-        tokens_asked = len(distinct[0].ids) + plan.longest - 1
-        if loaded.spec.kind == "masked" and plan.longest > 1 and tokens_asked > loaded.limit:
+        n_tokens = len(distinct[0].ids) + plan.longest - 1
+        if loaded.spec.kind == "masked" and plan.longest > 1 and n_tokens > loaded.limit:
             question = questions[members[0][0]]
             raise ValueError(
-                f"item {question.item}, template {question.template}: {tokens_asked} tokens with "
+                f"item {question.item}, template {question.template}: {n_tokens} tokens with "
                 f"{plan.longest} masks, the model takes {loaded.limit}"
             )
         lengths = np.array([len(ids) for ids in tokens.ids])

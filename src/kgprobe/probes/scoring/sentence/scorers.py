@@ -123,7 +123,7 @@ class Seq2SeqScorer:
 
     def score(self, sentences: Sentences, done: Done, name: Name) -> Columns:
         """Compute the columns of SCORES."""
-        sentences = replace(sentences, roles=self._with_space(sentences))
+        sentences = replace(sentences, roles=self._roles_with_space(sentences))
         slots = self._slots(sentences, name)
         contexts, forced, flat = [], [], []
         for sentence, low, high in slots:
@@ -159,7 +159,7 @@ class Seq2SeqScorer:
             columns["continued"][:] = True
         return columns
 
-    def _with_space(self, sentences: Sentences) -> NDArray[np.int8]:
+    def _roles_with_space(self, sentences: Sentences) -> NDArray[np.int8]:
         """Return the roles; a token of only spaces before an answer belongs to it, as the space in
         front of a first token does, so that all options are scored after the same context."""
         tokens, roles = sentences.tokens, sentences.roles.copy()

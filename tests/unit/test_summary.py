@@ -127,6 +127,15 @@ def test_a_constant_answer_is_never_reported_as_a_model():
     assert prompt_sentences(classes.but(prompt="manual", value=49.0), *guesses) == expected
 
 
+def test_the_selected_best_of_a_sweep_is_not_the_subject_of_a_sentence():
+    classes = PROMPT.but(benchmark="auto_sst2", prompt="searched", n=872)
+    swept = classes.but(metric="dev accuracy", method="grid", setting={"k": 100}, value=93.0)
+    tested = classes.but(metric="accuracy", value=88.0)
+    expected = "m classifies 88.0 % of 872 examples correctly with AutoPrompt."
+    assert prompt_sentences(swept, tested) == expected
+    assert summary.sentences(frame("autoprompt", [swept])) == []
+
+
 def test_a_mean_over_relations_is_labeled():
     manual = PROMPT.but(prompt="manual", value=34.3)
     of_relations = [manual.but(group=name, n=54) for name in ("P17", "P36")]

@@ -154,6 +154,8 @@ def _attributes(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | Non
 
 
 def _autoprompt(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None:
+    # the best of a sweep is selected on the examples that it is measured on
+    rows = [row for row in rows if row["metric"] != "dev accuracy"]
     kept = [row for row in _enough(rows) if row["prompt"] not in NOT_ASKING]
     if not kept:
         return None

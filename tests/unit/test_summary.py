@@ -136,6 +136,14 @@ def test_the_selected_best_of_a_sweep_is_not_the_subject_of_a_sentence():
     assert summary.sentences(frame("autoprompt", [swept])) == []
 
 
+def test_a_sentence_about_one_task_names_it_once():
+    one = ONTO.but(group="TP", value=50.0, setting={"choice": "chosen"})
+    (sentence,) = summary.sentences(frame("ontoprobe", [one, one.but(model="x", value=20.0)]))
+    assert sentence.text == (
+        "Of 2 models m ranks the right class or property first for 50.0 % of 30 rows of TP."
+    )
+
+
 def test_a_mean_over_relations_is_labeled():
     manual = PROMPT.but(prompt="manual", value=34.3)
     of_relations = [manual.but(group=name, n=54) for name in ("P17", "P36")]

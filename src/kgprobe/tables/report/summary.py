@@ -116,15 +116,14 @@ def _ontoprobe(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None
     ranked = [row for row in _enough(rows) if row["metric"] == "R@1"]
     if not ranked:
         return None
-    _, best = _best(ranked)
+    who, best = _best(ranked)
     probe = ("benchmark", "model", "prompt", "method")
     tasks = [row for row in ranked if all(row[name] == best[name] for name in probe)]
     worst = min(tasks, key=lambda row: row["value"])
     mean, total = _pooled(tasks)
-    text = (
-        f"{best['model']} ranks the right class or property first for {mean:.1f} % of {total:,} "
-        f"rows: {best['group']} {_percent(best)}, {worst['group']} {_percent(worst)}"
-    )
+    text = f"{who} ranks the right class or property first for {mean:.1f} % of {total:,} rows"
+    ends = [f"{row['group']} {_percent(row)}" for row in (best, worst)]
+    text += f": {', '.join(ends)}" if len(tasks) > 1 else f" of {best['group']}"
     letters = [row for row in rows if row["method"] == "choice" and row.get("scoring") == "letter"]
     letters = [row for row in letters if row["model"] == best["model"]]
     right, count = _pooled(letters)

@@ -144,6 +144,18 @@ def test_a_sentence_about_one_task_names_it_once():
     )
 
 
+def test_attributes_that_are_listed_include_the_number_that_chose_the_model():
+    """Ranked candidates are another question than written answers."""
+    bias = VALUE.but(benchmark="bias", numerator=9, denominator=36)
+    found = frame("attributes", [
+        bias.but(model="a", value=25.0), bias.but(model="b", value=20.0),
+        bias.but(model="b", method="sentence", value=80.0),
+    ])  # fmt: skip
+    (sentence,) = summary.sentences(found)
+    assert sentence.text == "Of 2 models a scores 25.0 % on bias (n = 36)."
+    assert sentence.trace.startswith("25.0 ")
+
+
 def test_a_mean_over_relations_is_labeled():
     manual = PROMPT.but(prompt="manual", value=34.3)
     of_relations = [manual.but(group=name, n=54) for name in ("P17", "P36")]

@@ -142,12 +142,13 @@ def _attributes(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | Non
     known = [row for row in _enough(rows) if row["benchmark"]]
     if not known:
         return None
-    who, best = _best(known)
-    fills = [row for row in known if row["model"] == best["model"] and row["method"] == "fill"]
+    # ranked candidates are another question, for models that were not asked to fill
+    who, best = _best([row for row in known if row["method"].startswith("fill")] or known)
     # each attribute has its own metric: their numbers are listed but not compared
     scores = [
         f"{_percent(row)} on {row['benchmark']} (n = {row['denominator'] or row['n']:.0f})"
-        for row in fills or [best]
+        for row in known
+        if all(row[name] == best[name] for name in ("model", "method"))
     ]
     return f"{who} scores {', '.join(scores)}.", best
 

@@ -104,6 +104,13 @@ def prompt_sentences(*made: Number) -> str:
     return sentence.text
 
 
+def test_facts_about_a_subject_with_several_objects_are_counted_by_subject():
+    manual = PROMPT.but(prompt="manual", value=34.3, interval=Interval(20, 50, "cluster bootstrap"))
+    assert prompt_sentences(manual) == (
+        "m completes 34.3 % of the facts about 108 subjects correctly with the manual prompt."
+    )
+
+
 def test_a_prompt_is_compared_with_the_manual_one_of_its_benchmark():
     """Classification tasks have their own manual prompt, not that of the facts."""
     classes = PROMPT.but(benchmark="auto_sst2", metric="accuracy", n=1821)

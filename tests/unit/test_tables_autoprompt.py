@@ -208,6 +208,33 @@ def test_the_gain_is_paired():
         numbers.gain(Number(), pair[0], pair[1].head(0), "p1", 0)
 
 
+def test_the_facts_of_a_subject_are_drawn_together_and_n_counts_subjects():
+    """Three objects of each subject, all answered alike, are one answer."""
+    spreads = []
+    for count in (1, 3):
+        named = pl.Series([f'{{"sub": "S{i}"}}' for i in range(30) for _ in range(count)] * 2)
+        frame = examples({"P36": {"test": 30 * count}, "P37": {"test": 30 * count}})
+        frame = frame.with_columns(fields=named)
+        first = [1 + (i % 3 == 0) for i in range(30) for _ in range(count)]
+        one, two = (
+            answered("auto_world", prompt, frame, {"P36": ranks, "P37": ranks[::-1]})
+            for prompt, ranks in (("searched", first), ("manual", [2 - r // 2 for r in first]))
+        )
+        made = measured(one, two)
+        own = [n for n in made if n.prompt == "searched"]
+        gain = the(own, "P@1", setting={"instead": "manual"})
+        whole, part = the(own, "P@1"), the(own, "P@1", group="P36")
+        assert [x.n for x in (whole, part, the(own, numbers.MAJORITY), gain)] == [60, 30, 60, 60]
+        rows = framed(own).filter(
+            prompt="searched", metric="P@1", group="", slice="", instead="", weighting="", gold=""
+        )
+        judged_rows = judged.frame("autoprompt", [(one.probe, numbers.judge(one))])
+        drawn = paired.RunAnswers(judged_rows).draws(rows.row(0, named=True))
+        bounds = [x.interval.high - x.interval.low for x in (whole, part, gain)]
+        spreads.append([*bounds, drawn.values.std()])
+    assert spreads[0] == pytest.approx(spreads[1], rel=0.1)
+
+
 def test_five_samples_of_equal_sentences_do_not_narrow_the_interval():
     spreads = []
     for count in (1, 5):
@@ -289,7 +316,8 @@ def test_five_sentences_of_a_fact_do_not_narrow_the_interval(right):
     for count in (1, 5):
         facts = [f"{i:02d}" for i in range(30) for _ in range(count)]
         frame = examples({name: {"test": len(facts)} for name in ("P36", "P37")}).with_columns(
-            fact=pl.format("{}/{}", "group", pl.Series(facts * 2))
+            fact=pl.format("{}/{}", "group", pl.Series(facts * 2)),
+            fields=pl.Series([f'{{"sub": "S{fact}"}}' for fact in facts * 2]),
         )
         ranks = [right[i % 3] for i in range(30) for _ in range(count)]
         found = outcomes(frame, {"P36": ranks, "P37": ranks[::-1]})

@@ -167,7 +167,9 @@ def _autoprompt(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | Non
     does, what = {"accuracy": ("classifies", "examples")}.get(
         best["metric"], ("completes", "facts")
     )
-    text = f"{who} {does} {_percent(best)} of {best['n']:,} {what} correctly"
+    is_clustered = str(best["interval"]).startswith("cluster")
+    of = f"the {what} about {best['n']:,} subjects" if is_clustered else f"{best['n']:,} {what}"
+    text = f"{who} {does} {_percent(best)} of {of} correctly"
     text += f" (mean over {relations} relations)" if relations > 1 else ""
     text += " with "
     text += MANUAL if best["prompt"] == "manual" else headline.PROMPTS[best["prompt"]]

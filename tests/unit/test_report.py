@@ -407,6 +407,8 @@ def test_the_fraction_below_a_number_has_no_exponent(above, below, shown):
     of = Number(metric="value", n=30_000, value=value, numerator=above, denominator=below)
     (row,) = grid.of_view(View("x", "x", {}, ["model"]), frame("attributes", [of])).rows
     assert row[-1].small == shown
+    # also in text
+    assert plain_text(frame("attributes", [of]).row(0, named=True), 1).endswith(f" ({shown})")
 
 
 def test_a_run_without_a_principal_number_has_no_matrix():
@@ -593,7 +595,7 @@ def test_counts_beyond_a_million_are_written_in_full():
     results = pl.DataFrame([row], schema=dict(schema.RESULTS.columns))
     made = grid.of_rows("T", results)
     assert formats.csv(made).splitlines() == ["value,value (n),n", "12.3456789,1234567,1234567"]
-    assert plain_text(row, 1) == "12.3 (152416/1234567)"
+    assert plain_text(row, 1) == "12.3 (152,416/1,234,567)"
 
 
 def test_the_first_table_precedes_figures_and_other_tables(tmp_path):

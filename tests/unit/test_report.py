@@ -372,6 +372,18 @@ def test_the_first_page_counts_every_probe_and_has_every_model(full):
     assert shown.rows[0][1].href == "bear-questions.html#benchmark-world_lite"
 
 
+def test_a_mean_over_tasks_has_the_mark_of_a_task_that_fails_the_requirement():
+    of = Number(benchmark="onto_world", model="control-masked", prompt="templates", method="cloze")
+    made = [of.but(metric="R@1", group=task, n=40, value=value, setting={"choice": "fixed"})
+            for task, value in (("TP", 95.0), ("SCO", 45.0))]  # fmt: skip
+    made += [
+        of.but(metric="valid", group="TP", value=1),
+        of.but(metric="valid", group="SCO", value=0),
+    ]
+    shown = overview.matrix(frame("ontoprobe", made), MODELS)
+    assert [cell.text for cell in shown.rows[0]] == ["control-masked", "70.0 (?)"]
+
+
 def test_each_relation_has_its_own_anchor_whatever_its_id(asked, tmp_path):
     """Ids of user-supplied graphs: without URL characters, equal but for case, of any length."""
     names = ["首都", "東京", "Chef", "chef", *("r" * 300 + end for end in "ab")]

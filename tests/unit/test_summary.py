@@ -5,7 +5,7 @@ import polars as pl
 from kgprobe.metrics.intervals import Interval
 from kgprobe.probes import prompt_settings
 from kgprobe.tables.answers import PRIOR
-from kgprobe.tables.report import headline, summary
+from kgprobe.tables.report import headline, marks, summary
 from kgprobe.tables.results import Number, frame
 
 BEAR = Number(metric="accuracy", benchmark="world_lite", model="m", prompt="templates",
@@ -174,6 +174,14 @@ def test_a_mean_over_relations_is_labeled():
 def test_the_best_of_several_models_is_reported():
     first, *_ = summary.sentences(results(BEAR.but(model="better", value=60.0)))
     assert first.text.startswith("Of 2 models better answers 60.0 % of 468 questions correctly (")
+
+
+def test_a_model_whose_tokenizer_does_not_match_is_marked_in_the_sentences():
+    made = pl.concat(
+        [results(), frame("bear", [Number(metric=marks.COMPLETE, model="m", value=0)])]
+    )
+    assert {one.text[:4] for one in summary.sentences(made)} == {"m (!"}
+    assert summary.text(made).splitlines()[-1] == marks.NOTE
 
 
 def test_the_terminal_has_thirty_lines_at_most_and_no_control_model():

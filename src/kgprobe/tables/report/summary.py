@@ -79,11 +79,13 @@ def _percent(row: Row) -> str:
     return f"{row['value']:.1f} %"
 
 
-def _best(rows: list[Row]) -> tuple[str, Row]:
-    """Return the row with the highest number, and its model as the subject of a sentence."""
+def _best(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row]:
+    """Return the row with the highest number, and its model, with its marks, as the subject of a
+    sentence."""
     best = max(rows, key=lambda row: row["value"])
     models = len({row["model"] for row in rows})
-    return (f"Of {models} models {best['model']}" if models > 1 else best["model"]), best
+    who = best["model"] + marks.signs(results)(best)
+    return (f"Of {models} models {who}" if models > 1 else who), best
 
 
 def _bear(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None:
@@ -91,7 +93,7 @@ def _bear(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None:
     plain = [row for row in rows if not row.get("aggregation")]
     if not plain:
         return None
-    who, best = _best(plain)
+    who, best = _best(plain, results)
     same = ("benchmark", "model", "prompt", "method")
     whole = results.filter(
         benchmark=best["benchmark"], metric="accuracy", group="", slice="", instead="", template=""
@@ -116,7 +118,7 @@ def _ontoprobe(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None
     ranked = [row for row in _enough(rows) if row["metric"] == "R@1"]
     if not ranked:
         return None
-    who, best = _best(ranked)
+    who, best = _best(ranked, results)
     probe = ("benchmark", "model", "prompt", "method")
     tasks = [row for row in ranked if all(row[name] == best[name] for name in probe)]
     worst = min(tasks, key=lambda row: row["value"])
@@ -143,7 +145,8 @@ def _attributes(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | Non
     if not known:
         return None
     # ranked candidates are another question, for models that were not asked to fill
-    who, best = _best([row for row in known if row["method"].startswith("fill")] or known)
+    written = [row for row in known if row["method"].startswith("fill")]
+    who, best = _best(written or known, results)
     # each attribute has its own metric: their numbers are listed but not compared
     scores = [
         f"{_percent(row)} on {row['benchmark']} (n = {row['denominator'] or row['n']:.0f})"
@@ -159,7 +162,7 @@ def _autoprompt(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | Non
     kept = [row for row in _enough(rows) if row["prompt"] not in NOT_ASKING]
     if not kept:
         return None
-    who, best = _best(kept)
+    who, best = _best(kept, results)
     same = [row for row in kept if all(row[d] == best[d] for d in ("benchmark", "model"))]
     manual = [row for row in same if row["prompt"] == "manual"]
     of_best = {name: best[name] for name in ("benchmark", "metric", *marks.WHO)}

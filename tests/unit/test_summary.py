@@ -99,6 +99,11 @@ def test_subjects_that_are_asked_several_times_are_not_called_questions():
     assert title in summary.text(found)
 
 
+def test_one_item_is_not_called_items():
+    found = headline.text(frame("bear", [BEAR.but(value=100.0, n=1)]))
+    assert found.splitlines()[0] == "world_lite: 1 item; accuracy in % with its 95 % interval"
+
+
 def prompt_sentences(*made: Number) -> str:
     (sentence,) = summary.sentences(frame("autoprompt", made))
     return sentence.text

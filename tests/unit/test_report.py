@@ -513,6 +513,12 @@ def test_a_published_number_is_shown_as_printed(published, shown):
     assert grid.measured(made.row(0, named=True), 1).text == f"16.4 {shown}"
 
 
+def test_a_printed_count_has_no_decimals():
+    of = Number(metric="items", n=8769, value=8769, published=8839.0, source="Table 1")
+    (row,) = frame("ontoprobe", [of]).rows(named=True)
+    assert grid.measured(row, 0).text == "8,769 [8,839]"
+
+
 @pytest.fixture
 def trained_on(tmp_path):
     return write_onto_world(tmp_path / "onto_world", (1, 1), (3, 3))

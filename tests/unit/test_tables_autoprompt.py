@@ -89,7 +89,7 @@ def test_the_means_of_the_printed_table_6_and_its_ten_losses():
     assert shown.caption.endswith(f"of the two others on {', '.join(lost)}.")
     assert len(lost) == 10
     assert len(shown.rows) == len(TESTED)
-    assert [cell.text for cell in shown.rows[0]] == ["P17", "1000.00", "52.15", "31.29", "35.48"]
+    assert [cell.text for cell in shown.rows[0]] == ["P17", "1,000", "52.15", "31.29", "35.48"]
 
 
 #: test facts of LAMA per relation

@@ -64,7 +64,8 @@ def majorities(results: pl.DataFrame) -> Callable[[Row], float | None]:
 def as_printed(cell: Cell, row: Row) -> Cell:
     """Show a printed figure with the precision of the paper."""
     if row["method"] == "published":
-        return Cell(f"{row['value']:.2f}", sort=row["value"], muted=True)
+        digits = views.COUNTS.get(row["metric"], 2)
+        return Cell(grid.number(row["value"], digits), sort=row["value"], muted=True)
     return cell
 
 

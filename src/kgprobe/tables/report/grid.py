@@ -58,8 +58,9 @@ def measured(cell: Mapping[str, Any], digits: int, few: bool = True) -> Cell:
     `few`: whether it is marked if it is based on few rows (marks.few).
     """
     shown = number(cell["value"], digits) + (marks.few(cell, digits) if few else "")
-    if cell["published"] is not None:
-        shown += f" [{number(float(cell['published']), decimals(cell['published']))}]"
+    if (figure := cell["published"]) is not None:
+        is_count = digits == 0 and float(figure).is_integer()
+        shown += f" [{number(float(figure), 0 if is_count else decimals(figure))}]"
     below = ""
     if cell["low"] is not None:
         below = f"{number(cell['low'], digits)} to {number(cell['high'], digits)}"

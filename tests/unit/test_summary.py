@@ -189,6 +189,11 @@ def test_a_model_whose_tokenizer_does_not_match_is_marked_in_the_sentences():
     assert summary.text(made).splitlines()[-1] == marks.NOTE
 
 
+def test_one_of_several_sets_of_questions_is_named():
+    first, *_ = summary.sentences(results(BEAR.but(benchmark="lama", model="other", value=60.0)))
+    assert first.text == "other answers 60.0 % of 468 questions of lama correctly."
+
+
 def test_the_terminal_has_thirty_lines_at_most_and_no_control_model():
     text = summary.text(results())
     assert len(text.splitlines()) <= 30

@@ -81,9 +81,9 @@ def _percent(row: Row) -> str:
 
 def _best(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row]:
     """Return the row with the highest number, and its model, with its marks, as the subject of a
-    sentence."""
+    sentence: of those that answered the same questions."""
     best = max(rows, key=lambda row: row["value"])
-    models = len({row["model"] for row in rows})
+    models = len({row["model"] for row in rows if row["benchmark"] == best["benchmark"]})
     who = best["model"] + marks.signs(results)(best)
     return (f"Of {models} models {who}" if models > 1 else who), best
 
@@ -102,6 +102,7 @@ def _bear(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None:
     baseline = whole.filter(without=SUBJECT, **{name: best[name] for name in same})
     several = headline.counts_subjects(results, best["benchmark"])
     of = f"the questions about {best['n']:,} subjects" if several else f"{best['n']:,} questions"
+    of += f" of {best['benchmark']}" if len({row["benchmark"] for row in plain}) > 1 else ""
     text = f"{who} answers {_percent(best)} of {of} correctly"
     text += f" (chance {chance[0]:.1f} %)" if chance else ""
     if baseline.height:

@@ -17,6 +17,8 @@ from kgprobe.tables.attributes import constructs, numbers, views
 from kgprobe.tables.attributes import published as ap
 from kgprobe.tables.attributes import section as attributes_section
 from kgprobe.tables.attributes import study as st
+from kgprobe.tables.claims.comparison import evaluate, with_models
+from kgprobe.tables.claims.principal import COMPARISONS
 from kgprobe.tables.report import headline, section
 from kgprobe.tables.results import Number
 from kgprobe.tables.views import text, write_all
@@ -64,6 +66,9 @@ def cell(run, metric, **where):
         (25, "triples right", "bias", LARGE, {"prompts": "1"}),
         (50, "triples right", "bias", LARGE, {"prompts": "2"}),
         (25, "triples right", "bias", LARGE, {"pooling": "mean", "template": "own"}),
+        # single triples: the forward ones of asymmetry, of which the reversed ones are no facts
+        (50, "triples right", "bias", LARGE, {}),
+        (100, "triples right", "asymmetry", LARGE, {}),
         # Q10 is the object of two of three statements of P21, one of two objects
         (100, "value", "bias", {"model": "majority", "method": "baseline"}, {"pooling": ""}),
         (50, "value", "bias", {"model": "random", "method": "baseline"}, {"pooling": ""}),
@@ -84,6 +89,14 @@ def test_table_2_has_fraction_and_interval(run):
     assert (result["numerator"], result["denominator"], result["n"]) == (1, 3, 4)
     result = cell(run, "value", benchmark="symmetry", **SMALL, **HEAD)
     assert (result["low"], result["denominator"]) == (None, 0)
+
+
+def test_single_triples_are_compared_with_the_structures_they_form(run):
+    models = {name: {"kind": "api", "source": "", "parameters": ""} for name in ("large", "small")}
+    outcome = evaluate(COMPARISONS["K22"], with_models(run[1], models))
+    bias = [row["value"] for row in outcome.sides["a"] if row["benchmark"] == "bias"]
+    assert bias == [50, 0]
+    assert outcome.low is not None
 
 
 def test_oracle_is_labeled_and_prompt_means_use_bootstrap(run):

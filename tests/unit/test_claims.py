@@ -710,6 +710,9 @@ def test_section_starts_with_principal_claims_and_marks_print_failures(tables):
     page = section.section(verdicts.frame(verdicts.find(CLAIMS, few(), MODELS, tables)))
     assert [part.name for part in page.parts] == list(headline.PAPERS)
     assert "2 of 54 claims have numbers in this run" in page.notes[0]
+    made = verdicts.frame(verdicts.find(CLAIMS, few(), MODELS, tables))
+    one = pl.col("claim") == made.filter(pl.col("verdict") != "not tested here")["claim"][0]
+    assert section.section(made.filter(one)).notes[0].startswith("1 of 1 claims has numbers")
     shown = [row for part in page.parts for grid in part.grids for row in grid.rows]
     folded = [row for part in page.parts for grid in part.folded for row in grid.rows]
     assert len(shown) + len(folded) == 191

@@ -22,11 +22,14 @@ from kgprobe.tables.results import Number
 def frames(rows: list[dict]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return EXAMPLES and OUTCOMES from partial rows."""
     plain = {
-        "group": "P1", "split": "test", "fact": "f", "fields": "{}", "label": "Rome",
+        "group": "P1", "split": "test", "fields": "{}", "label": "Rome",
         "surfaces": [], "others": [], "flags": [], "prompt": "searched", "best": 1, "worst": 1,
         "filtered_best": 1, "filtered_worst": 1, "options": 10, "answer": "Rome", "logprob": -1.0,
     }  # fmt: skip
-    full = [{**plain, "example": f"e{number:03}", **row} for number, row in enumerate(rows)]
+    full = [
+        {**plain, "example": f"e{number:03}", "fact": f"f{number}", **row}
+        for number, row in enumerate(rows)
+    ]
     made = []
     for contract in (EXAMPLES, OUTCOMES):
         frame = pl.DataFrame(
@@ -110,8 +113,8 @@ def test_bootstraps_resample_facts_within_relations(seed):
     rng = np.random.default_rng(6)
     own = {"P1": rng.random(8), "P2": rng.random(5)}
     values = pl.DataFrame(
-        [(g, f"e{i}", v) for g, every in own.items() for i, v in enumerate(every)],
-        schema=["group", "unit", "mrr"],
+        [(g, f"e{i}", f"s{i}", v) for g, every in own.items() for i, v in enumerate(every)],
+        schema=["group", "unit", "subject", "mrr"],
         orient="row",
     )
     means = {g: np.array(literal_means(v, hash_key(seed, "bootstrap", g))) for g, v in own.items()}
@@ -175,7 +178,9 @@ def test_a_fact_is_right_for_any_of_its_sentences():
     assert cell(facts, "group", "sentences", "P2").interval is None
     assert cell(facts, "micro", "any_sentence").n == 3
     single = cell(each, "micro", "sentence")
-    assert (single.value, single.interval.kind) == (pytest.approx(50), "wilson")
+    # both sentences of fact a are drawn together
+    assert (single.value, single.n) == (pytest.approx(50), 3)
+    assert single.interval.kind == "cluster bootstrap"
 
 
 def test_outcomes_need_their_examples():

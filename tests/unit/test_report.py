@@ -372,6 +372,18 @@ def test_the_first_page_counts_every_probe_and_has_every_model(full):
     assert shown.rows[0][1].href == "bear-questions.html#benchmark-world_lite"
 
 
+def test_a_mean_over_tasks_has_the_mark_of_a_task_that_fails_the_requirement():
+    of = Number(benchmark="onto_world", model="control-masked", prompt="templates", method="cloze")
+    made = [of.but(metric="R@1", group=task, n=40, value=value, setting={"choice": "fixed"})
+            for task, value in (("TP", 95.0), ("SCO", 45.0))]  # fmt: skip
+    made += [
+        of.but(metric="valid", group="TP", value=1),
+        of.but(metric="valid", group="SCO", value=0),
+    ]
+    shown = overview.matrix(frame("ontoprobe", made), MODELS)
+    assert [cell.text for cell in shown.rows[0]] == ["control-masked", "70.0 (?)"]
+
+
 def test_each_relation_has_its_own_anchor_whatever_its_id(asked, tmp_path):
     """Ids of user-supplied graphs: without URL characters, equal but for case, of any length."""
     names = ["首都", "東京", "Chef", "chef", *("r" * 300 + end for end in "ab")]
@@ -407,6 +419,8 @@ def test_the_fraction_below_a_number_has_no_exponent(above, below, shown):
     of = Number(metric="value", n=30_000, value=value, numerator=above, denominator=below)
     (row,) = grid.of_view(View("x", "x", {}, ["model"]), frame("attributes", [of])).rows
     assert row[-1].small == shown
+    # also in text
+    assert plain_text(frame("attributes", [of]).row(0, named=True), 1).endswith(f" ({shown})")
 
 
 def test_a_run_without_a_principal_number_has_no_matrix():
@@ -497,6 +511,12 @@ def test_a_published_number_is_shown_as_printed(published, shown):
     of = Number(metric="accuracy", benchmark="bear_released", model="m", n=100, value=16.4)
     made = frame("bear", [of.but(published=published, source="a table")])
     assert grid.measured(made.row(0, named=True), 1).text == f"16.4 {shown}"
+
+
+def test_a_printed_count_has_no_decimals():
+    of = Number(metric="items", n=8769, value=8769, published=8839.0, source="Table 1")
+    (row,) = frame("ontoprobe", [of]).rows(named=True)
+    assert grid.measured(row, 0).text == "8,769 [8,839]"
 
 
 @pytest.fixture
@@ -593,7 +613,7 @@ def test_counts_beyond_a_million_are_written_in_full():
     results = pl.DataFrame([row], schema=dict(schema.RESULTS.columns))
     made = grid.of_rows("T", results)
     assert formats.csv(made).splitlines() == ["value,value (n),n", "12.3456789,1234567,1234567"]
-    assert plain_text(row, 1) == "12.3 (152416/1234567)"
+    assert plain_text(row, 1) == "12.3 (152,416/1,234,567)"
 
 
 def test_the_first_table_precedes_figures_and_other_tables(tmp_path):

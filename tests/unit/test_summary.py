@@ -5,7 +5,7 @@ import polars as pl
 from kgprobe.metrics.intervals import Interval
 from kgprobe.probes import prompt_settings
 from kgprobe.tables.answers import PRIOR
-from kgprobe.tables.report import headline, summary
+from kgprobe.tables.report import headline, marks, summary
 from kgprobe.tables.results import Number, frame
 
 BEAR = Number(metric="accuracy", benchmark="world_lite", model="m", prompt="templates",
@@ -99,9 +99,21 @@ def test_subjects_that_are_asked_several_times_are_not_called_questions():
     assert title in summary.text(found)
 
 
+def test_one_item_is_not_called_items():
+    found = headline.text(frame("bear", [BEAR.but(value=100.0, n=1)]))
+    assert found.splitlines()[0] == "world_lite: 1 item; accuracy in % with its 95 % interval"
+
+
 def prompt_sentences(*made: Number) -> str:
     (sentence,) = summary.sentences(frame("autoprompt", made))
     return sentence.text
+
+
+def test_facts_about_a_subject_with_several_objects_are_counted_by_subject():
+    manual = PROMPT.but(prompt="manual", value=34.3, interval=Interval(20, 50, "cluster bootstrap"))
+    assert prompt_sentences(manual) == (
+        "m completes 34.3 % of the facts about 108 subjects correctly with the manual prompt."
+    )
 
 
 def test_a_prompt_is_compared_with_the_manual_one_of_its_benchmark():
@@ -127,6 +139,35 @@ def test_a_constant_answer_is_never_reported_as_a_model():
     assert prompt_sentences(classes.but(prompt="manual", value=49.0), *guesses) == expected
 
 
+def test_the_selected_best_of_a_sweep_is_not_the_subject_of_a_sentence():
+    classes = PROMPT.but(benchmark="auto_sst2", prompt="searched", n=872)
+    swept = classes.but(metric="dev accuracy", method="grid", setting={"k": 100}, value=93.0)
+    tested = classes.but(metric="accuracy", value=88.0)
+    expected = "m classifies 88.0 % of 872 examples correctly with AutoPrompt."
+    assert prompt_sentences(swept, tested) == expected
+    assert summary.sentences(frame("autoprompt", [swept])) == []
+
+
+def test_a_sentence_about_one_task_names_it_once():
+    one = ONTO.but(group="TP", value=50.0, setting={"choice": "chosen"})
+    (sentence,) = summary.sentences(frame("ontoprobe", [one, one.but(model="x", value=20.0)]))
+    assert sentence.text == (
+        "Of 2 models m ranks the right class or property first for 50.0 % of 30 rows of TP."
+    )
+
+
+def test_attributes_that_are_listed_include_the_number_that_chose_the_model():
+    """Ranked candidates are another question than written answers."""
+    bias = VALUE.but(benchmark="bias", numerator=9, denominator=36)
+    found = frame("attributes", [
+        bias.but(model="a", value=25.0), bias.but(model="b", value=20.0),
+        bias.but(model="b", method="sentence", value=80.0),
+    ])  # fmt: skip
+    (sentence,) = summary.sentences(found)
+    assert sentence.text == "Of 2 models a scores 25.0 % on bias (n = 36)."
+    assert sentence.trace.startswith("25.0 ")
+
+
 def test_a_mean_over_relations_is_labeled():
     manual = PROMPT.but(prompt="manual", value=34.3)
     of_relations = [manual.but(group=name, n=54) for name in ("P17", "P36")]
@@ -138,6 +179,19 @@ def test_a_mean_over_relations_is_labeled():
 def test_the_best_of_several_models_is_reported():
     first, *_ = summary.sentences(results(BEAR.but(model="better", value=60.0)))
     assert first.text.startswith("Of 2 models better answers 60.0 % of 468 questions correctly (")
+
+
+def test_a_model_whose_tokenizer_does_not_match_is_marked_in_the_sentences():
+    made = pl.concat(
+        [results(), frame("bear", [Number(metric=marks.COMPLETE, model="m", value=0)])]
+    )
+    assert {one.text[:4] for one in summary.sentences(made)} == {"m (!"}
+    assert summary.text(made).splitlines()[-1] == marks.NOTE
+
+
+def test_one_of_several_sets_of_questions_is_named():
+    first, *_ = summary.sentences(results(BEAR.but(benchmark="lama", model="other", value=60.0)))
+    assert first.text == "other answers 60.0 % of 468 questions of lama correctly."
 
 
 def test_the_terminal_has_thirty_lines_at_most_and_no_control_model():

@@ -89,7 +89,7 @@ def test_the_means_of_the_printed_table_6_and_its_ten_losses():
     assert shown.caption.endswith(f"of the two others on {', '.join(lost)}.")
     assert len(lost) == 10
     assert len(shown.rows) == len(TESTED)
-    assert [cell.text for cell in shown.rows[0]] == ["P17", "1000.00", "52.15", "31.29", "35.48"]
+    assert [cell.text for cell in shown.rows[0]] == ["P17", "1,000", "52.15", "31.29", "35.48"]
 
 
 #: test facts of LAMA per relation
@@ -163,6 +163,9 @@ def test_a_printed_value_needs_the_whole_set_and_the_same_model():
     assert (counted.value, counted.n, counted.interval, counted.published) == (2, 2, None, 1000)
     other = two_relations("searched", {"P36": [1], "P37": [1]}, benchmark="auto_lama", model="x")
     assert the(measured(other), "P@1", group="P36", model="x").published is None
+    # Table 6 counts the facts of Original: of T-REx, a fifth of them is for the test
+    split = two_relations("searched", {"P36": [1], "P37": [1]}, benchmark="auto_lama_trex")
+    assert the(measured(split), "search facts", group="P36").published is None
     world = two_relations("searched", {"P36": [1], "P37": [1]})
     assert {n.published for n in measured(world)} == {None}
 
@@ -206,6 +209,33 @@ def test_the_gain_is_paired():
     assert numbers.gain(Number(), shuffled, pair[1], "p1", 0) == found
     with pytest.raises(ValueError, match="no example shared"):
         numbers.gain(Number(), pair[0], pair[1].head(0), "p1", 0)
+
+
+def test_the_facts_of_a_subject_are_drawn_together_and_n_counts_subjects():
+    """Three objects of each subject, all answered alike, are one answer."""
+    spreads = []
+    for count in (1, 3):
+        named = pl.Series([f'{{"sub": "S{i}"}}' for i in range(30) for _ in range(count)] * 2)
+        frame = examples({"P36": {"test": 30 * count}, "P37": {"test": 30 * count}})
+        frame = frame.with_columns(fields=named)
+        first = [1 + (i % 3 == 0) for i in range(30) for _ in range(count)]
+        one, two = (
+            answered("auto_world", prompt, frame, {"P36": ranks, "P37": ranks[::-1]})
+            for prompt, ranks in (("searched", first), ("manual", [2 - r // 2 for r in first]))
+        )
+        made = measured(one, two)
+        own = [n for n in made if n.prompt == "searched"]
+        gain = the(own, "P@1", setting={"instead": "manual"})
+        whole, part = the(own, "P@1"), the(own, "P@1", group="P36")
+        assert [x.n for x in (whole, part, the(own, numbers.MAJORITY), gain)] == [60, 30, 60, 60]
+        rows = framed(own).filter(
+            prompt="searched", metric="P@1", group="", slice="", instead="", weighting="", gold=""
+        )
+        judged_rows = judged.frame("autoprompt", [(one.probe, numbers.judge(one))])
+        drawn = paired.RunAnswers(judged_rows).draws(rows.row(0, named=True))
+        bounds = [x.interval.high - x.interval.low for x in (whole, part, gain)]
+        spreads.append([*bounds, drawn.values.std()])
+    assert spreads[0] == pytest.approx(spreads[1], rel=0.1)
 
 
 def test_five_samples_of_equal_sentences_do_not_narrow_the_interval():
@@ -289,7 +319,8 @@ def test_five_sentences_of_a_fact_do_not_narrow_the_interval(right):
     for count in (1, 5):
         facts = [f"{i:02d}" for i in range(30) for _ in range(count)]
         frame = examples({name: {"test": len(facts)} for name in ("P36", "P37")}).with_columns(
-            fact=pl.format("{}/{}", "group", pl.Series(facts * 2))
+            fact=pl.format("{}/{}", "group", pl.Series(facts * 2)),
+            fields=pl.Series([f'{{"sub": "S{fact}"}}' for fact in facts * 2]),
         )
         ranks = [right[i % 3] for i in range(30) for _ in range(count)]
         found = outcomes(frame, {"P36": ranks, "P37": ranks[::-1]})

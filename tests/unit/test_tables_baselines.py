@@ -29,7 +29,7 @@ from kgprobe.tables.autoprompt import numbers as autoprompt
 from kgprobe.tables.ontoprobe import make as ontoprobe
 from kgprobe.tables.results import Number
 from tests.unit import attribute_answers, prompt_folders, prompt_outcomes
-from tests.unit.study_frames import benchmark, of_rows, write_benchmark
+from tests.unit.study_frames import benchmark, of_rows, p_by_signs, write_benchmark
 from tests.unit.test_job import Rule
 from tests.unit.tiny_models import tiny
 
@@ -227,8 +227,12 @@ def test_a_baseline_is_compared_with_its_probe_on_the_same_items(macro):
     assert (whole.value, whole.n) == (pytest.approx(100 * below), 8)
     assert (half.value, half.n) == (pytest.approx(100 * difference), 8)
     assert half.interval.kind == "paired bootstrap"
-    # one family of one: p of exchanged pairs, sqrt of the sum of squares over n as its error
-    differences = [own[i] - low[i] for i in low]
+    # one family of one: p of exchanged pairs, sqrt of the sum of squares over n as its error; under
+    # macro an item weighs as in the mean over relations, of six items and of two
+    weights = {i: 8 / 2 / (6 if i[0] == "a" else 2) if macro else 1 for i in low}
+    differences = [weights[i] * (own[i] - low[i]) for i in low]
+    p = of(made, "p after Holm", instead=f"without {SUBJECT}")
+    assert p.value == pytest.approx(p_by_signs(differences))
     error = sum(g * g for g in differences) ** 0.5 / len(differences)
     detectable = of(made, "detectable difference", instead=f"without {SUBJECT}")
     assert detectable.value == pytest.approx(100 * (1.959964 + 0.841621) * error, rel=1e-4)

@@ -11,6 +11,7 @@ from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.intervals import wilson
 from kgprobe.tables.answers import judge
 from kgprobe.tables.bear import make, published, section, views
+from kgprobe.tables.results import Number, frame
 from kgprobe.tables.scored import Scored
 from kgprobe.tables.study import Study
 from kgprobe.tables.views import write
@@ -353,6 +354,15 @@ def test_views_hold_every_number_and_state_differences(tmp_path):
     lines = (tmp_path / "relations.tsv").read_text().splitlines()
     assert lines[1].split("\t")[:2] == ["world_lite", "P1"]
     assert lines[1].split("\t")[2].startswith("50.0 [")
+
+
+def test_tables_by_template_have_every_template():
+    of = Number(metric="accuracy", benchmark="b", model="m", n=30, value=1.0)
+    made = frame(
+        "bear", [of.but(group=g, setting={"template": i}) for i in range(12) for g in ("", "P1")]
+    )
+    for name in ("templates", "relation_templates"):
+        assert len(views.views(made)[name].of(made).columns) == 12
 
 
 def test_preferences_equal_a_literal_count():

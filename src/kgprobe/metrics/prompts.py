@@ -20,7 +20,8 @@ _KEY = ["group", "split", "example"]
 def join_outcomes(
     examples: pl.DataFrame, outcomes: pl.DataFrame, split: str = "test"
 ) -> pl.DataFrame:
-    """Join the outcomes of `split` with their examples.
+    """Join the outcomes of `split` with their examples, and add their `subject`: the label, or the
+    fact in tasks without subjects.
 
     Raises ValueError for outcomes whose examples are missing, and if there are no outcomes.
     """
@@ -32,13 +33,15 @@ def join_outcomes(
         raise ValueError(f"{lost.height} outcomes have no example, first {first}")
     if not rows.height:
         raise ValueError(f"no outcomes of split {split!r}")
-    return rows.sort("prompt", *_KEY)
+    subject = pl.coalesce(pl.col("fields").str.json_path_match("$.sub"), "fact")
+    return rows.with_columns(subject=subject).sort("prompt", *_KEY)
 
 
 def rank_outcomes(
     rows: pl.DataFrame, filtered: bool = False, cut: int | None = None, absent: str = "drop"
 ) -> pl.DataFrame:
-    """Return prompt, group, unit (the example) and p1, p10, mrr of every row of `join_outcomes`.
+    """Return prompt, group, unit (the example), subject and p1, p10, mrr of every row of
+    `join_outcomes`.
 
     `filtered` uses the ranks that ignore other right answers; reciprocal ranks beyond `cut` are 0;
     golds without a rank (not one token, not in the vocabulary) are dropped or, with `absent`
@@ -58,6 +61,7 @@ def rank_outcomes(
         "prompt",
         "group",
         pl.col("example").alias("unit"),
+        "subject",
         *(pl.Series(name, np.where(known, values, 0.0)) for name, values in columns.items()),
     )
 
@@ -88,10 +92,12 @@ def sentences(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     facts = (
         each.group_by("prompt", "group", "fact")
         .agg(
+            pl.col("subject").first(),
             pl.col("sentence").max().alias("any_sentence"),
             pl.len().cast(pl.Float64).alias("sentences"),
         )
         .rename({"fact": "unit"})
         .sort("prompt", "group", "unit")
     )
-    return facts, each.select("prompt", "group", pl.col("example").alias("unit"), "sentence")
+    unit = pl.col("example").alias("unit")
+    return facts, each.select("prompt", "group", unit, "subject", "sentence")

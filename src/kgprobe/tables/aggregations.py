@@ -297,21 +297,21 @@ GOLDS = View(
 
 
 CONTROL = "control:"
-#: problem counted among the questions -> what is counted, and its description
+#: problem counted among the questions -> what is counted, and the note on the counts
 PROBLEMS = {
     "coinciding options": (
-        "options",
-        "are the same as another option of their set up to case, white space and Unicode form; "
-        "each counts as a separate answer.",
+        "option",
+        "Equal to another option of their set up to case, white space and Unicode form, and still "
+        "a separate answer: {}.",
     ),
-    "without wrong option": ("items", "have no wrong option and are left out."),
+    "without wrong option": ("item", "Left out, since no option is wrong: {}."),
 }
-#: prior -> the reason why an item has none
+#: prior -> the note on the items that have none
 WITHOUT = {
-    PRIOR: ": no other subject is asked about their relation with their options. They are left out "
-    "of the corrected accuracy and its gain.",
-    CONTENT_FREE: f" of content-free subjects: at most {len(NO_SUBJECTS)} subjects share their "
-    "options, so they were not asked without a subject. They are left out there.",
+    PRIOR: "Without a prior, since no other subject is asked about the relation with the same "
+    "options, and left out of the corrected accuracy and its gain: {}.",
+    CONTENT_FREE: "Without a prior of content-free subjects, since at most "
+    f"{len(NO_SUBJECTS)} subjects share the options, and left out there: {{}}.",
 }
 
 
@@ -325,14 +325,14 @@ def notes(
     """
     several = results["benchmark"].n_unique() > 1
     lines = [
-        f"{count} {words}"
-        for metric, (what, words) in PROBLEMS.items()
+        note.format(count)
+        for metric, (what, note) in PROBLEMS.items()
         if (count := _count_problems(results.filter(metric=metric), what, several))
     ]
     lost = results.filter(metric="without prior", slice="")
-    for name, why in WITHOUT.items():
-        if count := _count_problems(lost.filter(aggregation=name), "items", several):
-            lines.append(f"{count} have no prior{why}")
+    for name, note in WITHOUT.items():
+        if count := _count_problems(lost.filter(aggregation=name), "item", several):
+            lines.append(note.format(count))
     controls = [name for name, row in models.items() if row["source"].startswith(CONTROL)]
     areas = results.filter(
         # a paper's own calibration may have an AUC without an aggregation
@@ -355,7 +355,9 @@ def _count_problems(rows: pl.DataFrame, what: str, several: bool) -> str:
     """Format the largest count of each benchmark and group, of `what`; "" if there is none."""
     most = rows.group_by("benchmark", "group").agg(pl.col("value").max())
     counts = most.filter(pl.col("value") > 0).sort("benchmark", "group").rows()
-    return ", ".join(f"{n:.0f} {what}{_of_part(b, g, several)}" for b, g, n in counts)
+    return ", ".join(
+        f"{n:.0f} {what}{'s' * (n != 1)}{_of_part(b, g, several)}" for b, g, n in counts
+    )
 
 
 def _of_part(benchmark: str, group: str, several: bool) -> str:

@@ -99,11 +99,10 @@ def estimates(
         n = both[unit].n_unique()
         gap = baseline.of.but(setting={"instead": f"without {baseline.without}"}, n=n)
         yield gap.but(metric=first, **mean(both, first, less=below))
-        sums = both.group_by(unit, maintain_order=True).agg(
-            gap=(pl.col(first) - pl.col(below)).sum()
-        )
         # of every cluster the sum over its items, scaled to the same mean
-        gaps = sums["gap"].to_numpy() * (n / both.height)
-        tested.setdefault(gap.benchmark, []).append((gap, gaps))
+        size = pl.len().over("stratum") * pl.col("stratum").n_unique() if macro else pl.len()
+        gaps = both.with_columns(gap=(pl.col(first) - pl.col(below)) * n / size)
+        gaps = gaps.group_by(unit, maintain_order=True).agg(pl.col("gap").sum())
+        tested.setdefault(gap.benchmark, []).append((gap, gaps["gap"].to_numpy()))
     for tests in tested.values():
         yield from family(tests)

@@ -154,15 +154,17 @@ def text(cell: Row | None, digits: int) -> str:
     shown = "undef" if cell["value"] is None else f"{cell['value']:z.{digits}f}"
     # a value that is not a fraction may still have a denominator
     if None not in (cell["numerator"], cell["denominator"]):
-        shown += f" ({_format_amount(cell['numerator'])}/{_format_amount(cell['denominator'])})"
+        shown += f" ({fraction(cell)})"
     if cell["low"] is not None:
         shown += f" [{cell['low']:z.{digits}f}, {cell['high']:z.{digits}f}]"
     return shown if cell["published"] is None else f"{shown}, published {cell['published']:g}"
 
 
-def _format_amount(value: float) -> str:
-    """Format a count, or a sum of hits, with six digits, or without decimals."""
-    return f"{value:g}" if value < 999_999.5 else f"{value:.0f}"
+def fraction(cell: Row) -> str:
+    """Format a number's numerator and denominator, counts or sums of hits: with four digits, or
+    without decimals."""
+    parts = cell["numerator"], cell["denominator"]
+    return "/".join(f"{x:.4g}" if x < 9999.5 else f"{x:,.0f}" for x in parts)
 
 
 def _key(row: Row, names: Sequence[str]) -> Key:

@@ -80,6 +80,7 @@ def estimates(
         yield from popularity(study, written)
     if headline.height:
         yield from clusters(study.fractions(headline), repeating(study), study.seed)
+        yield from single_triples(study, headline)
     if known is not None:
         yield from by_status(study, of_probes, known)
         yield from check_validity(study, alphas, known)
@@ -236,13 +237,25 @@ def by_status(
     for row in study.measure(chosen.join(statuses, on="example"), "slice").iter_rows(named=True):
         yield number(row, slice=row["slice"])
     stored = known.filter("stored").select("item", "trained_on")
-    answered = chosen.with_columns(ITEM).drop_nulls("alpha").join(stored, on="item")
-    clusters = pl.concat(subjects(b.items) for b in study.benchmarks.values())
-    answered = answered.join(clusters, on="item").sort("alpha", "item")
+    answered = answers(study, chosen).join(stored, on="item", maintain_order="left")
     for row, rows in groups(answered, "benchmark", *SETTINGS, "trained_on"):
         part = TRAINED_ON if row["trained_on"] else HELD_OUT
         result = rate(rows, "alpha", study.seed)
         yield studies.of_row(row, metric=RIGHT, slice=part, **result)
+
+
+def answers(study: AttributesStudy, alphas: pl.DataFrame) -> pl.DataFrame:
+    """Add item and cluster (a relation's subject) to the alphas of triples that were asked."""
+    clusters = pl.concat(subjects(b.items) for b in study.benchmarks.values())
+    return alphas.with_columns(ITEM).drop_nulls("alpha").join(clusters, on="item").sort("item")
+
+
+def single_triples(study: AttributesStudy, alphas: pl.DataFrame) -> Iterator[Number]:
+    """Yield the proportion of right triples, whatever the others of their example (asymmetry:
+    without the reversed ones, which are no facts)."""
+    facts = (pl.col("benchmark") != "asymmetry") | (pl.col("position") != 1)
+    for row, rows in groups(answers(study, alphas.filter(facts)), "benchmark", *SETTINGS):
+        yield studies.of_row(row, metric=RIGHT, **rate(rows, "alpha", study.seed))
 
 
 def check_validity(

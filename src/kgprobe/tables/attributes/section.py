@@ -27,6 +27,7 @@ from kgprobe.tables.attributes.study import (
 from kgprobe.tables.report import draw, grid, marks
 from kgprobe.tables.report.grid import Grid, filled_in
 from kgprobe.tables.report.section import Drawing, Section, drawing
+from kgprobe.tables.views import fraction
 from kgprobe.templates import ANSWER, SUBJECT, parse
 
 #: model and method
@@ -211,7 +212,7 @@ def patterns_plot(
         for which, who in zip(look, models.get(benchmark, ()), strict=False):
             cell = printed.cells.get(((benchmark, pattern), who))
             if cell is not None:
-                text = "{numerator:g}/{denominator:g}".format(**cell) + marks.few(cell)
+                text = fraction(cell) + marks.few(cell)
                 cells.setdefault(benchmark, []).append(draw.point(
                     cell, model=who[0], pattern=grid.with_id(pattern, titles), which=which,
                     at=cell["value"] or 0,

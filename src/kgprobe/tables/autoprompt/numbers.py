@@ -176,7 +176,6 @@ def judge(answers: Answers) -> pl.DataFrame:
         # draws of a balanced set are not relations: they share examples
         item=pl.format("{}/{}", "group", "example"),
         relation=pl.lit("") if answers.of_classes else pl.col("group"),
-        subject=pl.coalesce(pl.col("fields").str.json_path_match("$.sub"), "fact"),
         draw=pl.col("prompt").str.split(":").list.get(1, null_on_oob=True).fill_null(""),
     )  # fmt: skip
 
@@ -188,7 +187,7 @@ def per_example(
     filtered: bool = False,
     absent: str = "drop",
 ) -> pl.DataFrame | None:
-    """Return group, unit, p1, p10, mrr, averaged over any draws; None without examples.
+    """Return group, unit, subject, p1, p10, mrr, averaged over any draws; None without examples.
     `no_overlap`: only examples without flags; `filtered`, `absent`: see `rank_outcomes`."""
     if answers.outcomes.filter(split=split).is_empty():
         return None
@@ -201,8 +200,20 @@ def per_example(
 
 def mean_of_draws(values: pl.DataFrame) -> pl.DataFrame:
     """Average the values per unit over the draws of a prompt."""
-    numbers = [c for c in values.columns if c not in ("prompt", "group", "unit")]
-    return values.group_by("group", "unit").agg(ordered_mean(numbers)).sort("group", "unit")
+    numbers = [c for c in values.columns if c not in ("prompt", "group", "unit", "subject")]
+    means = pl.col("subject").first(), ordered_mean(numbers)
+    return values.group_by("group", "unit").agg(means).sort("group", "unit")
+
+
+def with_clusters(values: pl.DataFrame) -> pl.DataFrame:
+    """Add `cluster`, the subject of a group, whose units are drawn together, to sorted values."""
+    cluster = pl.concat_str("group", "subject", separator="\n")
+    return values.sort("group", "unit").with_columns(cluster=cluster)
+
+
+def cluster_of(rows: pl.DataFrame) -> str:
+    """Return the name of the clusters for `estimate`: "" if every one is a single row."""
+    return "cluster" if rows["cluster"].is_duplicated().any() else ""
 
 
 def measured(
@@ -211,17 +222,17 @@ def measured(
     measures: Mapping[str, str],
     levels: Sequence[str] = LEVELS,
     seed: int = 0,
-    cluster: str = "",
 ) -> Iterator[Number]:
     """Yield a number per level and measure (column of `values` -> metric): for each group, the mean
-    of the groups' means, the mean over all units. Per cent except for counts; n counts units, or
-    clusters (a column), which are drawn as wholes."""
-    values = values.sort("group", "unit")
+    of the groups' means, the mean over all units. Per cent except for counts; the units of a
+    subject are drawn together, and n counts subjects."""
+    values = with_clusters(values)
     for level in levels:
         parts: Iterable[tuple[tuple[Any, ...], pl.DataFrame]] = [(("",), values)]
         if level == "group":
             parts = values.group_by("group", maintain_order=True)
         for (group,), rows in parts:
+            cluster = cluster_of(rows)
             for column, metric in measures.items():
                 result = estimate(
                     rows, column, stratum="group", cluster=cluster, is_macro=level == "macro",
@@ -271,9 +282,9 @@ def _measure_splits(base: Answers, trained_on: pl.DataFrame, seed: int) -> Itera
         kept = base.examples.filter(facts)
         subset = replace(base, outcomes=base.outcomes.join(kept, on=KEY, how="semi"), examples=kept)
         if (values := per_example(subset, filtered=True)) is not None:
-            splits[name] = estimate(values, "p1", stratum="group", is_proportion=True, seed=seed)
-            of = base.of.but(metric="P@1", slice=name, setting={"weighting": "items"})
-            yield of.but(**splits[name])
+            (number,) = measured(base.of.but(slice=name), values, P1, ("micro",), seed)
+            splits[name] = {key: getattr(number, key) for key in ("value", "n", "interval")}
+            yield number
     if base.probe.prompt not in NOT_ASKING and len(splits) == 2:
         tested = base.outcomes.filter(split="test")
         random = float((1 / tested["options"]).mean())  # type: ignore[arg-type]
@@ -311,15 +322,14 @@ def extraction(answers: Answers, seed: int = 0) -> Iterator[Number]:
     per_fact, per_sentence = map(mean_of_draws, metrics.sentences(rows))
     names = {"any_sentence": "P@1", "sentences": "sentences per fact"}
     yield from measured(answers.of, per_fact, names, seed=seed)
-    owners = rows.select("group", "fact", unit="example").unique()
-    per_sentence = per_sentence.join(owners, on=["group", "unit"])
     each = {"sentence": "P@1 per sentence"}
-    yield from measured(answers.of, per_sentence, each, seed=seed, cluster="fact")
+    yield from measured(answers.of, per_sentence, each, seed=seed)
     if answers.benchmark == "auto_re_perturbed":
         before = pl.col("fields").str.json_path_match("$.old")
         same = pl.col("answer").str.to_lowercase() == before.str.to_lowercase()
         both = rows.filter(before.is_not_null()).group_by("prompt", "group", unit="fact")
-        old = mean_of_draws(both.agg(old=same.any().cast(pl.Float64)))
+        hit = same.any().cast(pl.Float64)
+        old = mean_of_draws(both.agg(pl.col("subject").first(), old=hit))
         if old.height:
             yield from measured(answers.of, old, {"old": "old object answered"}, seed=seed)
     yield from _constants(answers, seed)
@@ -352,8 +362,8 @@ def gain(of: Number, first: pl.DataFrame, second: pl.DataFrame, measure: str, se
     if not both.height:
         raise ValueError(f"{of.benchmark}, {of.model}, {of.prompt}: no example shared with what it "
                          f"is compared with, {of.setting.get('instead', '')}")  # fmt: skip
-    rows = both.sort("group", "unit")
-    how: dict[str, Any] = {"stratum": "group", "is_macro": True}
+    rows = with_clusters(both)
+    how: dict[str, Any] = {"stratum": "group", "is_macro": True, "cluster": cluster_of(rows)}
     if of.benchmark in CLASSIFICATION and rows["group"].n_unique() > 1:
         how = {"cluster": "unit"}  # draws of a balanced set share examples, and have the same size
     return of.but(**estimate(rows, measure, less=f"{measure}_below", seed=seed, **how))
@@ -388,7 +398,9 @@ def baseline_numbers(
         for without, path in baselines.below(below, probed.probe):
             low = replace(probed, outcomes=schema.read(path, schema.OUTCOMES))
             both = [
-                values.select(item, pl.col("group").alias("stratum"), *MEASURES).rename(MEASURES)
+                with_clusters(values)
+                .select(item, pl.col("group").alias("stratum"), "cluster", *MEASURES)
+                .rename(MEASURES)
                 for one in (low, probed)
                 if (values := per_example(one)) is not None
             ]
@@ -410,7 +422,7 @@ def memory(answers: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
                 per_fact, _ = metrics.sentences(metrics.join_outcomes(part.examples, part.outcomes))
                 # if every sentence has its own new object, the unit begins with the fact
                 fact = pl.col("unit").str.replace(r"~.*$", "")
-                facts = per_fact.select("group", fact, "any_sentence")
+                facts = per_fact.select("group", fact, "subject", "any_sentence")
                 values.append(mean_of_draws(facts))
             of = probed.of.but(metric="P@1", setting={"instead": perturbed})
             yield gain(of, values[0], values[1], "any_sentence", seed)
@@ -441,9 +453,9 @@ def of_benchmark(those: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
 
 
 def hits(answers: Answers, name: str, split: str = "test") -> pl.DataFrame:
-    """Return group, unit and p1 of a constant answer (`name`: MAJORITY or BEST) on the examples of
-    `answers` that have a rank; equally frequent labels share the probability. A unit is an example,
-    or a fact if a fact has several sentences."""
+    """Return group, unit, subject and p1 of a constant answer (`name`: MAJORITY or BEST) on the
+    examples of `answers` that have a rank; equally frequent labels share the probability. A unit is
+    an example, or a fact if a fact has several sentences."""
     unit = "fact" if answers.benchmark in EXTRACTION else "example"
     rows = _select_asked(answers, split)
     # a fact is right if one of its sentences has the right answer, regardless of ranks
@@ -458,7 +470,8 @@ def hits(answers: Answers, name: str, split: str = "test") -> pl.DataFrame:
     commonest = counted.filter(pl.col("len") == pl.col("len").max().over("group"))
     shares = commonest.select("group", "label", p1=1 / pl.len().over("group"))
     joined = known.unique(["group", unit]).join(shares, on=["group", "label"], how="left")
-    return joined.select("group", pl.col("p1").fill_null(0), unit=unit).sort("group", "unit")
+    values = joined.select("group", "subject", pl.col("p1").fill_null(0), unit=unit)
+    return values.sort("group", "unit")
 
 
 def union(those: Sequence[Answers]) -> Answers:

@@ -85,15 +85,14 @@ def by_key(figures: Iterable[Number]) -> dict[Key, Number]:
 
 def beside(number: Number, figures: Mapping[Key, Number], name: str, size: int) -> Number:
     """Add the printed value to a number, if there is one for the same model (by its printed name)
-    and, except for single relations, as many test examples; search facts are of all sets."""
+    and, except for single relations, as many test examples."""
     is_whole = WHOLE.get(number.benchmark, size) == size or bool(number.group)
     if number.setting or not is_whole or number.benchmark in APART:
         return number
-    is_count = number.metric == "search facts" and "lama" in number.benchmark
-    place = "auto_lama" if is_count else number.benchmark
     for model in (name, SHORT.get(name, name), ""):
         for prompt in NAMES.get(number.prompt, ()):
-            figure = figures.get((place, number.group, number.metric, number.slice, model, prompt))
+            place = number.benchmark, number.group, number.metric, number.slice, model, prompt
+            figure = figures.get(place)
             if figure is not None:
                 return replace(number, published=figure.published, source=figure.source)
     return number

@@ -21,7 +21,7 @@ LEAD = (
     "the answers is not knowledge of the model, so every table includes baselines and controls."
 )
 NOTES = (
-    "Per cent with 95 % intervals; facts: mean over relations, with examples resampled within "
+    "Per cent with 95 % intervals; facts: mean over relations, with subjects resampled within "
     "their relation. Ties count with their expected value under random order.",
     "Printed values appear next to ours only if model and data are the paper's; all others are "
     "quoted in separate rows. A searched prompt has seen training facts, a manual one has not. "
@@ -64,7 +64,8 @@ def majorities(results: pl.DataFrame) -> Callable[[Row], float | None]:
 def as_printed(cell: Cell, row: Row) -> Cell:
     """Show a printed figure with the precision of the paper."""
     if row["method"] == "published":
-        return Cell(f"{row['value']:.2f}", sort=row["value"], muted=True)
+        digits = views.COUNTS.get(row["metric"], 2)
+        return Cell(grid.number(row["value"], digits), sort=row["value"], muted=True)
     return cell
 
 

@@ -33,6 +33,8 @@ WORDS: Mapping[object, str] = {
     ("draw", "highest"): "highest draw",
 }
 HEADINGS = {"method": "", "without": "asked", "instead": "minus"}
+#: decimals of counts
+COUNTS = {"search facts": 0, "test facts": 0}
 #: rows of most tables: ours, then the printed ones
 ROWS, EVERY = ("method", "model", "prompt"), ["predict", "published"]
 
@@ -46,7 +48,7 @@ def _view(
     **where: Sequence[str],
 ) -> View:
     where = {"paper": ["autoprompt"], "instead": [""], "without": [""], **where}
-    return View(name, title, where, rows, columns, HEADINGS, WORDS, {}, 1, caption)
+    return View(name, title, where, rows, columns, HEADINGS, WORDS, COUNTS, 1, caption)
 
 
 def _by_relation(name: str, title: str, benchmark: str) -> View:

@@ -28,7 +28,8 @@ BASELINES_ARE = (
 #: all items, default settings
 WHOLE = {**PAPER, "group": [""], "slice": [""], **PLAIN}
 PROBE = ["model", "prompt", "method"]
-TEMPLATES_SHOWN = [str(i) for i in range(8)]
+#: more templates than a relation has
+TEMPLATES_SHOWN = [str(i) for i in range(100)]
 POSITIONS = ["answer last", "answer elsewhere", "answer before subject"]
 HEADS = {"group": "relation", "slice": "domain", "without": "asked"}
 WORDS = {

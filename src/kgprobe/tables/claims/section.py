@@ -56,7 +56,8 @@ def section(claims: pl.DataFrame) -> Section:
         )
     every = claims.filter(pl.col("comparison") != "")
     counts = _count_verdicts(every)
-    note = f"{tested.height} of {every.height} claims have numbers in this run: {counts}."
+    verb = "has" if tested.height == 1 else "have"
+    note = f"{tested.height} of {every.height} claims {verb} numbers in this run: {counts}."
     return Section("claims", TITLE, LEAD, notes=[note], parts=parts)
 
 

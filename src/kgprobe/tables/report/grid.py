@@ -12,7 +12,7 @@ import polars as pl
 from kgprobe.contracts import RESULTS
 from kgprobe.tables.published import decimals
 from kgprobe.tables.report import marks
-from kgprobe.tables.views import View
+from kgprobe.tables.views import View, fraction
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,9 @@ def measured(cell: Mapping[str, Any], digits: int, few: bool = True) -> Cell:
     `few`: whether it is marked if it is based on few rows (marks.few).
     """
     shown = number(cell["value"], digits) + (marks.few(cell, digits) if few else "")
-    if cell["published"] is not None:
-        shown += f" [{number(float(cell['published']), decimals(cell['published']))}]"
+    if (figure := cell["published"]) is not None:
+        is_count = digits == 0 and float(figure).is_integer()
+        shown += f" [{number(float(figure), 0 if is_count else decimals(figure))}]"
     below = ""
     if cell["low"] is not None:
         below = f"{number(cell['low'], digits)} to {number(cell['high'], digits)}"
@@ -104,14 +105,14 @@ def of_view(
             return Cell("–" if cell is None else "undefined", muted=True)
         if cell["metric"] == "valid":
             return text("met" if cell["value"] else "not met")
-        fraction, value = "", cell["value"]
+        parts, value = "", cell["value"]
         # a value that is not a fraction may still have a denominator
         if None not in (cell["numerator"], cell["denominator"]):
-            fraction = f"{_format_amount(cell['numerator'])}/{_format_amount(cell['denominator'])}"
+            parts = fraction(cell)
         if value is None:
-            return Cell("undef", fraction)
+            return Cell("undef", parts)
         base = measured(cell, digits, few and view.usual > 0)
-        small = "; ".join(filter(None, [fraction, base.small]))
+        small = "; ".join(filter(None, [parts, base.small]))
         command = trace(cell, digits) if traced else ""
         return also(replace(base, text=base.text + sign(cell), small=small, trace=command), cell)
 
@@ -129,11 +130,6 @@ def of_view(
         rows.append([*words, *line[first:]])
     heads = [printed.heads[i] for i in kept] + printed.heads[first:]
     return Grid(view.title, heads, rows, frozenset(range(len(kept), len(heads))), view.caption)
-
-
-def _format_amount(value: float) -> str:
-    """Format a count, or a sum of hits, with four digits, or without decimals."""
-    return f"{value:.4g}" if value < 9999.5 else number(value, 0)
 
 
 def funnel(frame: pl.DataFrame, of: str) -> Grid:

@@ -187,8 +187,8 @@ def block(view: View, numbers: pl.DataFrame, shown: set[str]) -> list[str]:
     title = view.title
     if view.name == "bear":
         (name,) = view.where["benchmark"]
-        unit = "subjects" if counts_subjects(numbers, name) else "items"
-        title = f"{name}: {n:,} {unit}; {title.removeprefix(f'{name}: ')}"
+        unit = "subject" if counts_subjects(numbers, name) else "item"
+        title = f"{name}: {n:,} {unit}{'s' * (n != 1)}; {title.removeprefix(f'{name}: ')}"
     return [title, *_align([printed.heads, *body], len(view.rows))]
 
 

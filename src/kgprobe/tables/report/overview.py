@@ -106,8 +106,10 @@ def _cell(probes: Sequence[tuple[View, Sequence[Row]]], benchmark: str, sign: An
     also = [f"also {_describe(*one)}" for one in known if one[1] is not rows]
     hint, few = "\n".join([_describe(view, rows), *also]), marks.few({"n": n})
     trace = grid.trace(rows[0]) if len(rows) == 1 else ""
+    # a mean has the mark of any of its tasks
+    signed = max(map(sign, rows), key=len)
     return Cell(
-        grid.number(value) + few + sign(rows[0]), "", value, hint, n=n, trace=trace,
+        grid.number(value) + few + signed, "", value, hint, n=n, trace=trace,
         href=about.benchmark_link(rows[0]["paper"], benchmark), shade=max(0.0, min(100.0, value)),
     )  # fmt: skip
 

@@ -79,11 +79,13 @@ def _percent(row: Row) -> str:
     return f"{row['value']:.1f} %"
 
 
-def _best(rows: list[Row]) -> tuple[str, Row]:
-    """Return the row with the highest number, and its model as the subject of a sentence."""
+def _best(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row]:
+    """Return the row with the highest number, and its model, with its marks, as the subject of a
+    sentence: of those that answered the same questions."""
     best = max(rows, key=lambda row: row["value"])
-    models = len({row["model"] for row in rows})
-    return (f"Of {models} models {best['model']}" if models > 1 else best["model"]), best
+    models = len({row["model"] for row in rows if row["benchmark"] == best["benchmark"]})
+    who = best["model"] + marks.signs(results)(best)
+    return (f"Of {models} models {who}" if models > 1 else who), best
 
 
 def _bear(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None:
@@ -91,7 +93,7 @@ def _bear(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None:
     plain = [row for row in rows if not row.get("aggregation")]
     if not plain:
         return None
-    who, best = _best(plain)
+    who, best = _best(plain, results)
     same = ("benchmark", "model", "prompt", "method")
     whole = results.filter(
         benchmark=best["benchmark"], metric="accuracy", group="", slice="", instead="", template=""
@@ -100,6 +102,7 @@ def _bear(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None:
     baseline = whole.filter(without=SUBJECT, **{name: best[name] for name in same})
     several = headline.counts_subjects(results, best["benchmark"])
     of = f"the questions about {best['n']:,} subjects" if several else f"{best['n']:,} questions"
+    of += f" of {best['benchmark']}" if len({row["benchmark"] for row in plain}) > 1 else ""
     text = f"{who} answers {_percent(best)} of {of} correctly"
     text += f" (chance {chance[0]:.1f} %)" if chance else ""
     if baseline.height:
@@ -116,15 +119,14 @@ def _ontoprobe(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None
     ranked = [row for row in _enough(rows) if row["metric"] == "R@1"]
     if not ranked:
         return None
-    _, best = _best(ranked)
+    who, best = _best(ranked, results)
     probe = ("benchmark", "model", "prompt", "method")
     tasks = [row for row in ranked if all(row[name] == best[name] for name in probe)]
     worst = min(tasks, key=lambda row: row["value"])
     mean, total = _pooled(tasks)
-    text = (
-        f"{best['model']} ranks the right class or property first for {mean:.1f} % of {total:,} "
-        f"rows: {best['group']} {_percent(best)}, {worst['group']} {_percent(worst)}"
-    )
+    text = f"{who} ranks the right class or property first for {mean:.1f} % of {total:,} rows"
+    ends = [f"{row['group']} {_percent(row)}" for row in (best, worst)]
+    text += f": {', '.join(ends)}" if len(tasks) > 1 else f" of {best['group']}"
     letters = [row for row in rows if row["method"] == "choice" and row.get("scoring") == "letter"]
     letters = [row for row in letters if row["model"] == best["model"]]
     right, count = _pooled(letters)
@@ -143,21 +145,25 @@ def _attributes(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | Non
     known = [row for row in _enough(rows) if row["benchmark"]]
     if not known:
         return None
-    who, best = _best(known)
-    fills = [row for row in known if row["model"] == best["model"] and row["method"] == "fill"]
+    # ranked candidates are another question, for models that were not asked to fill
+    written = [row for row in known if row["method"].startswith("fill")]
+    who, best = _best(written or known, results)
     # each attribute has its own metric: their numbers are listed but not compared
     scores = [
         f"{_percent(row)} on {row['benchmark']} (n = {row['denominator'] or row['n']:.0f})"
-        for row in fills or [best]
+        for row in known
+        if all(row[name] == best[name] for name in ("model", "method"))
     ]
     return f"{who} scores {', '.join(scores)}.", best
 
 
 def _autoprompt(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None:
+    # the best of a sweep is selected on the examples that it is measured on
+    rows = [row for row in rows if row["metric"] != "dev accuracy"]
     kept = [row for row in _enough(rows) if row["prompt"] not in NOT_ASKING]
     if not kept:
         return None
-    who, best = _best(kept)
+    who, best = _best(kept, results)
     same = [row for row in kept if all(row[d] == best[d] for d in ("benchmark", "model"))]
     manual = [row for row in same if row["prompt"] == "manual"]
     of_best = {name: best[name] for name in ("benchmark", "metric", *marks.WHO)}
@@ -165,7 +171,9 @@ def _autoprompt(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | Non
     does, what = {"accuracy": ("classifies", "examples")}.get(
         best["metric"], ("completes", "facts")
     )
-    text = f"{who} {does} {_percent(best)} of {best['n']:,} {what} correctly"
+    is_clustered = str(best["interval"]).startswith("cluster")
+    of = f"the {what} about {best['n']:,} subjects" if is_clustered else f"{best['n']:,} {what}"
+    text = f"{who} {does} {_percent(best)} of {of} correctly"
     text += f" (mean over {relations} relations)" if relations > 1 else ""
     text += " with "
     text += MANUAL if best["prompt"] == "manual" else headline.PROMPTS[best["prompt"]]

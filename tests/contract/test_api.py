@@ -807,6 +807,26 @@ def test_no_phrase_begins_with_an_end_token_or_partial_character(lm, tmp_path, c
     assert prompts == [f"The capital of Rome is{token}" for token in (" Rome", " Pa")]
 
 
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+@pytest.mark.parametrize("content", ["Paris.", "", None, "P\ufffdris"])
+def test_tokens_of_reasoning_are_not_those_of_the_reply(lm, tmp_path, clock, content, field):
+    texts = ["<think>", "Paris", ".", "</think>", "\n\n", "Paris", ".", "<|im_end|>"]
+    tokens = [{"token": text, "logprob": -1.0 - n} for n, text in enumerate(texts)]
+
+    def reasoned(answer):
+        choice = {"message": {"content": content, field: "Paris."}, "logprobs": {"content": tokens}}
+        return {**answer, "choices": [choice]}
+
+    with ApiServer(lm, EVERYTHING - {"completions"}) as server:
+        asked = client(server, tmp_path, clock)
+        asked.capabilities()
+        server.faults = [reasoned]
+        tokens = asked.chat("Hi", 8, top=2).tokens
+    known = content == "Paris."
+    expected = [("Paris", -6.0, 0), (".", -7.0, 5), ("<|im_end|>", -8.0, 6)] * known
+    assert [(token.text, token.logprob, token.start) for token in tokens] == expected
+
+
 def test_a_chat_server_gets_an_instruction_and_gives_one_answer(lm, tmp_path, clock):
     with ApiServer(lm, frozenset({"chat", "usage"})) as server:
         asked = client(server, tmp_path, clock)

@@ -876,6 +876,23 @@ def test_phrases_end_at_a_stop(lm, tmp_path, clock):
     assert found.top["logprob"][whole][0] == reply.tokens[0].logprob
 
 
+@pytest.mark.parametrize(
+    ("texts", "scored"), [([" Paris", ".", "</s>"], 2), ([" Paris", "</s>"], 2)]
+)
+def test_an_end_token_is_not_part_of_a_phrase(lm, tmp_path, clock, texts, scored):
+    lists = {"tokens": texts, "token_logprobs": [-1.0, -2.0, -4.0][: len(texts)]}
+    choice = {"text": "".join(texts).removesuffix("</s>"), "logprobs": lists}
+    with ApiServer(lm) as server:
+        asked = client(server, tmp_path, clock)
+        asked.capabilities()
+        server.faults = [lambda answer: {**answer, "choices": [choice]}]
+        found = predict.predict(asked, ASKED[:1], 1, FillSettings()).top
+    whole = found["position"] == -1
+    assert found["text"][whole] == "Paris"
+    # as for local models: up to the token that shows that the answer has ended
+    assert found["logprob"][whole] == sum(lists["token_logprobs"][:scored])
+
+
 def test_a_refused_request_gives_a_missing_answer(lm, tmp_path, clock):
     settings = FillSettings(most_tokens=2, failures="leave_out", instruction="Fill the gap.")
     with ApiServer(lm) as server:

@@ -807,6 +807,26 @@ def test_no_phrase_begins_with_an_end_token_or_partial_character(lm, tmp_path, c
     assert prompts == [f"The capital of Rome is{token}" for token in (" Rome", " Pa")]
 
 
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+@pytest.mark.parametrize("content", ["Paris.", "", None, "P\ufffdris"])
+def test_tokens_of_reasoning_are_not_those_of_the_reply(lm, tmp_path, clock, content, field):
+    texts = ["<think>", "Paris", ".", "</think>", "\n\n", "Paris", ".", "<|im_end|>"]
+    tokens = [{"token": text, "logprob": -1.0 - n} for n, text in enumerate(texts)]
+
+    def reasoned(answer):
+        choice = {"message": {"content": content, field: "Paris."}, "logprobs": {"content": tokens}}
+        return {**answer, "choices": [choice]}
+
+    with ApiServer(lm, EVERYTHING - {"completions"}) as server:
+        asked = client(server, tmp_path, clock)
+        asked.capabilities()
+        server.faults = [reasoned]
+        tokens = asked.chat("Hi", 8, top=2).tokens
+    known = content == "Paris."
+    expected = [("Paris", -6.0, 0), (".", -7.0, 5), ("<|im_end|>", -8.0, 6)] * known
+    assert [(token.text, token.logprob, token.start) for token in tokens] == expected
+
+
 def test_a_chat_server_gets_an_instruction_and_gives_one_answer(lm, tmp_path, clock):
     with ApiServer(lm, frozenset({"chat", "usage"})) as server:
         asked = client(server, tmp_path, clock)
@@ -854,6 +874,23 @@ def test_phrases_end_at_a_stop(lm, tmp_path, clock):
     assert found.top["text"][whole].tolist() == ["t"]
     assert found.top["raw"][whole].tolist() == ["trtrtrtr"]
     assert found.top["logprob"][whole][0] == reply.tokens[0].logprob
+
+
+@pytest.mark.parametrize(
+    ("texts", "scored"), [([" Paris", ".", "</s>"], 2), ([" Paris", "</s>"], 2)]
+)
+def test_an_end_token_is_not_part_of_a_phrase(lm, tmp_path, clock, texts, scored):
+    lists = {"tokens": texts, "token_logprobs": [-1.0, -2.0, -4.0][: len(texts)]}
+    choice = {"text": "".join(texts).removesuffix("</s>"), "logprobs": lists}
+    with ApiServer(lm) as server:
+        asked = client(server, tmp_path, clock)
+        asked.capabilities()
+        server.faults = [lambda answer: {**answer, "choices": [choice]}]
+        found = predict.predict(asked, ASKED[:1], 1, FillSettings()).top
+    whole = found["position"] == -1
+    assert found["text"][whole] == "Paris"
+    # as for local models: up to the token that shows that the answer has ended
+    assert found["logprob"][whole] == sum(lists["token_logprobs"][:scored])
 
 
 def test_a_refused_request_gives_a_missing_answer(lm, tmp_path, clock):

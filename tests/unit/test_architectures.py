@@ -137,6 +137,13 @@ def test_row_as_long_as_the_window_is_scored(kind, name):
         assert len(log_softmax(loaded, [9] * limit, **more)) == limit
 
 
+def test_mpt_has_the_window_of_its_position_biases():
+    loaded = tiny("mpt", "causal", double=False)
+    assert window(loaded.model.config) == 130
+    with pytest.raises(RuntimeError, match="must match the size"):
+        log_softmax(loaded, [9] * 131)
+
+
 QUESTIONS = [
     ClozePrompt("i1", 0, "The capital of France is ", " .", "set", (0,)),
     ClozePrompt("i2", 0, "Niger and ", " lie in Africa .", "set", (1, 2)),

@@ -10,6 +10,7 @@ from kgprobe.probes.baselines import finetune, linear_probe
 from kgprobe.probes.baselines.classified import read_texts
 from kgprobe.probes.baselines.majority import majority
 from kgprobe.schema import OUTCOMES, check
+from tests.unit.architectures import tiny as architecture
 from tests.unit.prompt_examples import examples
 from tests.unit.tiny_models import tiny
 
@@ -102,6 +103,14 @@ def test_fine_tuning_learns_the_task_and_restores_the_model(name):
     assert all(torch.equal(v, before[k]) for k, v in loaded.model.state_dict().items())
     again, _ = finetune.finetune(loaded, table, CLASSES, ["sentence"], settings)
     assert again.equals(result)
+
+
+def test_the_head_has_the_width_of_the_states_it_reads():
+    loaded, table = architecture("opt", "causal", double=False), task(dict.fromkeys(SIZES, 5))
+    assert loaded.model.config.hidden_size == 2 * loaded.model.config.word_embed_proj_dim
+    settings = replace(finetune.LOW, epochs=1)
+    result, _ = finetune.finetune(loaded, table, CLASSES, ["sentence"], settings)
+    assert result.height == 10
 
 
 def test_the_schedule_of_the_paper():

@@ -803,8 +803,7 @@ SCREENS = {
     ("empty", "world_lite"): "empty: a model's folder without config.json; it holds "
     "nothing",
     ("no-tokenizer", "world_lite"): "no-tokenizer: a model's folder without tokenizer "
-    "(tokenizer.json or tokenizer.model or vocab.txt or vocab.json or spiece.model or "
-    f"sentencepiece.bpe.model); {FOLDER_CONTENT}, model.safetensors",
+    f"(tokenizer.json or vocab.txt or vocab.json or *.model); {FOLDER_CONTENT}, model.safetensors",
     ("no-weights", "world_lite"): "no-weights: a model's folder without weights (*.safetensors or "
     f"*.bin); {FOLDER_CONTENT}, tokenizer.json, tokenizer_config.json",
     ("cut-weights", "world_lite"): "cut-weights/model.safetensors: 1,000 bytes, by its header "

@@ -13,6 +13,7 @@ from kgprobe.job import versions
 from kgprobe.probes.models import load
 from kgprobe.probes.models.load import ModelError, ModelSpec, load_model, outline
 from kgprobe.probes.models.packed import Packed
+from kgprobe.probes.models.reachable import check_folder
 from tests.unit.tiny_models import save, tiny
 
 
@@ -116,6 +117,16 @@ def test_folder_with_invalid_json_is_reported(folder, name, content):
     for load_it in (load_model, outline):
         with pytest.raises(ModelError, match=r"m: .* folder:"):
             load_it(spec(f"folder:{folder}"))
+
+
+@pytest.mark.parametrize("name", ["tokenizer.model", "spiece.model", "spm.model", "vocab.txt"])
+def test_folders_of_all_architectures_have_a_tokenizer(folder, name):
+    for path in folder.glob("tokenizer*"):
+        path.unlink()
+    with pytest.raises(ModelError, match="without tokenizer"):
+        check_folder(folder)
+    (folder / name).touch()
+    check_folder(folder)
 
 
 def test_newer_tokenizers_and_invalid_weights_are_reported(folder):

@@ -56,9 +56,11 @@ def test_a_line_end_before_a_slot_stays_with_the_text():
         assert [ids.tolist() for ids in found] == expected
 
 
+@pytest.mark.parametrize("space", [" ", "\u202f", "\u3000"])
 @pytest.mark.parametrize("trims", [True, False])
-def test_prompt_and_answer_tokens_equal_the_sentence_s(trims):
-    """RoBERTa's post-processor removes spaces from offsets, even for a token of one space."""
+def test_prompt_and_answer_tokens_equal_the_sentence_s(trims, space):
+    """RoBERTa's post-processor removes spaces from offsets, even for a token of one space. Other
+    spaces are a token for each of their bytes."""
     for kind, model in (("causal", "gpt2"), ("seq2seq", "t5")):
         tok = tokenizer(kind)
         backend = tok.backend_tokenizer
@@ -66,7 +68,7 @@ def test_prompt_and_answer_tokens_equal_the_sentence_s(trims):
             [processors.ByteLevel(trim_offsets=trims), backend.post_processor]
         )
         loaded = dataclasses.replace(tiny(model), tokenizer=tok)
-        asked = ClozePrompt("t", 0, "The capital of Niger is ", ".")
+        asked = ClozePrompt("t", 0, f"The capital of Niger is{space}", ".")
         for label in LABELS:
             whole = tok(asked.before + label + asked.after)["input_ids"]
             answer = candidate_ids(loaded, [label], "auto", asked.before).ids[0].tolist()

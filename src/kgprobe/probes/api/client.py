@@ -14,7 +14,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,6 +32,8 @@ PROBE = "The capital of France is"
 CONTROL = re.compile(
     r"<\|[^<>|\s]+\|>|</?s>|<(?:unk|pad|mask|bos|eos|extra_id_\d+)>|\[(?:MASK|CLS|SEP|PAD|UNK)\]"
 )
+#: Fields of a chat message with a model's reasoning, which is not part of its reply.
+REASONING = ("reasoning_content", "reasoning")
 #: How far above 0 rounding may raise a log-probability of about 0.
 ROUNDING = 1e-4
 
@@ -259,7 +261,20 @@ def _message(answer: Mapping[str, Any], with_logprobs: bool) -> Completion:
     message = _field(choice, "message", dict)
     text = "" if message.get("content", 0) is None else _field(message, "content", str)
     tokens = _parse_chat(_of(choice, "logprobs")) if with_logprobs else ()
+    if any(message.get(name) for name in REASONING):
+        return _answer(choice, text, _behind_reasoning(tokens, text), with_logprobs=False)
     return _answer(choice, text, tokens, with_logprobs)
+
+
+def _behind_reasoning(tokens: tuple[Token, ...], text: str) -> tuple[Token, ...]:
+    """Return the tokens of the reply, which servers list after those of its reasoning; none if they
+    cannot be told apart (parts of characters), or if the model only reasoned."""
+    wanted, whole = text.strip(), "".join(token.text for token in tokens)
+    for place in reversed(range(len(tokens))):
+        start = tokens[place].start
+        if wanted and whole[start:].lstrip().startswith(wanted):
+            return tuple(replace(token, start=token.start - start) for token in tokens[place:])
+    return ()
 
 
 def _parse_chat(logprobs: Mapping[str, Any]) -> tuple[Token, ...]:

@@ -32,6 +32,7 @@ from kgprobe.probes.baselines.classified import (
     steady,
 )
 from kgprobe.probes.models.batching import Ints, budget_for
+from kgprobe.probes.models.checks import sample
 from kgprobe.probes.models.finite import check_loss
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.predict import Name
@@ -66,7 +67,10 @@ class Classifier(nn.Module):
         super().__init__()
         self.loaded = loaded
         self.body = copy.deepcopy(body_of(loaded)).float().requires_grad_(True)
-        width = int(loaded.model.config.get_text_config().hidden_size)
+        # some bodies end with a projection to another width than hidden_size (OPT-350M)
+        ids = torch.from_numpy(np.stack(sample(loaded, (2,)))).to(loaded.device)
+        with torch.no_grad():
+            width = int(self.body(input_ids=ids).last_hidden_state.shape[-1])
         self.dense, self.output = nn.Linear(width, width), nn.Linear(width, classes)
         self.drop = nn.Dropout(dropout)
         for layer in (self.dense, self.output):

@@ -41,8 +41,8 @@ UNPACKED = "unpacked.json"
 CONFIGURATION = ("config.json", "tokenizer_config.json", "special_tokens_map.json",
                  "chat_template.jinja", "chat_template.json")  # fmt: skip
 #: Configuration keys for the number of positions; the smallest value counts (LED has two).
-POSITIONS = ("max_position_embeddings", "n_positions", "max_encoder_position_embeddings",
-             "max_decoder_position_embeddings")  # fmt: skip
+POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len",
+             "max_encoder_position_embeddings", "max_decoder_position_embeddings")  # fmt: skip
 #: RoBERTa-like models do not use the positions up to and including the padding index.
 AFTER_PADDING = (
     "camembert", "data2vec-text", "esm", "ibert", "longformer", "luke", "mpnet", "roberta",

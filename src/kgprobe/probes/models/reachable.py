@@ -22,8 +22,7 @@ from kgprobe.probes.models.hub import ModelError
 MODELS = "config/models.tsv"
 #: a model's folder has weights (or a tokenizer) if any of these exists
 WEIGHTS = ("*.safetensors", "*.bin")
-TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.txt", "vocab.json", "spiece.model",
-              "sentencepiece.bpe.model")  # fmt: skip
+TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
 #: any of these is the weights file of a hub model, or the index of its weights files
 CACHED = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
           "pytorch_model.bin.index.json")  # fmt: skip

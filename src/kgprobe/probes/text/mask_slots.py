@@ -204,7 +204,9 @@ def _without_space(
     # a tokenizer that trims spaces from its offsets gives a space token an empty span after it
     before = text[min(low, max(high - 1, 0)) : high]
     if before and not before.strip() and "\n" not in before:
-        first -= 1
+        # a no-break space may be several tokens, one for each of its bytes
+        while first and (offsets[first - 1][0], offsets[first - 1][1]) == (low, high):
+            first -= 1
     slot = ids[last : last + 1]
     return PromptIds(np.concatenate([ids[:first], slot, ids[last + 1 :]]), first)
 

@@ -157,7 +157,9 @@ class _ReplyClient:
         that ends at once has none."""
         if not answer.tokens:
             return None if answer.text else 0.0
-        whole = before + "".join(token.text for token in answer.tokens)
+        texts = [token.text for token in answer.tokens]
+        # some servers list the end token
+        whole = before + "".join(text for text in texts if not CONTROL.fullmatch(text.strip()))
         end = len(whole) - len(whole.lstrip()) + len(self._phrase(whole))
         total, place = 0.0, len(before)
         for token in answer.tokens:

@@ -232,9 +232,8 @@ def benchmark(name_or_folder: str | Path) -> Benchmark:
     folder = folder_of(name_or_folder)
     if (folder / "metadata_relations.json").is_file():
         sets = released.load(folder, benchmark=folder.name)
-        return Benchmark(
-            folder.name, sets.items, sets.candidates, sets.prompts, {"rule": "load_bear"}
-        )
+        source = {"rule": "load_bear"} if released.is_whole(folder) else {}
+        return Benchmark(folder.name, sets.items, sets.candidates, sets.prompts, source)
     lacking = [f"{t}.parquet" for t in TABLES if not (folder / f"{t}.parquet").is_file()]
     if lacking:
         held = ", ".join(sorted(path.name for path in folder.iterdir())[:8])

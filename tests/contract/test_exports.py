@@ -167,6 +167,18 @@ def test_export_and_load_round_trips(constructed, tmp_path):
     assert_equal_sets(bear_released.load(tmp_path / "made", benchmark=benchmark), expected)
 
 
+def test_a_folder_of_lm_pub_quiz_is_released_only_at_its_size(constructed, tmp_path, monkeypatch):
+    made = tmp_path / "made"
+    lm_pub_quiz.export(constructed, made)
+    assert not benchmark(made).provenance
+    with pytest.raises(ExportError, match="the license of these questions is not known"):
+        origins.of(made)
+    assert origins.of(made, "CC0-1.0")[0].title == "made"
+    monkeypatch.setattr(bear_released, "SIZES", (constructed.items.height,))
+    assert benchmark(made).provenance == {"rule": "load_bear"}
+    assert origins.of(made) == [SOURCES["bear"]]
+
+
 def test_the_folder_holds_only_ascii_tables(constructed, tmp_path):
     folder = tmp_path / "made"
     lm_pub_quiz.export(constructed, folder)

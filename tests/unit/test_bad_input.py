@@ -418,6 +418,12 @@ def test_labels_are_identical_across_readers(text, tmp_path):
     assert result == dict.fromkeys(result, LABEL_FORMS[text])
 
 
+@pytest.mark.parametrize("read", [lambda t, f: own_table(t, f, "parquet"), rdf, quiz])
+def test_labels_padded_with_nul_characters_raise(read, tmp_path):
+    with pytest.raises(GraphFileError, match=r"the label 'Rome\\x00' has a NUL character"):
+        read("Rome\0", tmp_path)
+
+
 def test_whitespace_is_identical_in_both_implementations():
     """Check every character below U+3100, and the byte order mark."""
     texts = [f"a{chr(code)}b{chr(code)}" for code in (*range(0x3100), 0xFEFF)]

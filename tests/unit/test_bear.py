@@ -253,6 +253,17 @@ def test_relations_without_a_small_set_are_dropped_and_reported():
     for row in result.choice.filter(relation="P1").rows():
         assert row[1:] == ("P1", "1:N", *none, "too few answers")
     assert set(result.spares["relation"]) == {"P2"}
+    assert result.describe("lite").endswith(" questions; without P1 (too few answers)")
+
+
+def test_a_set_names_the_relations_that_it_lacks():
+    rows = frame(*(s for n in range(8) for s in pull(f"P{n + 10}", {f"{n}0": 2, f"{n}1": 2})))
+    names = [f"P{n + 10}" for n in range(8)]
+    texts = {name: [(i, f"[X] {i} [Y].") for i in range(3)] for name in names[:2]}
+    least = replace(CONFIG, short="shrink", min_answers=2)
+    whole = build.build(rows, list(map(row, names)), texts, {}, least, "t")
+    left_out = "without P12, P13, P14, P15, P16 and 1 more (0 templates, needs three)"
+    assert whole.describe("big") == f"2 relations, 8 questions; {left_out}"
 
 
 def test_no_relation_left_raises_with_the_settings_to_lower():

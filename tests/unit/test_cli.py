@@ -1123,6 +1123,8 @@ def test_questions_are_shown_with_their_sentences(typed):
     assert len(asked["sentences"]) == 3
     assert all(asked["answers"] in text and asked["subject"] in text
                for text in asked["sentences"])  # fmt: skip
+    example = re.search(r"P\d+/Q\d+", typed("show", "--help").stdout)[0]
+    assert typed("show", "world_lite", example).exit_code == 0
 
 
 def test_plan_and_data_contents_are_available_as_json(monkeypatch):

@@ -34,10 +34,6 @@ with (
         relations, manual = read_table(run.input.relations), manual_templates(templates)
         return bear.build(facts, relations, manual, {}, section.bear, name)
 
-    def sets(size: str) -> str:
-        items = getattr(built(), size).items
-        return f"{items['relation'].n_unique()} relations, {items.height:,} questions"
-
     @functools.cache
     def tasks() -> str:
         chosen = typed(Ontoprobe, run.params.ontoprobe)
@@ -88,8 +84,8 @@ with (
         return f"{sizes['patterns']} patterns, {sizes['examples']:,} examples"
 
     tries = {
-        f"{name}_big": lambda: sets("big"),
-        f"{name}_lite": lambda: sets("lite"),
+        f"{name}_big": lambda: built().describe("big"),
+        f"{name}_lite": lambda: built().describe("lite"),
         f"onto_{name}": tasks,
         f"onto_{name}_lite": lambda: f"a part of {tasks()}",
         f"auto_{name}": searched,

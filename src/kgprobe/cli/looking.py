@@ -98,7 +98,7 @@ def show(
     benchmark: Questions,
     item: Annotated[
         str,
-        typer.Argument(help="One of its items, such as P36/Q142.", autocompletion=names.items),
+        typer.Argument(help="One of its items, such as P36/Q414.", autocompletion=names.items),
     ] = "",
     as_json: Json = False,
 ) -> None:

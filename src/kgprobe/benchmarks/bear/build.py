@@ -26,6 +26,8 @@ DROPPED = Contract(
     may_be_empty=True,
 )
 NEEDED = "templates, needs three"
+#: how many relations a message names
+NAMED = 5
 RELATIONS = Contract("RELATIONS", {"relation": pl.String, "cardinality": pl.String}, ("relation",))
 #: Contracts of a construction's reports in `NestedSets`.
 REPORTS = {
@@ -45,6 +47,17 @@ class NestedSets:
     choice: pl.DataFrame
     spares: pl.DataFrame
     reviewed: pl.DataFrame
+
+    def describe(self, size: str) -> str:
+        """Describe the big or the lite set: its size, and the relations that it lacks and why."""
+        items = getattr(self, size).items
+        text = f"{items['relation'].n_unique()} relations, {items.height:,} questions"
+        of_set = pl.col("benchmark").str.ends_with(f"_{size}")
+        lacking = self.choice.filter(of_set, pl.col("outcome") != "kept")
+        for (why,), rows in lacking.group_by("outcome", maintain_order=True):
+            more = f" and {rows.height - NAMED:,} more" if rows.height > NAMED else ""
+            text += f"; without {', '.join(rows['relation'][:NAMED])}{more} ({why})"
+        return text
 
 
 def build(
@@ -100,8 +113,9 @@ def build(
     if not parts["lite"]:
         if wordless := sorted({row[1] for row in choices if row[-1].endswith(NEEDED)}):
             raise ValueError(
-                f"{origin}: {', '.join(wordless[:5])} have enough answers and not three templates; "
-                "write them, or give these relations labels that templates can be made of"
+                f"{origin}: {', '.join(wordless[:NAMED])} have enough answers and not three "
+                "templates; write them, or give these relations labels that templates can be made "
+                "of"
             )
         counts = pl.concat(dropped)["reason"].value_counts(name="n").sort("reason")
         reasons = ", ".join(f"{n} {reason}" for reason, n in counts.rows()) or "none"

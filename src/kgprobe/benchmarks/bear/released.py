@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe.benchmarks.bear.frames import BearFrames, relation_frames
-from kgprobe.experiments import json_rows, read_json, read_text
+from kgprobe.experiments import json_rows, read_json, read_text, text_lines
 from kgprobe.sampling import hash_key
 from kgprobe.schema import Contract
 from kgprobe.templates import sentence
@@ -20,6 +20,8 @@ from kgprobe.templates import sentence
 log = logging.getLogger("kgprobe")
 METADATA = "metadata_relations.json"
 FIELDS = ("sub_id", "sub_label", "obj_id", "obj_label")
+#: numbers of instances of BEAR and BEAR-big
+SIZES = (7731, 40916)
 #: Metadata of the relations of a released set.
 RELATIONS = Contract(
     "RELATIONS",
@@ -50,8 +52,7 @@ def load(
         where = f"{folder / METADATA}: no such file"
         raise ReleasedError(f"{where}; {folder.name} must be a released BEAR folder")
     metadata = _entries(folder / METADATA)
-    named = (path for path in folder.glob("P*.jsonl") if path.stem[1:].isdecimal())
-    paths = sorted(named, key=lambda path: int(path.stem[1:]))
+    paths = _files(folder)
     if not paths:
         held = ", ".join(sorted(path.name for path in folder.iterdir())[:8])
         raise ReleasedError(
@@ -64,6 +65,17 @@ def load(
             raise ReleasedError(f"{folder / METADATA}: no entry for {path.stem}")
         parts.append(_relation(path, metadata[path.stem], instances, templates, benchmark, seed))
     return BearFrames.joined(parts)
+
+
+def is_whole(folder: Path) -> bool:
+    """Return whether a folder has as many instances as a released set: others in this format, such
+    as an export of kgprobe, have their own source and license."""
+    return sum(len(text_lines(path)) for path in _files(folder)) in SIZES
+
+
+def _files(folder: Path) -> list[Path]:
+    named = (path for path in folder.glob("P*.jsonl") if path.stem[1:].isdecimal())
+    return sorted(named, key=lambda path: int(path.stem[1:]))
 
 
 def relations(folder: Path, sets: BearFrames) -> pl.DataFrame:

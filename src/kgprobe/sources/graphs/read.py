@@ -73,6 +73,12 @@ def read(name: str, section: OwnGraph, languages: Sequence[str]) -> GraphTables:
         "rdf": lambda: rdf.read(section, languages, problems),
         "lm_pub_quiz": lambda: lm_pub_quiz.read(section, problems),
     }[section.form]()
+    is_wrong = pl.col("label").str.contains("\0", literal=True)
+    for row in given.labels.filter(is_wrong).iter_rows(named=True):
+        problems.unread.append(
+            f"{place(row['file'], row['line'])}: the label {short(repr(row['label']))} has a NUL "
+            "character; take it out"
+        )
     if problems.lost or not given.statements.height:
         problems.check()
     if not given.statements.height:

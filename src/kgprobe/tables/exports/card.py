@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 import polars as pl
 
 from kgprobe.benchmarks.bear.frames import BearFrames
+from kgprobe.benchmarks.bear.released import SIZES
 from kgprobe.contracts import MEANING
 from kgprobe.tables.answers import gold_ids
 from kgprobe.tables.exports.folders import scalar
@@ -27,7 +28,7 @@ UNBALANCED = (
     "different options, so a constant guess may score above chance."
 )
 #: numbers of instances and templates of the released BEAR and BEAR-big
-COMPLETE = ((7731, 3), (40916, 3))
+COMPLETE = tuple((size, 3) for size in SIZES)
 RELEASED = "This is the released BEAR with its sentences filled in and otherwise unchanged."
 PART = (
     "These questions are from the released BEAR, but not all of it, or with other templates: {:,} "

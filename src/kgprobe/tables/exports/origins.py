@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kgprobe import schema
+from kgprobe.benchmarks.bear.released import METADATA, is_whole
 from kgprobe.tables.exports.folders import ExportError
 
 
@@ -139,8 +140,8 @@ def paper_of(folder: Path) -> str:
 
 
 def _record(folder: Path) -> dict[str, object]:
-    """Return what a benchmark was made from; a folder of the released BEAR records nothing."""
-    if (folder / "metadata_relations.json").is_file():
-        return {"rule": "load_bear"}
+    """Return what a benchmark was made from; the released BEAR is recognized by its size."""
+    if (folder / METADATA).is_file():
+        return {"rule": "load_bear"} if is_whole(folder) else {}
     files = [folder / name for name in ("items.parquet", "examples.parquet")]
     return schema.provenance(next((file for file in files if file.is_file()), files[0]))

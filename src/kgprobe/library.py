@@ -14,6 +14,7 @@ are bit-identical across machines. In the examples `folder` is the folder of a m
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -386,7 +387,7 @@ class Results:
         return f"Results({self._title()}: accuracy {accuracy:.1f} {bounds}, n {n})"
 
     def _repr_html_(self) -> str:
-        return f"<p>{self._title()}</p>{self.table()._repr_html_()}"
+        return f"<p>{escape(self._title())}</p>{self.table()._repr_html_()}"
 
     def _title(self) -> str:
         return f"{self.probe.model} on {self.benchmark.name}, {self.probe.prompt}"

@@ -491,19 +491,31 @@ def test_the_card_prints_size_balance_and_chance():
     assert "| big | 2 | 9 | 27 | 3 to 3 | 33.333 % | 33.333 % | 0 | 0 |" in text
 
 
-@pytest.mark.parametrize("name", ["2020", "no", "a: b", "x #y", "{z}", "2020-01-01"])
+@pytest.mark.parametrize("name", ["2020", "no", "x #y", "{z}", "2020-01-01"])
 def test_a_name_that_is_no_yaml_string_is_quoted(constructed, tmp_path, name):
-    for form in formats.NAMES[1:]:
-        formats.write(form, name, constructed, [], tmp_path / form)
+    formats.write("huggingface", name, constructed, [], tmp_path / "huggingface")
     (config,) = header((tmp_path / "huggingface/README.md").read_text("utf-8"))["configs"]
     assert config["config_name"] == name
     assert (tmp_path / "huggingface" / config["data_files"][0]["path"]).is_file()
+    datasets.BuilderConfig(config["config_name"])
+
+
+@pytest.mark.parametrize("name", ["2020", "no", "a: b", "x #y", "{z}", "2020-01-01"])
+def test_a_task_whose_name_is_no_yaml_string_is_quoted(constructed, tmp_path, name):
+    formats.write("lm-eval", name, constructed, [], tmp_path / "lm-eval")
     texts = {p.stem: p.read_text("utf-8") for p in (tmp_path / "lm-eval").glob("*.yaml")}
     tasks = {stem: yaml.safe_load(t.replace("!function", "")) for stem, t in texts.items()}
     group = tasks.pop(f"kgprobe_{name}")
     assert group["group"] == f"kgprobe_{name}"
     assert set(group["task"]) < {task["task"] for task in tasks.values()} == set(tasks)
     assert {t["dataset_kwargs"]["configuration"] for t in tasks.values()} == {name}
+
+
+@pytest.mark.parametrize("name", ["a: b", "a|b", "set[1]", "what?"])
+def test_a_name_that_hugging_face_refuses_is_an_error(constructed, tmp_path, name):
+    with pytest.raises(ExportError, match=r"names a configuration, which .* refuses"):
+        formats.write("huggingface", name, constructed, [], tmp_path / "made")
+    assert not (tmp_path / "made").exists()
 
 
 def test_the_harness_has_a_task_for_each_template_under_a_group(constructed, tmp_path):

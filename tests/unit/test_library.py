@@ -177,6 +177,8 @@ def test_results_convert_to_rows_and_print(loaded):
     schema.check(results.scores, schema.SCORES)
     assert repr(results).startswith("Results(tiny-llama on world_lite, given: accuracy ")
     assert "<table" in results._repr_html_()
+    named = replace(results, probe=replace(results.probe, model="a<b"))
+    assert named._repr_html_().startswith("<p>a&lt;b on world_lite, given</p>")
     chart = results.plot().to_dict()
     assert chart["config"]["font"]
     (rows,) = chart["datasets"].values()

@@ -32,6 +32,8 @@ SIGN = "SOURCES.md"
 CHOICES = "choices"
 KINDS = ("sentences", CHOICES)
 NAMES = ("lm-pub-quiz", "lm-eval", "huggingface")
+#: characters that `datasets` refuses in the name of a configuration, or reads as a pattern of files
+REFUSED = set("<>:/\\|?*[]")
 
 
 def read(folder: Path, kind: str, sets: Callable[[], BearFrames]) -> Asked:
@@ -76,6 +78,9 @@ def write(
         # its loader takes every file in the folder for a relation
         lm_pub_quiz.export(questions, folder, relations)
         return
+    if form == "huggingface" and (wrong := sorted(REFUSED & set(name))):
+        raise ExportError(f"{name}: names a configuration, which Hugging Face's loader refuses "
+                          f"with {' '.join(wrong)}; rename the benchmark's folder")  # fmt: skip
     with whole_folder(folder, OURS, SIGN) as temporary:
         huggingface.write_rows(questions, temporary / name / FILE)
         texts = (

@@ -298,7 +298,23 @@ def _answer(
         raise MalformedError(
             f"no log-probabilities, which were asked for, of the text {text[:80]!r}"
         )
-    return Completion(text, tokens, str(choice.get("finish_reason") or ""))
+    return Completion(text, _with_spaces(tokens, text), str(choice.get("finish_reason") or ""))
+
+
+def _with_spaces(tokens: tuple[Token, ...], text: str) -> tuple[Token, ...]:
+    """Restore the spaces of the text that a server strips from its tokens (vLLM for SentencePiece
+    vocabularies), also in alternatives that begin with a letter or digit."""
+    restored, place = list(tokens), 0
+    for number, token in enumerate(tokens):
+        if token.text and text.startswith(f" {token.text}", place):
+            top = tuple(
+                (" " * other[:1].isalnum() + other, logprob) for other, logprob in token.top
+            )
+            restored[number] = replace(token, text=f" {token.text}", top=top)
+        elif not text.startswith(token.text, place):
+            break
+        place += len(restored[number].text)
+    return tuple(restored)
 
 
 def _field(record: Any, name: str, kind: type[A]) -> A:

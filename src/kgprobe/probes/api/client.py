@@ -304,7 +304,9 @@ def _answer(
 def _with_spaces(tokens: tuple[Token, ...], text: str) -> tuple[Token, ...]:
     """Restore the spaces of the text that a server strips from its tokens (vLLM for SentencePiece
     vocabularies), also in alternatives that begin with a letter or digit."""
-    restored, place = list(tokens), 0
+    joined, restored, place = "".join(token.text for token in tokens), list(tokens), 0
+    if text.startswith(joined) or joined.startswith(text):
+        return tokens
     for number, token in enumerate(tokens):
         if token.text and text.startswith(f" {token.text}", place):
             top = tuple(

@@ -254,6 +254,8 @@ def test_relations_without_a_small_set_are_dropped_and_reported():
         assert row[1:] == ("P1", "1:N", *none, "too few answers")
     assert set(result.spares["relation"]) == {"P2"}
     assert result.describe("lite").endswith(" questions; without P1 (too few answers)")
+    last = result.funnel.filter(relation="P1").sort("position").row(-1, named=True)
+    assert (last["step"], last["rows_in"], last["rows_out"]) == ("too few answers", 10, 0)
 
 
 def test_a_set_names_the_relations_that_it_lacks():
@@ -264,6 +266,8 @@ def test_a_set_names_the_relations_that_it_lacks():
     whole = build.build(rows, list(map(row, names)), texts, {}, least, "t")
     left_out = "without P12, P13, P14, P15, P16 and 1 more (0 templates, needs three)"
     assert whole.describe("big") == f"2 relations, 8 questions; {left_out}"
+    kept = whole.funnel.sort("position").group_by("relation").last().filter(pl.col("rows_out") > 0)
+    assert sorted(kept["relation"]) == names[:2]
 
 
 def test_no_relation_left_raises_with_the_settings_to_lower():

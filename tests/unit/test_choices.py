@@ -166,6 +166,13 @@ def test_large_tasks_are_truncated_and_bad_golds_raise(monkeypatch):
         choices.options("i", "a", (), ["a", "B"], "b", seed=0, size=20)
 
 
+def test_a_question_for_which_all_candidates_are_right_is_not_asked(caplog):
+    rows = items(*(("TP", n, "x", "class", [*range(n + 1)], "test", {}) for n in range(2)))
+    few = CANDIDATES.filter(pl.col("index") < 2, set="class")
+    assert choices.memorizing(rows, few, PROMPTS, seed=0)["item"].to_list() == ["TP-0"]
+    assert "every candidate is right: 1 (TP-1)" in caplog.text
+
+
 def test_types_only_graph_has_type_questions_and_no_rules(tmp_path):
     frames = {"questions": (schema.ITEMS, MEMORIZING.filter(relation="TP")),
               "reasoning": (schema.ITEMS, MEMORIZING.clear()),

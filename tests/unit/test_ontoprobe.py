@@ -224,8 +224,19 @@ def test_a_name_with_composed_and_combining_accents_is_one_question():
     tables = replace(tables, instances=tables.instances.with_columns(names))
     taken = ontoprobe_own.take(tables, PATTERNS, SWITCHES, seed=0)
     rows = [row for row in taken.rows if row.task == "TP"]
-    assert [row.subject for row in rows if row.subject.startswith("Caf")] == ["Café"]
+    golds = {row.subject: row.golds for row in rows if row.subject.startswith("Caf")}
+    assert golds == {"Café": ("kind 6", "kind 0", "kind 7")}
     assert len(rows) == 59
+
+
+def test_every_class_of_an_instance_is_right():
+    tables = own_tables()
+    # class 0 has no superclass, class 7 has one
+    more = pl.DataFrame({"class": ["d/C0", "d/C7"], "instance": "d/I6", "label": "Thing 6"})
+    tables = replace(tables, instances=pl.concat([tables.instances, more]))
+    taken = ontoprobe_own.take(tables, PATTERNS, SWITCHES, seed=0)
+    golds = [row.golds for row in taken.rows if row.subject == "Thing 6"]
+    assert golds == [("kind 6", "kind 0", "kind 7")]
 
 
 def test_the_rebuilt_ontology_is_split_by_hash_and_counts_omissions():

@@ -104,6 +104,8 @@ def test_many_bad_rows_of_a_task_are_counted(tmp_path):
          r"entry 3: rdfs:subPropertyOf is \['odd'\]; expected an object with texts as keys"),
         (lambda f: f["ontology/property.json"][3].update({"rdf:Property": []}),
          r"property\.json, entry 3: without rdf:Property"),
+        (lambda f: f["ontology/property.json"][3].update({"id": "x"}),
+         r"property\.json, entry 3: id is 'x'; expected a number"),
         (lambda f: f["ontology/class.json"][5].update({"rdfs:subClassOf": "kind 1"}),
          r"class\.json, entry 5: rdfs:subClassOf is 'kind 1'; expected a list of texts"),
         (lambda f: f["memorizing/range.jsonl"].append(["link 1", ["kind 2"]]),

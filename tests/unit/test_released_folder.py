@@ -43,6 +43,9 @@ def test_fewer_than_three_templates_are_read(n, tmp_path):
         ({"templates": TEXTS, "answer_space_ids": 3}, "answer_space_ids is '3'"),
         ({"templates": TEXTS, "answer_space_ids": ["Q90", "Q220", "Q90"]},
          "the answer Q90 stands 2 times in answer_space_ids"),
+        ({"templates": [*TEXTS, "[X] in [Y]."], "answer_space_ids": ["Q220", "Q90"],
+          "answer_space_labels": ["Paris", "Rome"]},
+         "Q90 is 'Rome' in answer_space_labels, and 'Paris' in line 1 of P36.jsonl"),
     ],
 )  # fmt: skip
 def test_unreadable_files_are_reported_with_the_line(entry, words, tmp_path):

@@ -25,7 +25,7 @@ DROPPED = Contract(
     ("relation", "subject", "object", "rank"),
     may_be_empty=True,
 )
-NEEDED = "templates, needs three"
+KEPT, NEEDED = "kept", "templates, needs three"
 #: how many relations a message names
 NAMED = 5
 RELATIONS = Contract("RELATIONS", {"relation": pl.String, "cardinality": pl.String}, ("relation",))
@@ -53,7 +53,7 @@ class NestedSets:
         items = getattr(self, size).items
         text = f"{items['relation'].n_unique()} relations, {items.height:,} questions"
         of_set = pl.col("benchmark").str.ends_with(f"_{size}")
-        lacking = self.choice.filter(of_set, pl.col("outcome") != "kept")
+        lacking = self.choice.filter(of_set, pl.col("outcome") != KEPT)
         for (why,), rows in lacking.group_by("outcome", maintain_order=True):
             more = f" and {rows.height - NAMED:,} more" if rows.height > NAMED else ""
             text += f"; without {', '.join(rows['relation'][:NAMED])}{more} ({why})"
@@ -110,6 +110,8 @@ def build(
             choices.append(_choice_row(name, row, chosen, len(texts)))
             if chosen and len(texts) == 3:
                 parts[size].append(_frames(name, relation, chosen, texts, forms))
+        if (outcome := choices[-1][-1]) != KEPT:
+            funnel.add(relation, outcome, judged.height - lost.height, 0)
     if not parts["lite"]:
         if wordless := sorted({row[1] for row in choices if row[-1].endswith(NEEDED)}):
             raise ValueError(
@@ -205,7 +207,7 @@ def _choice_row(
     if chosen is None:
         numbers: tuple[Any, ...] = (0, 0, 0, 0, 0, None, None, None, None, "too few answers")
     else:
-        outcome = "kept" if templates == 3 else f"{templates} {NEEDED}"
+        outcome = KEPT if templates == 3 else f"{templates} {NEEDED}"
         counts = (chosen.answers, chosen.per_answer, chosen.frame.height, chosen.feasible)
         numbers = (*counts, chosen.tried, *chosen.bounds, outcome)
     return (benchmark, row["relation"], row["cardinality"], *numbers)

@@ -143,6 +143,12 @@ def _relation(
                 f"{path}, line {number}: answer {row['obj_id']}, index {row.get('answer_idx')!r}; "
                 f"the answer space has it at {index}"
             )
+        if (label := row["obj_label"]) != labels[index] and label in labels:
+            raise ReleasedError(
+                f"{where}: {row['obj_id']} is {labels[index]!r} in answer_space_labels, and "
+                f"{label!r} in line {number} of {path.name}; {entry}: expected the labels in the "
+                "order of answer_space_ids"
+            )
     keys = [hash_key(seed, "released", relation, row["sub_id"], row["obj_id"]) for row in rows]
     kept = sorted(range(len(rows)), key=keys.__getitem__)[:instances]
     subjects = [

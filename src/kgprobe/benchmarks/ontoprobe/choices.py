@@ -10,6 +10,7 @@ hash, so that a candidate added to the set changes at most one of them.
 """
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,8 @@ from kgprobe.benchmarks.ontoprobe.reasoning import manual
 from kgprobe.sampling import by_hand, hash_key
 from kgprobe.schema import CHOICES
 from kgprobe.templates import ANSWER, MASK_SLOT, SUBJECT, fill, parse
+
+log = logging.getLogger("kgprobe")
 
 #: Questions of the memorizing tasks; for DM and RG {} is a clause.
 QUESTIONS = {
@@ -42,6 +45,19 @@ RULES = {
 MOST = {"TP": 500, "SCO": 500}
 
 
+def wrong_candidates(
+    gold: str, others: Sequence[str], candidates: Sequence[str], query: str, negatives: str
+) -> list[str]:
+    """Return the candidates except query, gold and, unless `negatives` is released, `others`
+    (further golds), compared without case."""
+    further = [] if negatives == "released" else others
+    # candidates are written without hyphens and brackets
+    barred = {label.casefold() for label in (gold, norm(query), *further)}
+    # keep the first of labels that differ only in case
+    pool = {c.casefold(): c for c in reversed(candidates) if c.casefold() not in barred}
+    return list(pool.values())
+
+
 def options(
     item: str,
     gold: str,
@@ -53,15 +69,10 @@ def options(
     size: int,
     negatives: str = "clean",
 ) -> tuple[list[str], int]:
-    """Return (labels in the order of their letters, index of the gold). Distractors are uniform
-    among the candidates except query, gold and, unless `negatives` is released, `others` (further
-    golds), compared without case. Raises ValueError if there is none."""
-    further = [] if negatives == "released" else others
-    # candidates are written without hyphens and brackets
-    barred = {label.casefold() for label in (gold, norm(query), *further)}
-    # keep the first of labels that differ only in case
-    pool = {c.casefold(): c for c in reversed(candidates) if c.casefold() not in barred}
-    drawn = sorted(pool.values(), key=lambda c: (hash_key(seed, "choice", item, c), c))[: size - 1]
+    """Return (labels in the order of their letters, index of the gold), with distractors uniform
+    among `wrong_candidates`. Raises ValueError if there is none."""
+    wrong = wrong_candidates(gold, others, candidates, query, negatives)
+    drawn = sorted(wrong, key=lambda c: (hash_key(seed, "choice", item, c), c))[: size - 1]
     if not drawn:
         raise ValueError(f"item {item}: no candidate is left besides the gold {gold!r}")
     shuffled = sorted([gold, *drawn], key=lambda c: (hash_key(seed, "order", item, c), c))
@@ -79,14 +90,15 @@ def memorizing(
     most: int | None = None,
     phrasing: str = "default",
 ) -> pl.DataFrame:
-    """Return CHOICES of the test rows of TP, SCO, SPO, DM and RG, at most `most` (MOST) of each.
+    """Return CHOICES of the test rows of TP, SCO, SPO, DM and RG, at most `most` (MOST) of each,
+    without those for which every candidate is right (and a warning with their number).
     `stem` is the manual prompt of the highest index, on which masked models are compared. With
     `phrasing` released, symbols of the subject become spaces."""
     sets: dict[str, dict[int, str]] = {}
     for name, index, label in candidates.select("set", "index", "label").rows():
         sets.setdefault(name, {})[index] = label
     templates = dict(prompts.sort("relation", "index").select("relation", "text").rows())
-    rows = []
+    rows, without = [], []
     # without soft-prompt-only rows, like the manual prompts
     tested = by_hand(items).filter(role="test").sort("relation", "row")
     for (task,), part in tested.group_by("relation", maintain_order=True):
@@ -95,6 +107,9 @@ def memorizing(
         for row in part.head(limit).rows(named=True):
             golds, query = _golds(row, sets)
             labels = list(sets[row["candidates"]].values())
+            if not wrong_candidates(golds[0], golds[1:], labels, query, negatives):
+                without.append(row["item"])
+                continue
             shuffled, gold = options(
                 row["item"], golds[0], golds[1:], labels, query,
                 seed=seed, size=size, negatives=negatives,
@@ -108,6 +123,9 @@ def memorizing(
                     "options": shuffled, "gold": gold, "row": row["row"],
                 }
             )  # fmt: skip
+    if without:
+        text = "questions not asked as multiple choice, since every candidate is right: %d (%s)"
+        log.warning(text, len(without), ", ".join(without[:5]))
     return _frame(rows)
 
 

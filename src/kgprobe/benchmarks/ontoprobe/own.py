@@ -180,8 +180,8 @@ def _check(classes: pl.DataFrame, texts: Mapping[str, str], problems: TaskProble
 def _types(
     tables: OwnOntology, of: Mapping[str, Class], switches: Switches, seed: int
 ) -> list[TaskRow]:
-    """Return a TP row per instance label (golds: class and chain), limited per class by the hash
-    that sampled the instances of the ontology."""
+    """Return a TP row per instance label (golds: its classes and their chains), limited per class
+    by the hash that sampled the instances of the ontology."""
     most = switches.instances_per_class
     rows = tables.instances.sort("class", "instance").filter(pl.col("class").is_in(list(of)))
     if most.isdigit():
@@ -191,11 +191,12 @@ def _types(
         kind = of[iri]
         golds, depth = _golds((kind.label, *kind.chain)), len(kind.chain)
         use = tables.popularity.get(label)
-        # entities with the same name would be one question with two answers: keep the deeper class
+        row = TaskRow("TP", 0, "", instance, label, golds, None, depth, use, "instances")
+        # a name with several classes is one question, for which all are right, the deepest first
         name = normalize("NFC", label)
-        if name not in by_label or by_label[name].depth < depth:
-            row = TaskRow("TP", 0, "", instance, label, golds, None, depth, use, "instances")
-            by_label[name] = row
+        other = by_label.get(name, row)
+        first, second = (row, other) if other.depth < depth else (other, row)
+        by_label[name] = replace(first, golds=_golds([*first.golds, *second.golds]))
     return list(by_label.values())
 
 

@@ -37,8 +37,10 @@ KINDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("rdfs:subClassOf", "is rdf:type of"), (list,)),
     "rdf:Property": (str, list),
     "rdfs:subPropertyOf": (dict,),
+    "id": (int,),
 }
 CALLED: dict[type, str] = {
+    int: "a number",
     str: "text",
     list: "a list of texts",
     dict: "an object with texts as keys",
@@ -102,7 +104,7 @@ def _entries(path: Path, needed: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _holds_texts(value: Any) -> bool:
-    return isinstance(value, str) or all(isinstance(text, str) for text in value)
+    return isinstance(value, str | int) or all(isinstance(text, str) for text in value)
 
 
 def take(folder: Path, switches: Switches) -> ConceptRows:

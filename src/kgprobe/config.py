@@ -20,7 +20,7 @@ import sys
 import textwrap
 import types
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from functools import cache, reduce
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -32,7 +32,7 @@ from kgprobe import experiments
 from kgprobe.experiments import hint, nearest
 from kgprobe.settings import NamedRun, Settings
 from kgprobe.settings.probes import Api
-from kgprobe.settings.sources import Dbpedia, Dump, OwnGraph, Wikidata
+from kgprobe.settings.sources import RELEASED, Dbpedia, Dump, OwnGraph, Wikidata
 from kgprobe.settings.types import Length, PartOf, Pattern, Range, hints, keys, typed
 
 #: JSON schema names of Python's plain types
@@ -96,7 +96,40 @@ def read(config: Mapping[str, Any], files: Sequence[str | Path] = ()) -> Setting
             typed(kind, reduce(operator.getitem, key, config))
         except ValueError as problem:
             raise ConfigError(f"{file_of(key, files)}: {'.'.join(key)}: {problem}") from None
-    return typed(Settings, config, Settings())
+    return _expanded(typed(Settings, config, Settings()), files)
+
+
+def _expanded(settings: Settings, files: Sequence[str | Path]) -> Settings:
+    """Expand environment variables in the paths that a run writes to: `data`, downloads, and joins.
+    Raises ConfigError for one that is not set."""
+
+    def expand(section: Any, name: str, *key: str) -> Any:
+        given = getattr(section, name)
+        path = experiments.expand(given)
+        if "{" in path or "}" in path:
+            where = f"{file_of([*key, name], files)}: {'.'.join([*key, name])}"
+            raise ConfigError(
+                f"{where}: {given!r}; set the environment variable, or take out the braces, which "
+                "are Snakemake's wildcards"
+            )
+        return replace(section, **{name: path})
+
+    sources = settings.sources
+    names = [name for name in ("trex", *RELEASED) if getattr(sources, name).access == "live"]
+    live = {
+        name: expand(
+            getattr(sources, name), "path" if name == "trex" else "folder", "sources", name
+        )
+        for name in names
+    }
+    dumps = {
+        name: expand(dump, "file", "sources", "dumps", name) if dump.access == "live" else dump
+        for name, dump in sources.dumps.items()
+    }
+    joins = expand(settings.joins, "folder", "joins")
+    settings = replace(settings, joins=joins, sources=replace(sources, dumps=dumps, **live))
+    whole: Settings = expand(settings, "data")
+    return whole
 
 
 def load(files: Sequence[str | Path]) -> Settings:

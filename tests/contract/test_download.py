@@ -339,6 +339,19 @@ def test_a_partial_download_of_another_file_is_restarted(server, tmp_path):
         assert asked == [False, True, False]
 
 
+def test_a_range_that_is_shorter_than_requested_is_continued(server, tmp_path):
+    start, end = 1 << 20, 2 << 20
+    place = f"Content-Range: bytes {start}-{end - 1}/{len(BODY)}"
+    length = f"Content-Length: {end - start}"
+    part = answer(BODY[start:end], place, length, 'ETag: "one"', status="206 Partial Content")
+    server.plan = [f"cut {start}", part]
+    get(server, tmp_path / "f")
+    assert (tmp_path / "f").read_bytes() == BODY
+    assert [request.get("Range") for request in server.requests] == [
+        None, f"bytes={start}-", f"bytes={end}-",
+    ]  # fmt: skip
+
+
 def test_more_bytes_than_allowed_are_refused_announced_or_not(server, tmp_path):
     bounds = Bounds(max_bytes=1000)
     words = (f"{len(BODY):,} bytes are announced", "at most 1,000", "raise max_bytes")

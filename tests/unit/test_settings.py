@@ -202,6 +202,27 @@ def test_anchors_and_merge_keys_are_read(tmp_path):
     assert config.load([path]).sources.dbpedia.access == "embedded"
 
 
+def test_paths_that_a_run_writes_to_may_hold_environment_variables(tmp_path, monkeypatch):
+    """Snakemake would take `${NAME}` in the output of a rule for a wildcard."""
+    path = tmp_path / "own.yaml"
+    dump = "access: live, form: json, url: https://x.org/a, snapshot: a, file: '${PLACE}/a.json'"
+    path.write_text(
+        "run: {name: a}\ndata: ${PLACE}/data\njoins: {folder: '${PLACE}/joins'}\nsources:\n"
+        "  trex: {path: '${PLACE}/t.zip'}\n  lama: {access: live, folder: '${PLACE}/lama'}\n"
+        f"  bear: {{access: local, folder: '${{PLACE}}/bear'}}\n  dumps: {{x: {{{dump}}}}}\n"
+    )
+    monkeypatch.setenv("PLACE", "/large")
+    settings = config.load([path])
+    sources = settings.sources
+    assert (settings.data, settings.joins.folder) == ("/large/data", "/large/joins")
+    assert (sources.trex.path, sources.lama.folder) == ("/large/t.zip", "/large/lama")
+    assert sources.dumps["x"].file == "/large/a.json"
+    assert sources.bear.folder == "${PLACE}/bear"  # expanded where it is read
+    monkeypatch.delenv("PLACE")
+    with pytest.raises(config.ConfigError, match=r"own\.yaml: .*PLACE.*; set the environment var"):
+        config.load([path])
+
+
 def test_a_key_in_no_file_is_attributed_to_the_command_line():
     with pytest.raises(config.ConfigError, match="--config: top level: unknown key 'sead'"):
         config.read({**plain(), "sead": 1}, [ROOT / config.CONFIG])

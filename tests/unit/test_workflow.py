@@ -9,10 +9,10 @@ import pytest
 from kgprobe.config import files_of, load, settings_of
 from kgprobe.experiments import TableError
 from kgprobe.settings import Settings, Tables
-from kgprobe.settings.benchmarks import ATTRIBUTES
+from kgprobe.settings.benchmarks import ATTRIBUTES, Ambiguous, Attributes
 from kgprobe.settings.probes import Autoprompt, Baselines
 from kgprobe.settings.sources import ArchiveParts
-from kgprobe.workflow import models, ontoprobe, parts, tables
+from kgprobe.workflow import attributes, models, ontoprobe, parts, tables
 from kgprobe.workflow.answers import answer_files, answers_of, baseline_rows, content_free_files
 from kgprobe.workflow.benchmarks import known_benchmarks
 from kgprobe.workflow.run import Run, check, read_run
@@ -337,3 +337,21 @@ def test_concurrent_jobs_fit_into_the_machine_s_memory(monkeypatch, tmp_path):
             Path, "read_text", lambda path, text=text: text if "cgroup" in str(path) else read(path)
         )
         assert models.memory_mb() == expected
+
+
+def test_amber_s_file_is_an_input_that_must_exist(tmp_path, monkeypatch):
+    """As an input its edits rebuild the benchmark, and a wrong path is reported before any job."""
+
+    def inputs(**ambiguous: str) -> list[str]:
+        chosen = Settings(attributes=Attributes(ambiguous=Ambiguous(**ambiguous)))
+        return attributes.amber_sets(chosen)
+
+    path = tmp_path / "amber.jsonl"
+    path.write_text("{}\n")
+    monkeypatch.setenv("PLACE", str(tmp_path))
+    assert inputs(source="amber", amber_sets="${PLACE}/amber.jsonl") == [str(path)]
+    assert inputs(amber_sets="missing") == []
+    with pytest.raises(ConfigError, match="amber_sets: missing, needed where source is amber"):
+        inputs(source="amber")
+    with pytest.raises(ConfigError, match="no such file or folder: missing"):
+        inputs(source="amber", amber_sets="missing")

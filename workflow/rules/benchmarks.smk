@@ -290,6 +290,7 @@ for PART, NAMES in (
             ),
             names="<resources>/world/properties.tsv",
             bias="<resources>/templates/attributes_bias.tsv",
+            amber=attributes.amber_sets(SETTINGS) if "ambiguous" in NAMES else [],
         output:
             questions=files_of(NAMES, "items"),
             candidates=files_of(NAMES, "candidates"),

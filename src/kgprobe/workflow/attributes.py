@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kgprobe import experiments
+from kgprobe.config import ConfigError
 from kgprobe.settings import Settings
 from kgprobe.workflow.answers import has_form
 from kgprobe.workflow.run import Row, Run
@@ -49,6 +50,18 @@ def graph_facts(settings: Settings) -> list[str]:
     name = settings.attributes.graph
     dates = ["<results>/knowledge/trex/dates.parquet"] if name == "trex" else []
     return [f"<results>/knowledge/{name}/facts.parquet", *dates]
+
+
+def amber_sets(settings: Settings) -> list[str]:
+    """Return AmbER's file, if pairs of ambiguous entities come from it. Raises ConfigError for one
+    that is not named or does not exist."""
+    section = settings.attributes.ambiguous
+    if section.source != "amber":
+        return []
+    if not section.amber_sets:
+        raise ConfigError("config: attributes.ambiguous.amber_sets: missing, needed where source "
+                          "is amber")  # fmt: skip
+    return files([section.amber_sets])
 
 
 def plain_rows(run: Run) -> list[Row]:

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe.benchmarks.funnel import Funnel
-from kgprobe.experiments import json_rows
+from kgprobe.experiments import json_rows, located
 from kgprobe.knowledge.graph import Graph
 from kgprobe.knowledge.ids import GraphError
 
@@ -34,7 +34,8 @@ def amber_pairs(graph: Graph, sets: Sequence[dict[str, Any]], funnel: Funnel) ->
 
 def read_amber(path: str | None) -> list[dict[str, Any]]:
     """Read the sets of amber_sets.jsonl; GraphError names the first invalid line."""
-    if not path or not Path(path).is_file():
+    path = located(path or "")
+    if not Path(path).is_file():
         raise GraphError(f"ambiguous: source is amber, but amber_sets is {path!r}; name the file")
     sets = []
     for number, one in json_rows(path, GraphError):

@@ -206,6 +206,10 @@ class Transfer:
             have = 0
         length = answer.headers.get("Content-Length", "")
         total = have + int(length) if length.isdigit() else None
+        # a server may send a shorter range than the one requested
+        whole = answer.headers.get("Content-Range", "").rpartition("/")[2]
+        if answer.status_code == 206 and whole.isdigit():
+            total = int(whole)
         if total:
             self._require_at_most(total, f"{total:,} bytes are announced")
             needed, free = int((total - have) * 1.05), shutil.disk_usage(self.path.parent).free

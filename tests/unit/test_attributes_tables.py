@@ -587,3 +587,12 @@ def test_validity_check_covers_trained_on_and_held_out():
     assert result["limit for held-out"].value == pytest.approx(chance + 15)
     assert result["valid"].value == 0
     assert "AUC" not in result
+
+
+@pytest.mark.parametrize("omitted", [["symmetry", "asymmetry"], ["asymmetry"]])
+def test_no_figure_of_patterns_is_drawn_without_any(run, omitted):
+    """Relations of bias have too few triples, and of the small model no example counts."""
+    of_large = (pl.col("benchmark") != "bias") & (pl.col("model") == "large")
+    some = run[1].filter(~pl.col("benchmark").is_in(omitted), ~of_large)
+    names = [one.name for one in attributes_section.drawings(some, list(run[0].answers), {})]
+    assert "attributes_patterns" not in names

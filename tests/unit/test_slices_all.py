@@ -146,6 +146,25 @@ def test_probes_with_other_rows_are_not_paired_and_chance_is_shown_once():
     assert set(found.filter(slice="options: 2-4")["model"]) == {"a", "b", "random", "majority"}
 
 
+def test_probes_that_share_no_bin_have_chance_in_each_and_are_drawn():
+    """A limit of the rows of one kind of model leaves its probes with other items."""
+    every = []
+    for model, relations in (("a", ["P1"]), ("b", ["P1", "P2"])):
+        items = FRAMES["items"].filter(pl.col("relation").is_in(relations))
+        asked = {key: v for key, v in answers(0.6, 1).items() if key[0][:2] in relations}
+        of = Study(items, FRAMES["candidates"], PROMPTS, SEED, "sum")
+        every.append(scored.Scored(probe(model, "bias"), scores(asked), of))
+    found = results.frame("attributes", scored.estimates(every))
+    inside = found.filter(~pl.col("slice").is_in(["", "skewed"]), metric="accuracy", instead="")
+    bins = inside.filter(pl.col("model").is_in(["a", "b"]))["slice"].unique()
+    assert sorted(inside.filter(model="random")["slice"]) == sorted(bins)
+    assert "options: 2-4" in bins
+    drawings = attribute_section.drawings(found, [probe(m, "bias") for m in "ab"], {})
+    assert {f"attributes_slice_{kind}" for kind in ("options", "frequency", "length")} <= {
+        one.name for one in drawings
+    }
+
+
 def test_ontoprobes_slices_by_task_and_their_tables(tmp_path):
     places, rows, path, beside = onto(tmp_path)
     items = schema.read(places["onto_world"] / "items.parquet", schema.ITEMS)

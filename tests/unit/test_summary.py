@@ -156,6 +156,18 @@ def test_a_sentence_about_one_task_names_it_once():
     )
 
 
+def test_letters_are_those_of_one_benchmark():
+    ranked = ONTO.but(group="TP", value=50.0, setting={"choice": "chosen"})
+    letter = ONTO.but(metric="accuracy", method="choice", setting={"scoring": "letter"}, group="TP")
+    found = frame("ontoprobe", [
+        ranked, letter.but(benchmark="onto_world", n=500, value=10.0), letter.but(value=40.0),
+    ])  # fmt: skip
+    (sentence,) = summary.sentences(found)
+    assert sentence.text.endswith(
+        "of 30 multiple-choice questions of onto_world_lite it answers 40.0 % correctly."
+    )
+
+
 def test_attributes_that_are_listed_include_the_number_that_chose_the_model():
     """Ranked candidates are another question than written answers."""
     bias = VALUE.but(benchmark="bias", numerator=9, denominator=36)

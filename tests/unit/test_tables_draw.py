@@ -2,6 +2,7 @@
 
 import re
 
+import polars as pl
 import pytest
 
 from kgprobe.metrics.intervals import Interval
@@ -89,6 +90,16 @@ def test_kinds_differ_by_shape_and_controls_are_hollow():
     assert shapes == dict(zip(names, ["circle", "square", "square", "square"], strict=True))
     assert [name for name in names if fills[name] == draw.SURFACE] == names[:2]
     assert chart.to_dict()["layer"][0]["encoding"]["x"]["scale"]["type"] == "log"
+
+
+def test_the_axis_of_accuracy_reaches_to_chance_above_every_model():
+    sized = figures.sizes_of("world_lite", found())
+    chart = figures.size_plot(sized, [99.0], found(), MODELS).to_dict()
+    assert chart["layer"][0]["encoding"]["y"]["scale"]["domain"] == [0, 100]
+    low = sized.with_columns(pl.lit(3.0).alias(name) for name in ("value", "high"))
+    chart = figures.size_plot(low, [12.0], found(), MODELS).to_dict()
+    ends = chart["layer"][0]["encoding"]["y"]["scale"]["domain"]
+    assert ends == [0, pytest.approx(1.15 * 12)]
 
 
 def test_probes_of_one_kind_differ_by_color():

@@ -113,12 +113,13 @@ def _add(alike: Sequence[Study], one: Scored, answers: pl.DataFrame) -> list[Stu
 
 
 def _slice(studies: Sequence[Study]) -> Iterator[Number]:
-    """Yield the slices, with chance only once in each."""
-    seen: set[tuple[str, str]] = set()
+    """Yield the slices, with chance only once in each of their bins: if probes were asked different
+    items, that of the first study with such items."""
+    seen: set[tuple[str, str, str, str]] = set()
     for study in studies:
-        part = study.benchmark, study.group
         several = [kind for kind, inside in slices.bins_of(study, SLICES) if len(inside) > 1]
         for number in slices.slice_numbers(study, several):
-            if number.model not in CHANCE or part not in seen:
+            key = (number.benchmark, number.group, number.model, number.slice)
+            if number.model not in CHANCE or key not in seen:
                 yield number
-        seen.add(part)
+            seen.add(key)

@@ -145,9 +145,12 @@ def drawings(
     if numbers.PARTIAL in set(results["metric"]):
         figure, rows = partial_plot(results, kinds), views.PARTIAL.select(results)
         yield draw_one("attributes_partial", "Partial and full scores", PARTIAL, figure, rows)
-    if kinds and results.filter(pl.col("group") != "").height:
-        figure = patterns_plot(results, pattern_models(results, largest), titles)
-        title, rows = "The five most frequent patterns", views.PATTERNS.select(results)
+    models, rows = pattern_models(results, largest), views.PATTERNS.select(results)
+    shown = {(name, *who) for name, every in models.items() for who in every}
+    # patterns of few examples have no metric, and the largest model may be asked nothing else
+    if kinds and not shown.isdisjoint(rows.select("benchmark", "model", "method").rows()):
+        figure = patterns_plot(results, models, titles)
+        title = "The five most frequent patterns"
         yield draw_one("attributes_patterns", title, PATTERNS, figure, rows)
     if of_largest.filter(metric="examples right").height:
         figure, rows = popularity_plot(results, largest), views.POPULARITY.select(of_largest)

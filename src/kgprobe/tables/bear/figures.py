@@ -144,7 +144,7 @@ def size_plot(
     rows = [draw.point(row, probe=name, model=row["model"], parameters=row["parameters"])
             for name, row in zip(labels, [*probes, *printed], strict=True)]  # fmt: skip
     sizes = sized["parameters"].to_list()
-    top = sized.select(pl.coalesce("high", "value").max()).item()
+    top = max([sized.select(pl.coalesce("high", "value").max()).item(), *chance])
     shown = "replace(replace(format(datum.value, '~s'), 'G', 'B'), /([a-zA-Z])/, ' $1')"
     ticks = [step * 10**power for power in range(3, 14) for step in (1, 3)]
     scale = alt.Scale(type="log", domain=[min(sizes) / 2, max(sizes) * 2], nice=False)

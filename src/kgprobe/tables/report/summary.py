@@ -129,9 +129,12 @@ def _ontoprobe(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None
     text += f": {', '.join(ends)}" if len(tasks) > 1 else f" of {best['group']}"
     letters = [row for row in rows if row["method"] == "choice" and row.get("scoring") == "letter"]
     letters = [row for row in letters if row["model"] == best["model"]]
-    right, count = _pooled(letters)
+    # one benchmark's, if possible the same: a lite set has rows of the complete one
+    sets = sorted({r["benchmark"] for r in letters}, key=lambda b: (b != best["benchmark"], b))
+    right, count = _pooled([row for row in letters if row["benchmark"] in sets[:1]])
     if count >= marks.FEWEST:
-        text += f"; of {count:,} multiple-choice questions it answers {right:.1f} % correctly"
+        of = f" of {sets[0]}" if len(sets) > 1 else ""
+        text += f"; of {count:,} multiple-choice questions{of} it answers {right:.1f} % correctly"
     return f"{text}.", best
 
 

@@ -281,6 +281,13 @@ def test_losses_equal_single_passes(name):
     assert result["errors"] == pytest.approx(np.mean(gains) / error, abs=0.051)
 
 
+def test_a_model_that_finds_all_words_equally_likely_prefers_no_sentence():
+    loaded = tiny("gpt2", bos="forced")
+    loaded.model.lm_head.weight.data.zero_()
+    result = completeness.familiar("causal", loaded.model, loaded.tokenizer, "forced", 128)
+    assert (result["better"], result["belongs"]) == (0, False)
+
+
 def test_shuffling_moves_words_to_other_sentences():
     owners = np.array(
         [s for s, text in enumerate(completeness.ENGLISH) for _ in text.split(" ")[2:]]

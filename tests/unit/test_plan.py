@@ -110,6 +110,12 @@ def test_the_kind_of_a_model_counts():
     assert (causal.cpu_s, masked.cpu_s) == (30, 60)
 
 
+def test_a_row_matches_a_job_by_any_of_its_names():
+    table = [({"rule": "pull", "of": "wiki*", "kind": "*"}, costs.Cost(cpu_s=5))]
+    assert costs.cost_of(job("pull", source="wikidata", query="facts"), "*", table).cpu_s == 5
+    assert costs.cost_of(job("pull", source="dbpedia", query="facts"), "*", table) is None
+
+
 def test_every_file_of_a_model_is_priced_or_none_if_one_is_unknown(known):
     more = score("x", more=("ranks/onto_world/templates/x.parquet",))
     both = costs.cost_of(more, "causal", known)

@@ -71,6 +71,16 @@ def test_train_facts_have_one_sentence_and_test_facts_all_short_ones():
         assert row["surfaces"][0] in context or row["split"] != "test"
 
 
+def test_the_sentence_of_a_training_fact_may_begin_with_the_object():
+    text = "[MASK] is where it began ."
+    rows = [replace(r, evidences=(Evidence("S", r.object, text),)) for r in records()]
+    train = {fact: row for fact, row in by_example(task(rows=rows)).items()
+             if row["split"] == "train"}  # fmt: skip
+    assert len(train) > 20
+    for row in train.values():
+        assert row["fields"]["context"] == text.replace("[MASK]", row["surfaces"][0])
+
+
 def test_equal_contexts_are_merged_with_every_surface_form():
     texts = [("Roman", "S was a [MASK] , born in Rome ."), ("Rome", "S lived in [MASK] ."),
              ("Rome", "S was a Roman , born in [MASK] .")]  # fmt: skip

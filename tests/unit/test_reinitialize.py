@@ -66,4 +66,5 @@ def test_a_shuffled_trigger_has_the_same_tokens_in_another_order(found):
 
 
 def test_a_trigger_with_one_order_is_unchanged():
-    assert shuffled_trigger((5, 5, 5), "P36") == (5, 5, 5)
+    for found in ((5,), (5, 5, 5), (5,) * 9):
+        assert shuffled_trigger(found, "P36") == found

@@ -13,10 +13,15 @@ LABEL = "label"
 ITEM = "http://wikiba.se/ontology#WikibaseItem"
 #: characters of template slots
 SLOTS = set("[]{}")
-#: labels that already are predicates: "has tense", "is pollinated by"
-PREDICATE = re.compile(r"(has|is) \w")
+#: labels that already are predicates: "has tense", "was born in", "lives in", "shares border with"
+PREDICATE = re.compile(
+    r"(are|can|did|does|had|has|have|is|was|were|will) \w|"
+    r"[a-z]+[^\Waiu]s (.* )?(after|as|at|by|for|from|in|into|on|to|with|within)$"
+)
 #: labels that only need a verb: "capital of", "based on"
 OPEN = re.compile(r"\w (after|as|at|by|for|from|in|into|of|on|to|with|within)$")
+#: names as in programs: "wasBornIn", "place_of_birth"
+CAMEL, SNAKE = re.compile(r"[a-z]{2,}([A-Z][a-z]+)+"), re.compile(r"\w+_\w+")
 
 
 def template_of(label: str) -> str | None:
@@ -28,7 +33,13 @@ def template_of(label: str) -> str | None:
     '[X] is capital of [Y].'
     >>> template_of("has tense")
     '[X] has tense [Y].'
+    >>> template_of("wasBornIn")
+    '[X] was born in [Y].'
     """
+    if CAMEL.fullmatch(label):
+        label = re.sub("([A-Z])", r" \1", label).lower()
+    elif SNAKE.fullmatch(label):
+        label = label.replace("_", " ")
     label = " ".join(label.split())
     if not label or set(label) & SLOTS:
         return None

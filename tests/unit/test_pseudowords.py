@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from kgprobe.probes.text.pseudowords import pseudowords, random_words
+from kgprobe.probes.text.pseudowords import _pair, pseudowords, random_words
 from tests.unit.tiny_models import tiny
 
 
@@ -55,6 +55,14 @@ def test_the_released_center_is_the_unknown_token_of_byte_level_models():
         pseudowords(bert, center="tokenizer_default").vectors,
         pseudowords(bert, center="mask").vectors,
     )
+
+
+def test_the_points_of_a_pair_are_apart_in_few_dimensions():
+    """In many dimensions, two random points are rarely close."""
+    middle = np.array([10.0, 0.0])
+    for seed in range(40):
+        first, second = _pair(middle, 0.5, np.random.default_rng(seed))
+        assert np.linalg.norm(first - second) >= 0.5
 
 
 @pytest.mark.parametrize(("name", "center"), [("gpt2", None), ("t5", "<extra_id_0>")])

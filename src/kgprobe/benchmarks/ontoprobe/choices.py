@@ -59,22 +59,11 @@ def wrong_candidates(
 
 
 def options(
-    item: str,
-    gold: str,
-    others: Sequence[str],
-    candidates: Sequence[str],
-    query: str,
-    *,
-    seed: int,
-    size: int,
-    negatives: str = "clean",
+    item: str, gold: str, wrong: Sequence[str], *, seed: int, size: int
 ) -> tuple[list[str], int]:
-    """Return (labels in the order of their letters, index of the gold), with distractors uniform
-    among `wrong_candidates`. Raises ValueError if there is none."""
-    wrong = wrong_candidates(gold, others, candidates, query, negatives)
+    """Return (labels in the order of their letters, index of the gold), with distractors drawn
+    uniformly from `wrong`."""
     drawn = sorted(wrong, key=lambda c: (hash_key(seed, "choice", item, c), c))[: size - 1]
-    if not drawn:
-        raise ValueError(f"item {item}: no candidate is left besides the gold {gold!r}")
     shuffled = sorted([gold, *drawn], key=lambda c: (hash_key(seed, "order", item, c), c))
     return shuffled, shuffled.index(gold)
 
@@ -107,13 +96,11 @@ def memorizing(
         for row in part.head(limit).rows(named=True):
             golds, query = _golds(row, sets)
             labels = list(sets[row["candidates"]].values())
-            if not wrong_candidates(golds[0], golds[1:], labels, query, negatives):
+            wrong = wrong_candidates(golds[0], golds[1:], labels, query, negatives)
+            if not wrong:
                 without.append(row["item"])
                 continue
-            shuffled, gold = options(
-                row["item"], golds[0], golds[1:], labels, query,
-                seed=seed, size=size, negatives=negatives,
-            )  # fmt: skip
+            shuffled, gold = options(row["item"], golds[0], wrong, seed=seed, size=size)
             text = templates.get(name)
             stem = fill(text, row["subject"], MASK_SLOT).text if text else ""
             rows.append(

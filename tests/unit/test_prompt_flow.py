@@ -197,6 +197,15 @@ def test_classes_are_searched_with_label_tokens(tmp_path, answering):
     assert own.answers(["majority", "manual", "random_triggers"]).height == 14 * 4
 
 
+def test_more_label_tokens_than_the_published_list_has_can_be_set(tmp_path):
+    """The released code prints 50 per class."""
+    loaded = tiny("roberta")
+    prompt_folders.classes(tmp_path / "auto_sst2")
+    searched_task(tmp_path, loaded, benchmark="auto_sst2", labels={"tokens": 60})
+    file = files.load(tmp_path / "searched/all.json", loaded)
+    assert {name: len(ids) for name, ids in file.labels.items()} == {"negative": 60, "positive": 60}
+
+
 def test_controls_search_on_random_weights_and_balanced_data(tmp_path):
     loaded = tiny("bert")
     prompt_folders.facts(tmp_path / "auto_world")

@@ -384,6 +384,16 @@ def test_a_mean_over_tasks_has_the_mark_of_a_task_that_fails_the_requirement():
     assert [cell.text for cell in shown.rows[0]] == ["control-masked", "70.0 (?)"]
 
 
+def test_models_whose_names_differ_in_hyphens_have_sections_of_their_own():
+    names = ("x-y", "x--y", "x-y-")
+    models = dict.fromkeys(names, MODELS["smol"])
+    own = pl.concat(found().filter(model="smol").with_columns(model=pl.lit(n)) for n in names)
+    made = pages.render(paged(own, models, sections=[]))
+    assert {f"model-{name}" for name in names} <= {*read(made["pages/models.html"]).ids}
+    links = [link for link in read(made["index.html"]).links if "#model-" in link]
+    assert {link.partition("#model-")[2] for link in links} == {*names}
+
+
 def test_each_relation_has_its_own_anchor_whatever_its_id(asked, tmp_path):
     """Ids of user-supplied graphs: without URL characters, equal but for case, of any length."""
     names = ["首都", "東京", "Chef", "chef", *("r" * 300 + end for end in "ab")]

@@ -112,6 +112,16 @@ def test_probes_of_one_kind_differ_by_color():
     assert shape == ["circle", "square", "circle", "diamond"]
 
 
+def test_the_legend_names_every_probe_of_a_run_with_many_models():
+    names = [f"model-{number:02d}" for number in range(40)]
+    rows = [{"probe": name, "value": 1.0} for name in names]
+    points = draw.chart(rows, "probe").mark_point().encode(
+        x="value:Q", **draw.encode_points("probe", draw.apart(names))
+    )  # fmt: skip
+    shown = draw.svg(draw.specification(draw.set_size(points, height=280)))
+    assert set(names) <= set(re.findall(r">([^<]+)</text>", shown))
+
+
 def test_names_show_only_what_distinguishes_probes():
     base = {"model": "smol", "benchmark": "world_lite", "prompt": "templates", "paper": "bear"}
     base |= {"group": "", "scoring": ""}

@@ -60,11 +60,13 @@ class Room:
 def slug(name: str) -> str:
     """Convert a name to a URL fragment, with code points for letters of other alphabets.
 
-    >>> slug("The capital – of [X]"), slug("首都")
-    ('the-capital-of-x', 'u9996-u90fd')
+    Hyphens are kept, since names of models may differ in them.
+
+    >>> slug("The capital – of [X]"), slug("首都"), slug("x--y")
+    ('the-capital-of-x', 'u9996-u90fd', 'x--y')
     """
     numbered = re.sub(r"[^\W_]", lambda one: ascii(one[0])[1:-1], name.casefold())
-    return re.sub(r"[^a-z0-9_.]+", "-", numbered).strip("-")
+    return re.sub(r"[^a-z0-9_.-]+", " ", numbered).strip().replace(" ", "-")
 
 
 def anchor(part: str, title: str) -> str:

@@ -48,7 +48,8 @@ CONFIG: dict[str, Any] = {
     "view": {"stroke": None},
     "axis": {**_TEXT, "grid": False, "gridColor": GRID, "domainColor": MUTED, "tickColor": MUTED,
              "labelLimit": 220},
-    "legend": {**_TEXT, "orient": "top", "columns": 2, "labelLimit": 230},
+    # by default Vega leaves out the names after the first 29
+    "legend": {**_TEXT, "orient": "top", "columns": 2, "labelLimit": 230, "symbolLimit": 0},
     "header": {"labelFontSize": 12, "labelColor": INK},
     "title": _SILENT,
     "mark": _SILENT,

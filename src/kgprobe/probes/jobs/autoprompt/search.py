@@ -176,8 +176,10 @@ def label_sets(
     if kept is not None and kept.is_file():
         return dict(json.loads(kept.read_text(encoding="utf-8")))
     chosen = section["labels"]
+    listed = max(label_tokens.LabelSearchSettings.listed, chosen["tokens"])
     options = label_tokens.LabelSearchSettings(
         epochs=chosen["epochs"],
+        listed=listed,
         bias=settings.mode != "released",
         seed=settings.seed,
         at_chance="keep" if control else chosen["at_chance"],

@@ -380,14 +380,6 @@ def test_two_processes_do_not_pull_the_same_snapshot_twice(things_table, tmp_pat
         assert len(server.seen) == REQUESTS
 
 
-@pytest.mark.timing
-def test_a_retry_after_is_waited_for_in_real_time(things_table, tmp_path):
-    with FaultServer(things_table, time.time) as server:
-        server.expect(Faults({3: "rate 1"}))
-        things(server.url, tmp_path / "made" / "s", seed=0)
-        assert 1.0 <= server.seen[3].at - server.seen[2].at < 10
-
-
 def limiter(folder: Path, clock: FakeClock, **policy: float) -> RateLimiter:
     endpoint = Endpoint("wdqs", "http://x", Policy(**policy))  # type: ignore[arg-type]
     return RateLimiter(endpoint, folder, Clock(clock.now, clock.sleep))

@@ -225,22 +225,14 @@ def test_byte_order_mark_is_stripped(array, tmp_path):
 
 
 def test_invalid_ids_and_ranks_are_unread(tmp_path):
-    bad, good = [claim("Q3", "best"), claim("Q3", None)], claim("Q2")
+    """An id with leading zeros is no other entity."""
+    bad, good = [claim("Q3", "best"), claim("Q3", None), claim("Q003")], claim("Q2")
+    others = [entity(name, good) for name in ("Q" + "9" * 30, "Q001")]
     path = tmp_path / "dump.json"
-    path.write_text("\n".join([entity("Q" + "9" * 30, good), entity("Q1", *bad, good)]))
+    path.write_text("\n".join([*others, entity("Q1", *bad, good)]))
     result = dump_facts.read([path], "json", ["P36"], tmp_path / "parts")
     assert result.statements.select("subject", "object", "rank").rows() == [("Q1", "Q2", "normal")]
-    assert result.unread["line"].to_list() == [1, 2, 2]
-
-
-def test_ids_with_leading_zeros_are_no_other_entity(tmp_path):
-    path = tmp_path / "dump.json"
-    path.write_text(
-        "\n".join([entity("Q1", claim("Q2"), claim("Q003")), entity("Q001", claim("Q4"))])
-    )
-    result = dump_facts.read([path], "json", ["P36"], tmp_path / "parts")
-    assert result.statements.select("subject", "object").rows() == [("Q1", "Q2")]
-    assert result.unread["line"].to_list() == [1, 2]
+    assert result.unread["line"].to_list() == [1, 2, 3, 3, 3]
 
 
 def test_lexeme_forms_and_senses_are_entities_in_both_dump_formats(tmp_path):

@@ -306,13 +306,6 @@ def public() -> dict[str, str]:
     return result
 
 
-def test_public_names_are_found():
-    assert {"load", "benchmark", "probe", "ask", "Benchmark.write", "BenchmarkError"} <= set(
-        public()
-    )
-    assert {f"Results.{n}" for n in ("table", "plot", "compare", "frame")} <= set(public())
-
-
 @pytest.mark.parametrize("name", sorted(public()))
 def test_public_names_have_running_examples(name, folder):
     names = vars(library) | vars(questions) | {"folder": str(folder)}

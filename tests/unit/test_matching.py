@@ -5,8 +5,6 @@ import datetime
 import pytest
 
 from kgprobe.metrics.matching import (
-    RULE_NAMES,
-    RULES,
     contained,
     find_rule,
     first_match,
@@ -111,13 +109,6 @@ def test_every_month_is_recognized_by_name_and_by_three_letters():
 def test_a_date_is_a_day_of_the_calendar(text, is_date):
     assert (normalized(text) != text.lower() or text == "1970-12-31") == is_date
     assert find_rule("1970-12-31", "31 December 1970") == "dates"
-
-
-def test_rules_are_listed_in_the_order_of_counting():
-    assert tuple(RULES) == (
-        "blanks", "stop", "case", "accents", "quotes", "articles", "initials", "dates",
-    )  # fmt: skip
-    assert ("verbatim", *RULES, "aliases") == RULE_NAMES
 
 
 def test_a_match_is_equality_and_containment_is_not():

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm, t
 
-from kgprobe.metrics import attributes
 from kgprobe.metrics.attributes import EQUATIONS, fractions, measure
 from kgprobe.sampling import hash_key
 
@@ -144,14 +143,6 @@ def test_the_interval_of_fractional_scores_is_a_bootstrap_over_examples(seed):
     assert row["low"] < row["value_pooled"] < row["high"]
 
 
-def test_an_example_of_several_relations_counts_once_unless_grouped_by_relation():
-    given_ = alphas("entity_centric", [(1, 0, 1), (1, 1, 1)]).with_columns(
-        pattern=pl.format("P{}", "position")
-    )
-    assert fractions(given_)["pattern"].to_list() == ["all", "all"]
-    assert fractions(given_, patterns=True).height == 6
-
-
 def test_wrong_input_is_reported():
     with pytest.raises(ValueError, match=r"\[0, 1\]"):
         measure(alphas("bias", [(1.5,)]))
@@ -217,11 +208,3 @@ def test_bounds_and_row_order(given_):
     assert (rows["denominator"] <= 1).all()
     assert (rows["numerator"] >= 0).all()
     assert measure(frame).equals(measure(frame.reverse()))
-
-
-def test_the_kind_of_metric_sets_the_interval():
-    exact, mean = (alphas("paths", [(1, 1), (1, 0)], kind=k) for k in ("exact", "token_mean"))
-    found = measure(pl.concat([exact, mean]), by=["kind"])
-    kinds = dict(found.select("kind", "interval").rows())
-    assert kinds == {"exact": "wilson", "token_mean": "bootstrap"}
-    assert attributes.KEYS == (1, 3, 5)

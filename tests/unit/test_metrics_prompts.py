@@ -5,13 +5,10 @@ import itertools
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.stats import norm, t
 
 from kgprobe.metrics import prompts
 from kgprobe.metrics.intervals import Interval, wilson
-from kgprobe.metrics.ranking import reciprocal_rank
 from kgprobe.sampling import hash_key
 from kgprobe.schema import EXAMPLES, OUTCOMES, check
 from kgprobe.tables.autoprompt import numbers
@@ -76,17 +73,6 @@ def test_macro_micro_and_intervals_by_hand():
         is_alone = group == "P2" or (level, name) == ("macro", "p10")
         is_proportion = name != "mrr" and level != "macro"
         assert one.interval.kind == ("wilson" if is_proportion or is_alone else "bootstrap"), one
-
-
-@given(st.lists(st.integers(0, 3), min_size=1, max_size=8), st.integers(1, 9), st.data())
-def test_cut_and_ties_against_every_rank_in_the_tie(scores, cut, data):
-    gold = scores[data.draw(st.integers(0, len(scores) - 1))]
-    above, equal = sum(s > gold for s in scores), sum(s == gold for s in scores)
-    places = range(above + 1, above + equal + 1)
-    expected = np.mean([1 / p if p <= cut else 0.0 for p in places])
-    own = np.array([above + 1]), np.array([above + equal])
-    assert reciprocal_rank(*own, cut)[0] == pytest.approx(expected)
-    assert reciprocal_rank(*own)[0] == pytest.approx(np.mean([1 / p for p in places]))
 
 
 def test_ranks_at_the_edges():

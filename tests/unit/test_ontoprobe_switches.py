@@ -1,9 +1,7 @@
 """Every OntoProbe switch for building or scoring questions changes what it names, and only that."""
 
 import json
-import re
 from dataclasses import replace
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -403,28 +401,6 @@ def test_mc_split(tmp_path):
     (tmp_path / "rdfs3-02.jsonl").unlink()
     with pytest.raises(FileNotFoundError, match=r"rdfs3-02\.jsonl.*mc_split: own"):
         choices.shipped(tmp_path)
-
-
-def test_every_switch_is_used_and_tested_by_name():
-    root = Path(__file__).parents[2]
-    code = "".join(
-        path.read_text()
-        for folder in ("src", "workflow")
-        for path in sorted((root / folder).rglob("*"))
-        if path.suffix in (".py", ".smk") and path.name != "modes.py"
-    )
-    tests = "".join(path.read_text() for path in sorted((root / "tests" / "unit").glob("*.py")))
-    made_of = {"split": "parts", "seed": "first_seed"}
-    for key in modes.SWITCHES:
-        name = made_of.get(key, key)
-        read = re.search(rf'switches\.{name}\b|switches(\(.*\))?\["{key}"\]', code)
-        assert read, f"{key} changes nothing"
-        assert (
-            f'"{key}"' in tests
-            or f"{key}=" in tests
-            or f".{key}" in tests
-            or f"test_{key}(" in tests
-        ), key
 
 
 @pytest.mark.parametrize("mode", modes.MODES)

@@ -93,13 +93,6 @@ def test_an_archive_is_stored_under_its_address():
     assert odd.suffix == ".zip"
 
 
-def test_a_missing_part_and_a_damaged_archive_are_reported(tmp_path):
-    path = archive(tmp_path / "a.zip", "x/BEAR/P36.jsonl")
-    refused(path, r"a\.zip: no BEAR-big/ in it", parts=BEAR)
-    (tmp_path / "b.zip").write_bytes(b"no zip")
-    refused(tmp_path / "b.zip", r"b\.zip: not a complete zip archive")
-
-
 def test_damaged_content_leaves_no_file_under_a_final_name(tmp_path):
     path = archive(tmp_path / "a.zip", "x/BEAR/P36.jsonl", data="abc" * 1000)
     whole = bytearray(path.read_bytes())

@@ -649,7 +649,9 @@ def test_missing_parts_leave_no_empty_section():
     parts = bear_section.arranged(own, MODELS, {}, {})
     alone = section.Section("bear", "BEAR", "Lead.", parts=parts)
     assert validity.section(own, MODELS) is None
-    made = pages.render(paged(own, sections=[alone], links={}))
+    empty = section.Section("measured", "Measured before", "Lead.")
+    made = pages.render(paged(own, sections=[alone, empty], links={}))
+    assert "measured.html" not in made["index.html"] + " ".join(made)
     assert 'id="world_lite"' in made["pages/bear.html"]
     assert "Construction" not in made["pages/bear.html"]
     assert "pages/validity.html" not in made
@@ -722,14 +724,6 @@ def test_a_probe_without_numbers_is_an_error(full):
         bear_section.arranged(found(), {**MODELS, "stranger": MODELS["smol"]}, {}, {})
     with pytest.raises(ValueError, match="at least one probe"):
         pages.render(dataclasses.replace(full, experiments=[]))
-
-
-def test_a_section_round_trips(tmp_path):
-    section.write(bear(found()), tmp_path / "bear.json")
-    again = section.read(tmp_path / "bear.json")
-    assert [part.name for part in again.parts] == ["world_lite", "construction"]
-    section.write(again, tmp_path / "again.json")
-    assert section.read(tmp_path / "again.json").parts == again.parts
 
 
 @pytest.mark.parametrize("mark", [
@@ -889,16 +883,6 @@ def test_a_table_names_the_model_even_if_there_is_only_one():
     assert [[cell.text for cell in row[:2]] for row in made.rows] == [["m", "soft"], ["m", "cloze"]]
     nobody = [Number(metric="accuracy", benchmark=b, value=1.0, n=9) for b in ("b", "c")]
     assert grid.of_view(view, frame("bear", nobody)).heads == ["benchmark", "accuracy"]
-
-
-def test_an_empty_section_has_no_page(tmp_path):
-    own = found()
-    empty = section.Section("measured", "Measured before", "Lead.")
-    folder = tmp_path / "report"
-    pages.write_report(folder, paged(own, sections=[bear(own, MODELS), empty]))
-    assert (folder / "pages/bear.html").is_file()
-    assert not (folder / "pages/measured.html").exists()
-    assert "measured.html" not in (folder / "index.html").read_text()
 
 
 def test_relations_with_digits_that_are_no_numbers_are_sorted():

@@ -1,6 +1,7 @@
 """One sentence and one table per paper: about a downloaded model, on enough rows."""
 
 import polars as pl
+import pytest
 
 from kgprobe.metrics.intervals import Interval
 from kgprobe.probes import prompt_settings
@@ -104,48 +105,32 @@ def test_one_item_is_not_called_items():
     assert found.splitlines()[0] == "world_lite: 1 item; accuracy in % with its 95 % interval"
 
 
-def prompt_sentences(*made: Number) -> str:
-    (sentence,) = summary.sentences(frame("autoprompt", made))
-    return sentence.text
+MANUAL = PROMPT.but(prompt="manual", value=34.3)
+CLASSES = PROMPT.but(benchmark="auto_sst2", metric="accuracy", prompt="manual", n=872, value=85.2)
+SWEPT = CLASSES.but(metric="dev accuracy", method="grid", setting={"k": 100}, value=93.0)
 
 
-def test_facts_about_a_subject_with_several_objects_are_counted_by_subject():
-    manual = PROMPT.but(prompt="manual", value=34.3, interval=Interval(20, 50, "cluster bootstrap"))
-    assert prompt_sentences(manual) == (
-        "m completes 34.3 % of the facts about 108 subjects correctly with the manual prompt."
-    )
-
-
-def test_a_prompt_is_compared_with_the_manual_one_of_its_benchmark():
-    """Classification tasks have their own manual prompt, not that of the facts."""
-    classes = PROMPT.but(benchmark="auto_sst2", metric="accuracy", n=1821)
-    assert prompt_sentences(
-        PROMPT.but(prompt="manual", value=34.3),
-        classes.but(prompt="searched", value=91.4),
-        classes.but(prompt="manual", value=85.2),
-    ) == (
-        "m classifies 91.4 % of 1,821 examples correctly with AutoPrompt, 85.2 % with the manual "
-        "prompt."
-    )
-
-
-def test_a_constant_answer_is_never_reported_as_a_model():
-    classes = PROMPT.but(benchmark="auto_sst2", metric="accuracy", n=1821)
-    guesses = [
-        classes.but(model=name, prompt="", method="", value=50.1)
-        for name in ("majority", "constant")
-    ]
-    expected = "m classifies 49.0 % of 1,821 examples correctly with the manual prompt."
-    assert prompt_sentences(classes.but(prompt="manual", value=49.0), *guesses) == expected
-
-
-def test_the_selected_best_of_a_sweep_is_not_the_subject_of_a_sentence():
-    classes = PROMPT.but(benchmark="auto_sst2", prompt="searched", n=872)
-    swept = classes.but(metric="dev accuracy", method="grid", setting={"k": 100}, value=93.0)
-    tested = classes.but(metric="accuracy", value=88.0)
-    expected = "m classifies 88.0 % of 872 examples correctly with AutoPrompt."
-    assert prompt_sentences(swept, tested) == expected
-    assert summary.sentences(frame("autoprompt", [swept])) == []
+@pytest.mark.parametrize(
+    ("numbers", "texts"),
+    [
+        ([MANUAL.but(interval=Interval(20, 50, "cluster bootstrap"))],
+         ["m completes 34.3 % of the facts about 108 subjects correctly with the manual prompt."]),
+        # classes have a manual prompt of their own, not that of the facts
+        ([MANUAL, CLASSES, CLASSES.but(prompt="searched", value=91.4)],
+         ["m classifies 91.4 % of 872 examples correctly with AutoPrompt, 85.2 % with the manual "
+          "prompt."]),
+        # a constant answer is no model, and the best of a sweep was chosen
+        ([CLASSES, SWEPT, *(CLASSES.but(model=name, prompt="", method="", value=90.1)
+                            for name in ("majority", "constant"))],
+         ["m classifies 85.2 % of 872 examples correctly with the manual prompt."]),
+        ([SWEPT], []),
+        ([MANUAL, *(MANUAL.but(group=name, n=54) for name in ("P17", "P36"))],
+         ["m completes 34.3 % of 108 facts correctly (mean over 2 relations) with the manual "
+          "prompt."]),
+    ],
+)  # fmt: skip
+def test_the_sentence_about_prompts(numbers, texts):
+    assert [one.text for one in summary.sentences(frame("autoprompt", numbers))] == texts
 
 
 def test_a_sentence_about_one_task_names_it_once():
@@ -178,14 +163,6 @@ def test_attributes_that_are_listed_include_the_number_that_chose_the_model():
     (sentence,) = summary.sentences(found)
     assert sentence.text == "Of 2 models a scores 25.0 % on bias (n = 36)."
     assert sentence.trace.startswith("25.0 ")
-
-
-def test_a_mean_over_relations_is_labeled():
-    manual = PROMPT.but(prompt="manual", value=34.3)
-    of_relations = [manual.but(group=name, n=54) for name in ("P17", "P36")]
-    assert prompt_sentences(manual, *of_relations) == (
-        "m completes 34.3 % of 108 facts correctly (mean over 2 relations) with the manual prompt."
-    )
 
 
 def test_the_best_of_several_models_is_reported():

@@ -7,7 +7,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.metrics.intervals import wilson
 from kgprobe.tables.answers import judge
 from kgprobe.tables.bear import make, published, section, views
@@ -75,9 +74,6 @@ def test_baselines_coincide_on_balanced_data_and_have_no_interval():
     for name in ("random", "majority"):
         row = number(found, model=name)
         assert (row["value"], row["low"]) == (pytest.approx(50.0), None)
-    skewed = benchmark({"P1": (["a", "b"], ["a", "a", "a", "b"])})
-    one = study(skewed, [(probe(), guesses(skewed, 0.5, 1))])
-    assert number(results(one), model="majority")["value"] == 75.0
 
 
 def test_options_without_ids_are_identified_by_their_labels():
@@ -119,13 +115,6 @@ def test_one_template_has_no_standard_error():
     # so is the subset with the answer last, which is all of them
     for row in (number(found), number(found, slice="answer last")):
         assert (row["low"], row["high"]) == pytest.approx([100 * b for b in wilson(4, 6)])
-
-
-def test_the_interval_is_not_a_point_if_all_is_right():
-    perfect = answers(dict.fromkeys(RIGHT, (1, 1, 1)))
-    row = number(results(study(FRAMES, [(probe("m"), perfect)])), model="m")
-    assert (row["value"], row["high"]) == (100.0, 100.0)
-    assert row["low"] == pytest.approx(100 * wilson(6, 6)[0])
 
 
 def test_every_relation_has_its_options_and_templates():
@@ -214,35 +203,6 @@ def test_each_probe_is_compared_with_the_best_alone(models):
         pairs = {frozenset(pair) for pair in rows.select("model", "instead").rows()}
         assert pairs == {frozenset((best, other)) for other in "abcde"[:models] if other != best}
     assert found["slice"].n_unique() > 1
-
-
-def test_bootstrap_equals_a_loop_that_resamples_items_within_relations():
-    generator = np.random.default_rng(0)
-    values = generator.integers(0, 2, size=(300, 2)).astype(float)
-    boot = bootstrap(values, ["P1"] * 200 + ["P2"] * 100, seed=7, draws=4000)
-    low, high, _ = boot.interval(0)
-    loop = []
-    for _ in range(4000):
-        drawn = np.concatenate(
-            [generator.integers(0, 200, 200), 200 + generator.integers(0, 100, 100)]
-        )
-        loop.append(values[drawn, 0].mean())
-    assert low == pytest.approx(np.quantile(loop, 0.025), abs=0.006)
-    assert high == pytest.approx(np.quantile(loop, 0.975), abs=0.006)
-    # a weighted mean by hand
-    weights = np.array([1.0, 0.0])
-    assert boot.mean(1, weights) == pytest.approx(values[:200, 1].mean())
-
-
-def test_the_bootstrap_is_repeatable_per_relation():
-    values = np.arange(8.0)[:, None] % 3
-    both = bootstrap(values, ["P1"] * 4 + ["P2"] * 4, seed=3, draws=50)
-    again = bootstrap(values, ["P1"] * 4 + ["P2"] * 4, seed=3, draws=50)
-    alone = bootstrap(values[4:], ["P2"] * 4, seed=3, draws=50)
-    assert np.array_equal(both.drawn, again.drawn)
-    assert np.array_equal(both.drawn[:, 1], alone.drawn[:, 0])
-    other = bootstrap(values, ["P1"] * 4 + ["P2"] * 4, seed=4, draws=50)
-    assert not np.array_equal(both.drawn, other.drawn)
 
 
 def test_a_study_refuses_probes_of_other_items():

@@ -45,11 +45,6 @@ def test_no_text_is_duplicated():
     assert [text for text, n in Counter(row["text"] for row in ROWS).items() if n > 1] == []
 
 
-def test_the_answer_is_not_always_last():
-    first = sum(row["text"].startswith(("[Y]", "The [Y]")) for row in ROWS)
-    assert 0.1 < first / len(ROWS) < 0.3
-
-
 def test_every_relation_between_entities_of_the_world_has_templates():
     names = {}
     for row in read_table(ROOT / "resources" / "world" / "properties.tsv"):

@@ -296,6 +296,19 @@ def test_a_damaged_file_of_stored_answers_is_named_with_the_remedy(tmp_path, cap
     assert f"; remove {path.parent}, whose answers are then computed again" in told
 
 
+@pytest.mark.parametrize("text", ["[]", '"a"', "[1]", "{}", '{"units": ["a"]}', '{"units": 1}',
+                                  '{"units": ["a"], "record": []}'])  # fmt: skip
+def test_a_record_of_stored_answers_with_other_json_is_named_with_the_remedy(tmp_path, text):
+    store = Kept(tmp_path, "context")
+    path = store.folder / "0" / "record.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"damaged \(.*\); remove") as caught:
+        store.find({"a"})
+    assert f"{path}: damaged (" in str(caught.value)
+    assert f"; remove {path.parent}, whose" in str(caught.value)
+
+
 def test_another_configuration_of_a_folder_is_another_model(tmp_path):
     spec = ModelSpec(**Project(tmp_path).model)
     before = stage.identity(spec, Api())

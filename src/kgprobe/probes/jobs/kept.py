@@ -130,7 +130,10 @@ class Kept:
 def _read_record(path: Path) -> dict[str, Any]:
     """Read a record. Raises ValueError for one that a crash of the machine has damaged."""
     try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
+        match json.loads(path.read_text(encoding="utf-8")):
+            case {"units": list(), "record": dict()} as record:
+                return dict(record)
+        raise ValueError("no units with their record")
     except ValueError as error:
         raise ValueError(describe_damage(path, error)) from error
 

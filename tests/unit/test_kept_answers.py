@@ -1,5 +1,6 @@
 """Content-addressed answers: a changed template reruns only its own questions."""
 
+import errno
 import subprocess
 import sys
 from functools import partialmethod
@@ -280,6 +281,17 @@ def test_answers_stored_by_another_run_meanwhile_stay_and_unnamed_ones_are_not_r
     group = store.keep({"a"}, mine, {"of": "mine"})
     assert (group.folder, dict(group.record)) == (theirs.folder, {"of": "theirs"})
     assert (group.folder / "answers.parquet").read_text() == "theirs"
+
+
+def test_a_full_disk_is_reported_with_the_record_and_the_remedy(tmp_path, monkeypatch):
+    def write(path, *_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    store = Kept(tmp_path, "context")
+    made = store.new()
+    monkeypatch.setattr(Path, "write_text", write)
+    with pytest.raises(OSError, match=r"make room and run again.*record\.json'$"):
+        store.keep({"a"}, made, {})
 
 
 @pytest.mark.parametrize("damaged", ["record.json", "scores.parquet"])

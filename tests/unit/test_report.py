@@ -1,6 +1,7 @@
 """The report: self-contained, escaped, sortable pages, deterministic for the same data."""
 
 import dataclasses
+import errno
 import html
 import re
 from html.parser import HTMLParser
@@ -208,6 +209,15 @@ def test_the_same_data_give_the_same_bytes_in_pages_whose_links_resolve(full, tm
     menu = (folder / "index.html").read_text().partition("<nav")[2].partition("</nav>")[0]
     entries = re.findall(r">([^<>]+)</a>", menu)
     assert len(entries) == len(names) == len(set(entries)), entries
+
+
+def test_a_full_disk_is_reported_with_the_page_and_the_remedy(full, tmp_path, monkeypatch):
+    def write(path, *_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", write)
+    with pytest.raises(OSError, match=r"make room and run again.*\.pages\.part"):
+        pages.write_report(tmp_path / "report", full)
 
 
 def test_every_table_and_figure_has_its_n_its_data_and_its_command(full):

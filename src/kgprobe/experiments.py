@@ -192,6 +192,16 @@ def read_json(path: str | Path, error: type[ValueError]) -> Any:
         raise error(f"{path}, line {wrong.lineno}: not JSON ({wrong.msg})") from wrong
 
 
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object as a dictionary. Raises ValueError for a key that appears twice."""
+    values = dict[str, Any]()
+    for key, value in pairs:
+        if key in values:
+            raise ValueError(f"{key!r} appears twice")
+        values[key] = value
+    return values
+
+
 def json_rows(
     path: str | Path,
     error: type[ValueError],

@@ -176,6 +176,7 @@ def _spec(model: Any) -> ModelSpec:
 
 def _find(model: str | Path, given: Mapping[str, str], revision: str, dtype: str) -> ModelSpec:
     text = str(model)
+    reachable.check_given(text)
     scheme, _, rest = text.partition(":")
     rows = experiments.by_name(
         experiments.read_rows(

@@ -357,10 +357,12 @@ def folder_of(name_or_folder: str | Path) -> Path:
     names = packaged()
     if str(name_or_folder) in names:
         folder = packed / folder
-    if not folder.is_dir():
+    if not (str(name_or_folder).strip() and folder.is_dir()):  # the path of "" is .
         near = experiments.nearest(str(name_or_folder), names)
-        raise BenchmarkError(f"{name_or_folder}: neither a folder nor a benchmark of the package"
-                             f"{near}; valid: {', '.join(names)}, or a folder")  # fmt: skip
+        raise BenchmarkError(
+            f"{name_or_folder or repr('')}: neither a folder nor a benchmark of the package{near}; "
+            f"valid: {', '.join(names)}, or a folder"
+        )
     # files are named after the folder, and the paths . and .. have no name
     return folder if folder.name.strip(".") else folder.resolve()
 

@@ -22,6 +22,7 @@ from kgprobe.benchmarks.bear import released as bear_released
 from kgprobe.benchmarks.bear.frames import BearFrames
 from kgprobe.cli import app
 from kgprobe.contracts import MEANING
+from kgprobe.questions import TABLES
 from kgprobe.tables.exports import card, formats, huggingface, lm_pub_quiz, origins
 from kgprobe.tables.exports.folders import ExportError
 from kgprobe.tables.exports.origins import SOURCES
@@ -365,6 +366,26 @@ def test_questions_have_the_sources_of_their_inputs(constructed, tmp_path):
     with pytest.raises(ExportError, match=r"the license .* is CC-BY-SA-4.0; omit --license"):
         origins.of(tmp_path / "e", "CC-BY-4.0")
     assert origins.of(tmp_path / "e", "CC-BY-SA-4.0") == [SOURCES["trex"]]
+
+
+def test_lm_pub_quiz_names_no_license_and_demands_none(constructed, tmp_path):
+    own, made_by = tmp_path / "own", {"rule": "construct_bear", "wildcards": {"origin": "museum"}}
+    for name, contract in TABLES.items():
+        schema.write(getattr(constructed, name), contract, own / f"{name}.parquet", made_by)
+    for form, code in (("lm-pub-quiz", 0), ("lm-eval", 1)):
+        made = tmp_path / form
+        done = CliRunner().invoke(app, ["export", str(own), "--as", form, "--to", str(made)])
+        assert (done.exit_code, made.exists()) == (code, not code), done.output
+    assert formats.sources("lm-pub-quiz", own) == []
+    assert formats.sources("lm-eval", own, "CC-BY-4.0")[0].license == "CC-BY-4.0"
+
+
+def test_tasks_whose_names_have_a_comma_are_refused(constructed, tmp_path):
+    """lm-evaluation-harness separates the names after --tasks by commas."""
+    with pytest.raises(ExportError, match=r"^a,b: names a group of tasks.*commas; rename"):
+        formats.write("lm-eval", "a,b", constructed, [], tmp_path / "made")
+    assert not (tmp_path / "made").exists()
+    formats.write("lm-pub-quiz", "a,b", constructed, [], tmp_path / "made")
 
 
 def test_questions_released_without_a_license_say_so(constructed, tmp_path):

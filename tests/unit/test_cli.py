@@ -792,6 +792,10 @@ FOLDER_CONTENT = "it holds config.json, generation_config.json"
 SCREENS = {
     ("empty", "world_lite"): "empty: a model's folder without config.json; it holds "
     "nothing",
+    ("", "world_lite"): "the model is ''; expected a folder, a row of config/models.tsv, "
+    "gguf:PACKAGE or a name on the hub",
+    ("x", ""): "'': neither a folder nor a benchmark of the package; valid: world_big, world_lite, "
+    "or a folder",
     ("no-tokenizer", "world_lite"): "no-tokenizer: a model's folder without tokenizer "
     f"(tokenizer.json or vocab.txt or vocab.json or *.model); {FOLDER_CONTENT}, model.safetensors",
     ("no-weights", "world_lite"): "no-weights: a model's folder without weights (*.safetensors or "

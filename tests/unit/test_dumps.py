@@ -150,6 +150,31 @@ def test_complete_single_member_archive_is_decompressed_once(tmp_path, monkeypat
     assert len(read_lines(path)) == 1500
 
 
+@pytest.mark.parametrize("suffix", [".gz", ".bz2"])
+def test_zero_padding_after_an_archive_is_skipped(tmp_path, suffix):
+    """Tapes and preallocated files end in zeros, which gzip and bzip2 skip."""
+    packed = COMPRESSORS[suffix](b"<s> <p> <o> .\n" * 5000)
+    path = tmp_path / f"dump.nt{suffix}"
+    for padding in (16, 512):
+        for whole in (packed, packed * 2):
+            path.write_bytes(whole + bytes(padding))
+            assert len(read_lines(path)) == 5000 * len(whole) // len(packed)
+            path.write_bytes(whole[:-20] + bytes(padding))
+            with pytest.raises(DumpError, match=r"truncated or damaged|unpacks to"):
+                read_lines(path)
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
+def test_suffixes_in_capitals_are_archives(tmp_path, suffix):
+    path = tmp_path / f"DUMP.NT{suffix.upper()}"
+    packed = COMPRESSORS[suffix](b"<s> <p> <o> .\n" * 5000)
+    path.write_bytes(packed)
+    assert len(read_lines(path)) == 5000
+    path.write_bytes(packed[:-12])
+    with pytest.raises(DumpError, match=r"truncated or damaged"):
+        read_lines(path)
+
+
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
 def test_text_after_or_instead_of_an_archive_raises(tmp_path, suffix):
     path = tmp_path / f"dump.nt{suffix}"

@@ -365,8 +365,11 @@ def test_unsupported_items_are_skipped_and_counted():
         "nothing before the mask slot": 1,
     }
     assert set(result.top["item"]) == {"i1", "i8"}
-    with pytest.raises(ValueError, match="none of 1 items can be asked"):
+    with pytest.raises(ValueError, match="none of 1 items can be asked") as caught:
         predict.predict(loaded, [INSIDE], 1)
+    assert str(caught.value).endswith(
+        f"asked: mask slot not at the end (1 times); the first: {INSIDE.item}, template 0"
+    )
     masked = predict.predict(tiny("bert"), [ASKED[0], asked[4]], 1, FillSettings(most_masks=2))
     assert ("i8", 0, 0, "gold of more than 2 tokens") in masked.left_out
     bert = tiny("bert")

@@ -1,5 +1,6 @@
 """Content-addressed answers: a changed template reruns only its own questions."""
 
+import errno
 import subprocess
 import sys
 from functools import partialmethod
@@ -282,6 +283,17 @@ def test_answers_stored_by_another_run_meanwhile_stay_and_unnamed_ones_are_not_r
     assert (group.folder / "answers.parquet").read_text() == "theirs"
 
 
+def test_a_full_disk_is_reported_with_the_record_and_the_remedy(tmp_path, monkeypatch):
+    def write(path, *_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    store = Kept(tmp_path, "context")
+    made = store.new()
+    monkeypatch.setattr(Path, "write_text", write)
+    with pytest.raises(OSError, match=r"make room and run again.*record\.json'$"):
+        store.keep({"a"}, made, {})
+
+
 @pytest.mark.parametrize("damaged", ["record.json", "scores.parquet"])
 def test_a_damaged_file_of_stored_answers_is_named_with_the_remedy(tmp_path, capsys, damaged):
     """The store is shared by all runs, so that one empty file stopped each of them."""
@@ -294,6 +306,19 @@ def test_a_damaged_file_of_stored_answers_is_named_with_the_remedy(tmp_path, cap
     told = capsys.readouterr().err
     assert f"{path}: damaged (" in told
     assert f"; remove {path.parent}, whose answers are then computed again" in told
+
+
+@pytest.mark.parametrize("text", ["[]", '"a"', "[1]", "{}", '{"units": ["a"]}', '{"units": 1}',
+                                  '{"units": ["a"], "record": []}'])  # fmt: skip
+def test_a_record_of_stored_answers_with_other_json_is_named_with_the_remedy(tmp_path, text):
+    store = Kept(tmp_path, "context")
+    path = store.folder / "0" / "record.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"damaged \(.*\); remove") as caught:
+        store.find({"a"})
+    assert f"{path}: damaged (" in str(caught.value)
+    assert f"; remove {path.parent}, whose" in str(caught.value)
 
 
 def test_another_configuration_of_a_folder_is_another_model(tmp_path):

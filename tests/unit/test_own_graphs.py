@@ -83,6 +83,10 @@ def test_lines_of_json_give_the_same(tmp_path):
         ('{"subject": "a", "object": "x"}', "line 2: no relation; every row has all three ids"),
         ('["a", "in", "x"]', "line 2: expected an object of JSON"),
         ('{"subject": "a"', "line 2: not valid JSON: "),
+        (
+            '{"subject": "a", "relation": "in", "object": "x", "object": "y"}',
+            "line 2: 'object' appears twice",
+        ),
     ],
 )
 def test_a_json_line_that_is_no_fact_is_reported(line, message, tmp_path):

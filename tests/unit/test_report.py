@@ -1,6 +1,7 @@
 """The report: self-contained, escaped, sortable pages, deterministic for the same data."""
 
 import dataclasses
+import errno
 import html
 import re
 from html.parser import HTMLParser
@@ -210,6 +211,15 @@ def test_the_same_data_give_the_same_bytes_in_pages_whose_links_resolve(full, tm
     assert len(entries) == len(names) == len(set(entries)), entries
 
 
+def test_a_full_disk_is_reported_with_the_page_and_the_remedy(full, tmp_path, monkeypatch):
+    def write(path, *_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", write)
+    with pytest.raises(OSError, match=r"make room and run again.*\.pages\.part"):
+        pages.write_report(tmp_path / "report", full)
+
+
 def test_every_table_and_figure_has_its_n_its_data_and_its_command(full):
     made = pages.render(full)
     page = made["pages/bear.html"]
@@ -279,6 +289,15 @@ def claimed():
     claims = verdicts.read(folder / "claims.tsv")
     known = printed.read(folder, models)
     return verdicts.find(claims, frame("ontoprobe", made), models, known)
+
+
+def test_a_table_whose_title_has_no_letters_has_an_anchor_of_its_own():
+    table = grid.records("\U0001f600", [{"name": "a"}])
+    part = Section("relations-x", "Relations of x", "", grids=[table])
+    made = pages.render(paged(found(), sections=[Section("made", "Made", "", parts=[part])]))
+    ids = read(made["pages/made.html"]).ids
+    assert {"relations-x", "relations-x-2"} <= set(ids)
+    assert len(ids) == len(set(ids))
 
 
 def test_the_page_of_a_paper_begins_with_its_claims_verdicts_and_rows(tmp_path):

@@ -332,3 +332,20 @@ def test_an_unsafe_archive_is_refused(tmp_path):
         archive.writestr("b/re-nlg_0-1.json", "[]")
     with pytest.raises(ValueError, match=r"re-nlg_0-1\.json in more than one folder"):
         trex.members(path)
+
+
+@pytest.mark.parametrize("as_zip", [True, False])
+def test_resource_forks_of_macos_are_no_dump_files(tmp_path, as_zip):
+    """macOS stores a file's attributes in ._NAME, next to it or in __MACOSX."""
+    inside = {"T-REx/re-nlg_0-1.json": "[]", "__MACOSX/T-REx/._re-nlg_0-1.json": "\0\5\26\7"}
+    if as_zip:
+        source = tmp_path / "TREx.zip"
+        with zipfile.ZipFile(source, "w") as archive:
+            for name, text in inside.items():
+                archive.writestr(name, text)
+        assert trex.members(source) == ["T-REx/re-nlg_0-1.json"]
+        assert trex.read_member(source, "re-nlg_0-1.json") == b"[]"
+        return
+    for name, text in inside.items():
+        (tmp_path / name.rpartition("/")[2]).write_text(text)
+    assert trex.members(tmp_path) == ["re-nlg_0-1.json"]

@@ -11,7 +11,8 @@ with job(snakemake) as run:
     kind = run.params.kind
     frames = formats.read(folder, kind, lambda: BearFrames(*questions(folder)))
     name = run.wildcards.benchmark + (f"_{kind}" if kind != formats.KINDS[0] else "")
+    form = run.wildcards.form
     formats.write(
-        run.wildcards.form, name, frames, origins.of(folder), Path(run.output.folder),
+        form, name, frames, formats.sources(form, folder), Path(run.output.folder),
         relations_of(folder / "relations.parquet"), origins.paper_of(folder),
     )  # fmt: skip

@@ -171,7 +171,7 @@ def _texts(prompt: str) -> str | Mapping[str, str]:
 
     text = experiments.read_text(prompt)
     try:
-        templates = json.loads(text, object_pairs_hook=_mapping)
+        templates = json.loads(text, object_pairs_hook=experiments.unique_keys)
     except ValueError as error:
         raise ValueError(f"{prompt}: not valid JSON: {error}") from error
     if not (isinstance(templates, dict) and templates) or not all(
@@ -179,16 +179,6 @@ def _texts(prompt: str) -> str | Mapping[str, str]:
     ):
         raise ValueError(f'{prompt}: expected {{"P36": "The capital of [X] is [Y]."}}')
     return templates
-
-
-def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object as a dictionary. Raises ValueError for a key that appears twice."""
-    values = dict[str, Any]()
-    for key, value in pairs:
-        if key in values:
-            raise ValueError(f"{key!r} appears twice")
-        values[key] = value
-    return values
 
 
 def _show(results: "Results", run: str, page: Path, as_json: bool) -> None:

@@ -47,7 +47,7 @@ def export(
         from kgprobe.questions import benchmark, folder_of
 
         kind = screen.choose(questions, formats.KINDS, "--questions")
-        bench, sources = benchmark(what), origins.of(folder_of(what), license)
+        bench, sources = benchmark(what), formats.sources(chosen, folder_of(what), license)
         sets = BearFrames(bench.items, bench.candidates, bench.prompts)
         content = formats.read(folder_of(what), kind, lambda: sets)
         name = bench.name + (f"_{kind}" if kind != formats.KINDS[0] else "")

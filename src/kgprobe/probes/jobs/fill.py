@@ -9,7 +9,13 @@ import polars as pl
 
 from kgprobe.job import progress
 from kgprobe.probes.api.client import Client, open_client
-from kgprobe.probes.jobs.forms import Demonstration, Form, build_questions, fill_items_of
+from kgprobe.probes.jobs.forms import (
+    Demonstration,
+    Form,
+    build_questions,
+    describe_unasked,
+    fill_items_of,
+)
 from kgprobe.probes.jobs.frames import of_columns
 from kgprobe.probes.jobs.kept import journal
 from kgprobe.probes.jobs.score import tables
@@ -55,8 +61,7 @@ def fill_frame(
         inputs = tables(items, candidates, prompts)
     questions = fill_items_of(inputs, items)
     if form and not questions:
-        name, n = form[0].name, counts["items"]
-        raise ValueError(f"form {name}: none of {n} items can be asked: {counts}")
+        raise ValueError(describe_unasked(form[0], counts))
     bar = progress(total=len(questions), desc="fill", unit="item")
     chats = form is not None and form[0].name == "chat"
     how = predict.FillSettings(**asdict(settings), chat=chats, workers=workers)

@@ -207,8 +207,14 @@ def tables_in(
             loaded.spec.model, form.name, tally["too_long"], tally["items"], loaded.limit,
         )  # fmt: skip
     if not kept:
-        raise ValueError(f"form {form.name}: none of {tally['items']} items can be asked: {tally}")
+        raise ValueError(describe_unasked(form, tally))
     return (kept, options, templates), tally
+
+
+def describe_unasked(form: Form, tally: Mapping[str, int]) -> str:
+    """Describe, by the counts of `tables_in`, why no item is left."""
+    counts = (f"{name.replace('_', ' ')} {n}" for name, n in tally.items() if name != "items")
+    return f"form {form.name}: none of {tally['items']} items can be asked: {', '.join(counts)}"
 
 
 def fill_items_of(inputs: Tables, items: pl.DataFrame) -> list[FillItem]:

@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 
 import polars as pl
 
+from kgprobe.files import atomic
 from kgprobe.job import sha256
 from kgprobe.probes.models.journal import keep_steps
 
@@ -112,7 +113,8 @@ class Kept:
         The same answers of another run, stored meanwhile, stay: that run is reading them.
         """
         stored = {"units": sorted(units), "record": record}
-        (source / RECORD).write_text(json.dumps(stored, sort_keys=True), encoding="utf-8")
+        with atomic(source / RECORD) as temporary:
+            temporary.write_text(json.dumps(stored, sort_keys=True), encoding="utf-8")
         folder = self.folder / digest(sorted(units))
         if not (folder / RECORD).is_file():
             shutil.rmtree(folder, ignore_errors=True)
@@ -130,7 +132,10 @@ class Kept:
 def _read_record(path: Path) -> dict[str, Any]:
     """Read a record. Raises ValueError for one that a crash of the machine has damaged."""
     try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
+        match json.loads(path.read_text(encoding="utf-8")):
+            case {"units": list(), "record": dict()} as record:
+                return dict(record)
+        raise ValueError("no units with their record")
     except ValueError as error:
         raise ValueError(describe_damage(path, error)) from error
 

@@ -128,6 +128,7 @@ def is_reachable() -> bool:
 def check(model: str, rows: Mapping[str, Mapping[str, str]]) -> None:
     """Raise ModelError for a name that is neither a row, a folder, a package, nor on the hub, and
     for an incomplete folder."""
+    check_given(model)
     scheme, _, rest = model.partition(":")
     if scheme == "folder" or Path(model).is_dir():
         check_folder(Path(rest if scheme == "folder" else model))
@@ -141,6 +142,15 @@ def check(model: str, rows: Mapping[str, Mapping[str, str]]) -> None:
     if model in rows or scheme in ("gguf", "folder") or Path(model).is_dir():
         return
     commit(rest if scheme == "hub" else model, "", rows)
+
+
+def check_given(model: str) -> None:
+    """Raise ModelError for a blank name, since the path of "" is the working folder."""
+    if not model.strip():
+        raise ModelError(
+            f"the model is {model!r}; expected a folder, a row of {MODELS}, gguf:PACKAGE or a name "
+            "on the hub"
+        )
 
 
 def check_folder(folder: Path) -> None:

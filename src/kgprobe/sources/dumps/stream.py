@@ -8,7 +8,9 @@ gzip and bzip2 are decompressed by rapidgzip on several cores, zstd by Arrow. Me
 bytes, however long the lines are.
 """
 
+import gzip
 import mmap
+import os
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,6 +32,8 @@ LONGEST = 1 << 28
 SMALL = 1 << 26
 #: Bytes per read.
 STEP = 1 << 20
+#: Zeros at the end of a gzip file that are padding: its last member may end with a few of its own.
+PADDING = 10
 #: The first bytes of a gzip member.
 MEMBER = b"\x1f\x8b\x08"
 
@@ -121,12 +125,13 @@ def _cut(path: Path, end: int, unpacked: int) -> str:
     where it stopped shows that, except if a block happens to end there; then the last member is
     checked to be complete. A file that is truncated between two members cannot be told from a
     complete one."""
-    if path.suffix not in (".gz", ".bz2") or not path.stat().st_size:
+    suffix = path.suffix.lower()
+    if suffix not in (".gz", ".bz2") or not path.stat().st_size or _is_padded(path):
         return ""
     with open(path, "rb") as raw, mmap.mmap(raw.fileno(), 0, access=mmap.ACCESS_READ) as data:
         if data[end : end + STEP].strip(b"\0"):
             return "no whole archive ends there"
-        if path.suffix == ".bz2" or int.from_bytes(data[-4:], "little") == unpacked % (1 << 32):
+        if suffix == ".bz2" or int.from_bytes(data[-4:], "little") == unpacked % (1 << 32):
             return ""
         start = len(data)
         while (start := data.rfind(MEMBER, 0, start)) >= 0:
@@ -149,11 +154,26 @@ def _is_member(data: mmap.mmap, start: int) -> bool:
     return False
 
 
+def _is_padded(path: Path) -> bool:
+    """Return whether a gzip file ends with PADDING zeros or more."""
+    if path.suffix.lower() != ".gz" or path.stat().st_size < PADDING:
+        return False
+    with open(path, "rb") as raw:
+        raw.seek(-PADDING, os.SEEK_END)
+        return not raw.read().strip(b"\0")
+
+
 @contextmanager
 def _open_packed(path: Path, threads: int) -> Iterator[tuple[Any, At]]:
     """Yield (stream of decompressed bytes, function that returns the compressed position)."""
-    if path.suffix in (".gz", ".bz2") and path.stat().st_size:
-        kind = rapidgzip.RapidgzipFile if path.suffix == ".gz" else rapidgzip.IndexedBzip2File
+    suffix = path.suffix.lower()
+    if _is_padded(path):
+        # rapidgzip rejects padding; Python's reader skips it, and checks that members are complete
+        with open(path, "rb") as raw, gzip.GzipFile(fileobj=raw) as padded:
+            yield padded, raw.tell
+        return
+    if suffix in (".gz", ".bz2") and path.stat().st_size:
+        kind = rapidgzip.RapidgzipFile if suffix == ".gz" else rapidgzip.IndexedBzip2File
         try:
             reader = kind(str(path), parallelization=threads)
         except ValueError as error:
@@ -162,7 +182,7 @@ def _open_packed(path: Path, threads: int) -> Iterator[tuple[Any, At]]:
             # tell_compressed counts bits
             yield packed, lambda: -(-packed.tell_compressed() // 8)
         return
-    if path.suffix == ".zst":
+    if suffix == ".zst":
         with pa.OSFile(str(path)) as raw, pa.CompressedInputStream(raw, "zstd") as packed:
             yield packed, raw.tell
         return

@@ -135,7 +135,8 @@ def members(source: Path) -> list[str]:
             names = archive.namelist()
     else:
         raise FileNotFoundError(f"{source}: neither a folder nor a zip archive of T-REx files")
-    matches = {n: match for n in names if (match := re.search(r"re-nlg_(\d+)-\d+\.json$", n))}
+    pattern = r"(?<![^/])re-nlg_(\d+)-\d+\.json$"  # not ._re-nlg_..., the attributes on macOS
+    matches = {n: match for n in names if (match := re.search(pattern, n))}
     if not matches:
         raise FileNotFoundError(f"{source}: no file named re-nlg_<from>-<to>.json in it")
     bare = Counter(match[0] for match in matches.values())

@@ -4,6 +4,7 @@ They end the reading with one error that lists them all, unless the section leav
 """
 
 import contextlib
+import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any, get_args
 import orjson
 import polars as pl
 
-from kgprobe.experiments import TableError
+from kgprobe.experiments import TableError, unique_keys
 from kgprobe.schema import Contract
 from kgprobe.settings.sources import ProblemKind
 
@@ -143,6 +144,11 @@ def json_object(path: str | Path, text: str, line: int | None) -> dict[str, Any]
     except orjson.JSONDecodeError as problem:
         where = f"line {line or problem.lineno}"
         raise GraphFileError(f"{path}, {where}: not valid JSON: {problem.msg}") from problem
+    try:
+        # orjson keeps the last value of a key that appears twice
+        json.loads(text, object_pairs_hook=unique_keys, parse_int=str)
+    except ValueError as problem:
+        raise GraphFileError(f"{path}, line {line or 1}: {problem}") from problem
     if not isinstance(entry, dict):
         raise GraphFileError(f"{path}, line {line or 1}: expected an object of JSON, {{...}}")
     return entry

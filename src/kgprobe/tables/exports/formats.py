@@ -19,7 +19,7 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.benchmarks.bear.frames import BearFrames
 from kgprobe.sampling import select_asked
-from kgprobe.tables.exports import card, huggingface, lm_eval, lm_pub_quiz
+from kgprobe.tables.exports import card, huggingface, lm_eval, lm_pub_quiz, origins
 from kgprobe.tables.exports.folders import OTHERS, ExportError, whole_folder
 from kgprobe.tables.exports.huggingface import FILE, Asked
 from kgprobe.tables.exports.origins import BEAR, Source
@@ -46,6 +46,14 @@ def read(folder: Path, kind: str, sets: Callable[[], BearFrames]) -> Asked:
         raise ExportError(f"{folder}: no {path.name}; expected a benchmark of OntoProbe in a "
                           f"run's folder, results/RUN/benchmarks/onto_world")  # fmt: skip
     return schema.read(path, schema.CHOICES)
+
+
+def sources(form: str, folder: Path, license: str = "") -> list[Source]:
+    """Return the sources that an export of a benchmark's folder names, as `origins.of`.
+
+    lm-pub-quiz's folder names none, so that no license has to be known.
+    """
+    return [] if form == "lm-pub-quiz" and not license else origins.of(folder, license)
 
 
 def write(
@@ -78,6 +86,9 @@ def write(
         # its loader takes every file in the folder for a relation
         lm_pub_quiz.export(questions, folder, relations)
         return
+    if form == "lm-eval" and "," in name:
+        raise ExportError(f"{name}: names a group of tasks, and lm-evaluation-harness separates "
+                          "tasks by commas; rename the benchmark's folder")  # fmt: skip
     if form == "huggingface" and (wrong := sorted(REFUSED & set(name))):
         raise ExportError(f"{name}: names a configuration, which Hugging Face's loader refuses "
                           f"with {' '.join(wrong)}; rename the benchmark's folder")  # fmt: skip

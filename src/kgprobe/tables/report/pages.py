@@ -125,7 +125,7 @@ class Page:
     @cached_property
     def blocks(self) -> list[tuple[Section, list[Block]]]:
         """Its parts (itself the first) and the blocks of each."""
-        room = Room()
+        room = Room(anchors={slug(part.name) for part in self.content.parts})
         first = [(self.content, arranged(self.content, room))]
         return first + [(part, arranged(part, room, part.name)) for part in self.content.parts]
 
@@ -139,9 +139,8 @@ def write_report(folder: str | Path, report: Report) -> Path:
     shutil.rmtree(waiting, ignore_errors=True)
     for name, text in files.items():
         if name != "index.html":
-            path = folder / name.replace("pages/", ".pages.part/", 1)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            with atomic(folder / name.replace("pages/", ".pages.part/", 1)) as temporary:
+                temporary.write_text(text, encoding="utf-8")
     shutil.rmtree(folder / "pages", ignore_errors=True)
     waiting.rename(folder / "pages")
     with atomic(folder / "index.html") as temporary:

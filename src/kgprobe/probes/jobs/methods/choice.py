@@ -50,8 +50,9 @@ def choose_frame(
         result = choose.choose(model, choices, scorings, workers=workers, progress=bar.update)
     bar.close()
     if not result.chosen:
+        shown = [f"{item} by {scoring}: {reason}" for item, scoring, reason in result.left_out[:1]]
         raise ValueError(
-            f"none of {len(choices)} questions can be asked; the first: {result.left_out[:1]}"
+            f"none of {len(choices)} questions can be asked; the first: {''.join(shown)}"
         )
     counts = Counter(f"{scoring}: {reason}" for _, scoring, reason in result.left_out)
     chosen = pl.DataFrame([vars(c) for c in result.chosen], schema=dict(CHOSEN.columns))

@@ -65,8 +65,10 @@ def _refuse(name: str, is_wrong: bool, why: str) -> None:
 
 def _check(fills: Fills, fill_items: Sequence[FillItem], k: int) -> Fills:
     if k and not len(fills.top["item"]):
-        why = f"can be asked: {fills.record['left_out']}; the first: {fills.left_out[:1]}"
-        raise ValueError(
-            f"fill: none of {len(fill_items)} items {why if fills.left_out else 'has an answer'}"
-        )
+        why = "has an answer"
+        if fills.left_out:
+            reasons = (f"{reason} ({n} times)" for reason, n in fills.record["left_out"].items())
+            item, template, *_ = fills.left_out[0]
+            why = f"can be asked: {'; '.join(reasons)}; the first: {item}, template {template}"
+        raise ValueError(f"fill: none of {len(fill_items)} items {why}")
     return fills

@@ -175,7 +175,7 @@ def test_the_interval_of_a_mean_over_clusters_covers(clusters):
 
 
 @pytest.mark.nightly(
-    gate="unit/test_tables_bear.py::test_bootstrap_equals_a_loop_that_resamples_items_within_relations"
+    gate="unit/test_bootstrap.py::test_means_of_units_and_of_equally_weighted_strata"
 )
 @pytest.mark.parametrize("n", [30, 200])
 @pytest.mark.parametrize("relations", [2, 10])

@@ -239,7 +239,7 @@ def test_an_export_of_any_name_is_replaced_by_the_next(constructed, tmp_path, fo
         prompts=constructed.prompts.with_columns(pl.col("relation").replace("P1", "born in: a")),
     )
     for _ in range(2):
-        formats.write(form, "my set, v1.2", named, [SOURCES["world"]], tmp_path / "made")
+        formats.write(form, "my set v1.2", named, [SOURCES["world"]], tmp_path / "made")
 
 
 def test_questions_with_separate_options_have_rows_with_these(constructed, tmp_path):

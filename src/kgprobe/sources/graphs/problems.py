@@ -5,6 +5,7 @@ They end the reading with one error that lists them all, unless the section leav
 
 import contextlib
 import json
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,8 @@ from kgprobe.experiments import TableError, unique_keys
 from kgprobe.schema import Contract
 from kgprobe.settings.sources import ProblemKind
 
+#: the end of a JSON key, or what looks like one in a text
+KEY = re.compile(r'"\s*:')
 #: maximum number of characters of an id; real IRIs are far below it
 LONGEST = 1000
 #: how many examples of a problem, and how many unreadable rows, a message shows
@@ -138,17 +141,18 @@ def check_text(path: str | Path, line: int, name: str, value: object) -> None:
 
 def json_object(path: str | Path, text: str, line: int | None) -> dict[str, Any]:
     """Parse a JSON object, from a whole file or one line of it. Raises GraphFileError."""
+    # around a line, U+2028 and the like are blanks
+    text = text if line is None else text.strip()
     try:
-        # around a line, U+2028 and the like are blanks
-        entry = orjson.loads(text if line is None else text.strip())
+        entry = orjson.loads(text)
     except orjson.JSONDecodeError as problem:
         where = f"line {line or problem.lineno}"
         raise GraphFileError(f"{path}, {where}: not valid JSON: {problem.msg}") from problem
-    try:
-        # orjson keeps the last value of a key that appears twice
-        json.loads(text, object_pairs_hook=unique_keys, parse_int=str)
-    except ValueError as problem:
-        raise GraphFileError(f"{path}, line {line or 1}: {problem}") from problem
     if not isinstance(entry, dict):
         raise GraphFileError(f"{path}, line {line or 1}: expected an object of JSON, {{...}}")
+    if len(KEY.findall(text)) != len(entry):  # nested, or twice: orjson keeps the last value
+        try:
+            json.loads(text, object_pairs_hook=unique_keys, parse_int=str)
+        except ValueError as problem:
+            raise GraphFileError(f"{path}, line {line or 1}: {problem}") from problem
     return entry

@@ -291,15 +291,6 @@ def claimed():
     return verdicts.find(claims, frame("ontoprobe", made), models, known)
 
 
-def test_a_table_whose_title_has_no_letters_has_an_anchor_of_its_own():
-    table = grid.records("\U0001f600", [{"name": "a"}])
-    part = Section("relations-x", "Relations of x", "", grids=[table])
-    made = pages.render(paged(found(), sections=[Section("made", "Made", "", parts=[part])]))
-    ids = read(made["pages/made.html"]).ids
-    assert {"relations-x", "relations-x-2"} <= set(ids)
-    assert len(ids) == len(set(ids))
-
-
 def test_the_page_of_a_paper_begins_with_its_claims_verdicts_and_rows(tmp_path):
     from kgprobe.tables.claims import verdicts
     from kgprobe.tables.claims.section import section as claims_section

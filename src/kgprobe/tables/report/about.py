@@ -151,7 +151,7 @@ def _places(
     titles: Mapping[str, str],
 ) -> Names:
     """Return row headers for the relations, each with a link to its questions."""
-    links, room = {}, Room(anchors={slug(section.name) for section in sections})
+    links, room = {}, Room()
     names = {grid.with_id(one.relation, titles): one.relation for one in questions}
     for section in sections:
         for table in section.grids:

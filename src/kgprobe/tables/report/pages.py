@@ -125,7 +125,7 @@ class Page:
     @cached_property
     def blocks(self) -> list[tuple[Section, list[Block]]]:
         """Its parts (itself the first) and the blocks of each."""
-        room = Room(anchors={slug(part.name) for part in self.content.parts})
+        room = Room()
         first = [(self.content, arranged(self.content, room))]
         return first + [(part, arranged(part, room, part.name)) for part in self.content.parts]
 

@@ -12,6 +12,7 @@ import pytest
 
 import kgprobe
 from kgprobe.cli import names
+from kgprobe.cli.comparing import run_folder
 from kgprobe.experiments import VARIANTS_OF_KIND
 
 SOURCE = str(Path(kgprobe.__file__).parents[1])
@@ -97,6 +98,16 @@ def test_bash_completes_every_type_of_name(folder):
 )
 def test_other_shells_get_the_same_completions(folder, shell, line):
     assert shell(folder, line) == OFFERED[line]
+
+
+def test_a_run_without_numbers_of_a_paper_is_not_offered(folder, monkeypatch):
+    """`compare` and `trace` refuse it, and their message must not suggest it."""
+    (folder / "results/fresh/tables").mkdir()
+    (folder / "results/fresh/tables/access_agreement.parquet").touch()
+    monkeypatch.chdir(folder)
+    assert names.runs() == ["first-run", "second-run"]
+    with pytest.raises(ValueError, match="numbers; valid: first-run, second-run, or"):
+        run_folder("fresh")
 
 
 def test_unreadable_tables_and_folders_give_no_completions(tmp_path, monkeypatch):

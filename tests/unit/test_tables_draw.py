@@ -112,6 +112,13 @@ def test_probes_of_one_kind_differ_by_color():
     assert shape == ["circle", "square", "circle", "diamond"]
 
 
+@pytest.mark.parametrize("kinds", [["masked"], ["masked", "causal"], list(draw.KINDS)])
+def test_sixteen_probes_of_a_few_kinds_have_looks_of_their_own(kinds):
+    of = {f"probe {number}": kinds[number % len(kinds)] for number in range(16)}
+    ranges = [channel.to_dict()["scale"]["range"] for channel in draw.probes(of).values()]
+    assert len(set(zip(*ranges, strict=True))) == len(of)
+
+
 def test_the_legend_names_every_probe_of_a_run_with_many_models():
     names = [f"model-{number:02d}" for number in range(40)]
     rows = [{"probe": name, "value": 1.0} for name in names]

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-#: papers, each with a file of results in a run's folder
-PAPERS = ("bear", "ontoprobe", "attributes", "autoprompt")
 #: number of rows printed on the screen
 MOST = 20
 Run = Annotated[
@@ -95,7 +93,7 @@ def run_folder(name: str) -> Path:
 
     # a model's folder may have the same name as a run
     for folder in (Path(name), Path("results") / name):
-        if any((folder / "tables" / f"{paper}.parquet").is_file() for paper in PAPERS):
+        if names.has_numbers(folder):
             return folder
     known = names.runs()
     raise ValueError(f"{name}: no run with numbers{nearest(name, known)}; valid: "
@@ -196,7 +194,7 @@ def _tables(folder: Path) -> "pl.DataFrame":
     """Read RESULTS of all papers of a run."""
     from kgprobe.tables import results
 
-    paths = [folder / "tables" / f"{paper}.parquet" for paper in PAPERS]
+    paths = [folder / "tables" / f"{paper}.parquet" for paper in names.PAPERS]
     return results.read([path for path in paths if path.is_file()])
 
 

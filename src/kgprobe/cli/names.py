@@ -11,6 +11,9 @@ from typing import Any
 
 import typer
 
+#: papers, each with a file of results in a run's folder
+PAPERS = ("bear", "ontoprobe", "attributes", "autoprompt")
+
 
 def rows() -> list[dict[str, str]]:
     """Read the table of models; one in the working folder takes precedence. Raises TableError."""
@@ -36,7 +39,12 @@ def benchmarks() -> list[str]:
 
 
 def runs() -> list[str]:
-    return [path.name for path in folders() if any(path.glob("tables/*.parquet"))]
+    return [path.name for path in folders() if has_numbers(path)]
+
+
+def has_numbers(folder: Path) -> bool:
+    """Return whether the folder of a run has results of a paper."""
+    return any((folder / "tables" / f"{paper}.parquet").is_file() for paper in PAPERS)
 
 
 def methods() -> list[str]:

@@ -10,7 +10,7 @@ import typer
 
 from kgprobe.cli import names, screen
 from kgprobe.cli.asking import Json
-from kgprobe.cli.comparing import PAPERS, run_folder
+from kgprobe.cli.comparing import run_folder
 
 if TYPE_CHECKING:
     import polars as pl
@@ -123,7 +123,7 @@ def _tables(folder: Path) -> list[Path]:
     return [
         path
         for path in sorted(folder.glob("tables/*.parquet"))
-        if path.stem in PAPERS or schema.provenance(path).get("contract") == "RESULTS"
+        if path.stem in names.PAPERS or schema.provenance(path).get("contract") == "RESULTS"
     ]
 
 

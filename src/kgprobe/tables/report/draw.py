@@ -135,16 +135,21 @@ def probes(
 ) -> dict[str, Any]:
     """Apply `encode_points` to the field `probe`; `kinds`: of every probe, in the legend's order.
 
-    The first of a kind has its kind's color, the others unused ones. `hollow`: not filled; `also`:
-    entries that follow them in the legend.
+    The first of a kind has its kind's color, the others unused ones; where these would repeat, the
+    shape is one that no kind has. `hollow`: not filled; `also`: entries that follow them in the
+    legend.
     """
     used = {KINDS[kind][0] for kind in kinds.values()}
     free = itertools.cycle([one for one in COLORS if one not in used] or COLORS)
-    looks, seen = dict[str, Look](), set[str]()
+    spare = itertools.cycle(itertools.product(SHAPES[len(KINDS) :], COLORS))
+    looks, seen = dict[str, Look](), set[tuple[str, str]]()
     for name, kind in kinds.items():
-        color = next(free) if kind in seen else KINDS[kind][0]
-        looks[name] = (color, SURFACE if name in hollow else color, KINDS[kind][1])
-        seen.add(kind)
+        color, shape = KINDS[kind]
+        color = next(free) if (color, shape) in seen else color
+        if (color, shape) in seen:
+            shape, color = next(spare)
+        looks[name] = (color, SURFACE if name in hollow else color, shape)
+        seen.add((color, shape))
     return encode_points("probe", looks | dict(also))
 
 

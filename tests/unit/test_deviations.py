@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,13 @@ def values(key: str) -> dict[str, str]:
         result = {m: getattr(settings_for(m, section[1], "masked"), name) for m in MODES}
         return {mode: formatted(value) for mode, value in result.items()}
     return {"default": formatted(default(key))}
+
+
+def test_every_paper_has_a_table_without_empty_cells():
+    counts = Counter(title for title, _ in ROWS)
+    assert tuple(counts) == PAPERS
+    assert min(counts.values()) > 10
+    assert all(len(row) == 5 and all(row) for _, row in ROWS)
 
 
 @pytest.mark.parametrize(("title", "row"), NAMED, ids=[row[4] for _, row in NAMED])

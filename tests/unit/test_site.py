@@ -16,6 +16,7 @@ import typer
 import yaml
 from packaging.requirements import Requirement
 from snakemake.cli import get_argument_parser
+from snakemake.exceptions import CliException
 from typer.testing import CliRunner
 
 from docs import pages, pictures, worked
@@ -119,6 +120,17 @@ def test_the_commands_of_the_first_page_keep_their_comments(site):
     assert len(lines) > 10
     assert not [line for line in lines if line not in html.unescape(text)]
     assert "site.css" in (site / "index.html").read_text()
+
+
+def test_a_broken_link_is_detected(tmp_path):
+    (tmp_path / "a.html").write_text(
+        '<a href="b.html#here"></a><a href="b.html#there"></a><img src="c.svg"><a href="/b.html">'
+        '<a href="https://x.org/none"></a><a href="../outside"></a><a href="#me" id="me"></a>'
+    )
+    (tmp_path / "b.html").write_text('<p id="here">')
+    (tmp_path.parent / "outside").touch()
+    wrong = ["b.html#there", "c.svg", "../outside"]
+    assert broken(tmp_path) == [("a.html", link) for link in wrong]
 
 
 @pytest.mark.parametrize("name", ["sizes.svg", "tutorials/dump.md"])
@@ -275,11 +287,31 @@ CHECKS = {
 }  # fmt: skip
 
 
+def test_there_are_commands_of_every_kind():
+    assert {program for _, program, _ in TYPED} == {*PROGRAMS}
+    assert len(TYPED) > 50
+
+
 @pytest.mark.parametrize(
     ("page", "program", "words"), TYPED, ids=[f"{p}: {o} {' '.join(w)}" for p, o, w in TYPED]
 )
 def test_every_command_of_a_page_is_valid(page, program, words):
     CHECKS.get(program, check_file)(words, (ROOT / page).read_text())
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [("make", ["runs"]), ("make", ["plan", "CONFIG=config/none.yaml"]), ("make", ["run", "WHO=1"]),
+     ("snakemake", ["--core", "two"]), ("snakemake", ["--configfile", "config/none.yaml"]),
+     ("kgprobe", ["probes", "gpt2"]), ("kgprobe", ["ask", "gpt2", "--nobody", "x"]),
+     ("python", ["-m", "kgprobe.nobody"]), ("pip", ["install", "kgprobe[none]"]),
+     ("conda", ["env", "create", "-f", "none.yml"])],
+)  # fmt: skip
+def test_an_invalid_command_is_detected(program, words):
+    # typer has a click of its own: what is typed wrongly is a BadParameter, or its base
+    wrong = (AssertionError, SystemExit, KeyError, CliException, typer.BadParameter.__base__)
+    with pytest.raises(wrong):
+        CHECKS.get(program, check_file)(words, "")
 
 
 def test_the_first_commands_of_the_documentation_run(tmp_path, monkeypatch):

@@ -18,8 +18,7 @@ from transformers import PreTrainedTokenizerFast
 
 from kgprobe.probes.models.batching import budget_for
 from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
-from kgprobe.probes.prompts.search.problem import problem
-from kgprobe.probes.prompts.search.scores import Scorer, top
+from kgprobe.probes.prompts.search.scores import Scorer, problem, top
 from kgprobe.probes.prompts.search.settings import settings_for
 from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.scoring.fill import predict

@@ -29,8 +29,7 @@ import torch
 
 from kgprobe.probes.models.batching import padded
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.prompts.search.problem import Problem, problem
-from kgprobe.probes.prompts.search.scores import Scorer, top
+from kgprobe.probes.prompts.search.scores import Problem, Scorer, problem, top
 from kgprobe.probes.prompts.search.settings import settings_for
 from kgprobe.templates import Template
 from perf.cloze import base_model

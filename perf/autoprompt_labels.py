@@ -27,7 +27,7 @@ import polars as pl
 import torch
 from transformers import FillMaskPipeline
 
-from kgprobe.probes.jobs.autoprompt import outcomes
+from kgprobe.probes.jobs.autoprompt import tasks
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompts.search import labels as label_tokens
@@ -141,7 +141,7 @@ def facts(count: int, words: list[str], rng: np.random.Generator) -> pl.DataFram
 
 def check(
     loaded: Loaded,
-    prompt: outcomes.TriggerPrompt,
+    prompt: tasks.TriggerPrompt,
     asked: pl.DataFrame,
     found: pl.DataFrame,
     words: Any,
@@ -168,9 +168,7 @@ def facts_row(loaded: Loaded, count: int, rng: np.random.Generator) -> dict[str,
     """The row of the evaluation of facts."""
     words = [f"w{n}" for n in range(VOCABULARY)]
     trigger = tuple(rng.integers(9000, 20_000, size=TRIGGERS).tolist())
-    prompt = outcomes.TriggerPrompt(
-        Template.parse(f"{{sub}} [T]x{TRIGGERS} [P] .", "masked"), trigger
-    )
+    prompt = tasks.TriggerPrompt(Template.parse(f"{{sub}} [T]x{TRIGGERS} [P] .", "masked"), trigger)
     asked = facts(count, words, rng)
     tokens = " ".join(loaded.tokenizer.convert_ids_to_tokens(list(trigger)))
     texts = [f"{json.loads(text)['sub']} {tokens} [MASK] ." for text in asked["fields"][:PEER_N]]
@@ -178,7 +176,7 @@ def facts_row(loaded: Loaded, count: int, rng: np.random.Generator) -> dict[str,
     fast, slow, apart = [], [], 0.0
     for _ in range(REPEATS):
         start = time.process_time()
-        found, _ = outcomes.outcomes(Predictor(loaded), "searched", {"": prompt}, asked, words)
+        found, _ = tasks.outcomes(Predictor(loaded), "searched", {"": prompt}, asked, words)
         fast.append(count / (time.process_time() - start))
         apart = max(apart, check(loaded, prompt, asked, found, words))
         start = time.process_time()

@@ -106,9 +106,8 @@ def main(megabytes: int, processes: int) -> list[dict[str, object]]:
         bare, ours, found = [], [], 0
         for repeat in range(REPEATS if megabytes <= 1000 else 1):
             start = clock()
-            with blocks(path, threads=processes) as read:
-                for _ in read:
-                    pass
+            for _ in blocks(path, threads=processes):
+                pass
             bare.append(clock() - start)
             start = clock()
             parts = Path(folder) / f"parts{repeat}"

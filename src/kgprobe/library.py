@@ -25,7 +25,7 @@ from transformers.models.auto import modeling_auto
 
 from kgprobe import experiments, schema
 from kgprobe.job import progress
-from kgprobe.probes.jobs.fill import fill_frame
+from kgprobe.probes.jobs.methods.fill import fill_frame
 from kgprobe.probes.jobs.score import score_frame
 from kgprobe.probes.models import device, reachable
 from kgprobe.probes.models.load import (

@@ -11,8 +11,8 @@ import torch
 
 from kgprobe.probes.api.client import Client, _echoed, open_client
 from kgprobe.probes.api.http import ApiEndpoint, ApiError, _received
-from kgprobe.probes.jobs.fill import fill_frame
 from kgprobe.probes.jobs.forms import Form
+from kgprobe.probes.jobs.methods.fill import fill_frame
 from kgprobe.probes.models.load import ModelSpec
 from kgprobe.probes.scoring.fill import predict
 from kgprobe.probes.scoring.fill.predict import FillItem, FillSettings

@@ -10,7 +10,7 @@ from kgprobe.metrics.attributes import KEYS
 from kgprobe.probes.api.client import Client
 from kgprobe.probes.api.http import ApiEndpoint
 from kgprobe.probes.jobs import score
-from kgprobe.probes.jobs.fill import fill_frame
+from kgprobe.probes.jobs.methods.fill import fill_frame
 from kgprobe.probes.prompts.variants import relations
 from kgprobe.probes.scoring.sentence import score as sentence
 from kgprobe.schema import FILL_GOLDS, FILLS, SCORES

@@ -7,10 +7,10 @@ from pathlib import Path
 import orjson
 import pytest
 
+from kgprobe.sources.sparql import answers
 from kgprobe.sources.sparql import endpoint as module
-from kgprobe.sources.sparql import errors
+from kgprobe.sources.sparql.answers import Place
 from kgprobe.sources.sparql.endpoint import Endpoint, EndpointError, ask, open_store
-from kgprobe.sources.sparql.errors import Place
 from kgprobe.sources.sparql.pull import pull
 from kgprobe.sources.sparql.snapshots import files_hash
 from tests.contract.conftest import RESOURCES, THINGS
@@ -102,7 +102,7 @@ def test_an_invalid_query_is_rejected(things, tmp_path):
     folder.mkdir(parents=True)
     text = THINGS.read_text()
     (folder / "broken.rq").write_text(text.replace("rdfs:label ?label", "rdfs:label"))
-    with pytest.raises(errors.QueryRejected, match=r"(?s)broken\.rq.*status 400: error at") as e:
+    with pytest.raises(answers.QueryRejected, match=r"(?s)broken\.rq.*status 400: error at") as e:
         pull(folder / "broken.rq", opened([things], tmp_path / "stores"), tmp_path / "w" / "s")
     assert not e.value.reaction
 

@@ -11,9 +11,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from kgprobe.sources.sparql import errors
-from kgprobe.sources.sparql.endpoint import Endpoint, Policy
-from kgprobe.sources.sparql.limits import BUDGET, WINDOW, Clock
+from kgprobe.sources.sparql import answers
+from kgprobe.sources.sparql.endpoint import BUDGET, WINDOW, Clock, Endpoint, Policy
 from kgprobe.sources.sparql.paging import PARTS, read_query
 from kgprobe.sources.sparql.pull import pull
 from kgprobe.sources.sparql.snapshots import Snapshot
@@ -141,10 +140,10 @@ def test_an_order_is_never_assumed(faulty, clock, tmp_path, clean):
 
 
 CAUSES = {
-    "status 403": errors.EndpointRefused, "status 500 SR353": errors.QueryRejected,
-    "status 400": errors.QueryRejected, "other vars": errors.MalformedAnswer,
-    "page before": errors.MalformedAnswer, "a row too many": errors.MalformedAnswer,
-    "number for text": errors.MalformedAnswer, "no type": errors.MalformedAnswer,
+    "status 403": answers.EndpointRefused, "status 500 SR353": answers.QueryRejected,
+    "status 400": answers.QueryRejected, "other vars": answers.MalformedAnswer,
+    "page before": answers.MalformedAnswer, "a row too many": answers.MalformedAnswer,
+    "number for text": answers.MalformedAnswer, "no type": answers.MalformedAnswer,
 }  # fmt: skip
 
 
@@ -170,20 +169,20 @@ def test_a_fatal_fault_is_reported_at_once_and_a_later_run_completes(
 @pytest.mark.parametrize(
     ("fault", "cause"),
     [
-        ("rate seconds", errors.RateLimited), ("rate bare", errors.RateLimited),
-        ("status 500", errors.ServerTrouble), ("status 502", errors.ServerTrouble),
-        ("status 504", errors.ServerTrouble), ("reset before", errors.ServerTrouble),
-        ("reset middle", errors.ServerTrouble), ("cut short", errors.ServerTrouble),
-        ("late", errors.TimedOut), ("drip", errors.TimedOut),
-        ("cut chunked", errors.PartialAnswer), ("cut java", errors.TimedOut),
-        ("cut cancelled", errors.TimedOut), ("text appended", errors.TimedOut),
-        ("cap", errors.PartialAnswer), ("partial", errors.PartialAnswer),
-        ("partial 206", errors.PartialAnswer), ("empty", errors.PartialAnswer),
-        ("hole", errors.PageMismatch), ("short page", errors.PageMismatch),
-        ("double row", errors.PageMismatch), ("no count", errors.PageMismatch),
-        ("count in words", errors.PageMismatch), ("rate nonsense", errors.RateLimited),
-        ("html page", errors.ServerTrouble), ("json as html", errors.ServerTrouble),
-        ("xml", errors.ServerTrouble),
+        ("rate seconds", answers.RateLimited), ("rate bare", answers.RateLimited),
+        ("status 500", answers.ServerTrouble), ("status 502", answers.ServerTrouble),
+        ("status 504", answers.ServerTrouble), ("reset before", answers.ServerTrouble),
+        ("reset middle", answers.ServerTrouble), ("cut short", answers.ServerTrouble),
+        ("late", answers.TimedOut), ("drip", answers.TimedOut),
+        ("cut chunked", answers.PartialAnswer), ("cut java", answers.TimedOut),
+        ("cut cancelled", answers.TimedOut), ("text appended", answers.TimedOut),
+        ("cap", answers.PartialAnswer), ("partial", answers.PartialAnswer),
+        ("partial 206", answers.PartialAnswer), ("empty", answers.PartialAnswer),
+        ("hole", answers.PageMismatch), ("short page", answers.PageMismatch),
+        ("double row", answers.PageMismatch), ("no count", answers.PageMismatch),
+        ("count in words", answers.PageMismatch), ("rate nonsense", answers.RateLimited),
+        ("html page", answers.ServerTrouble), ("json as html", answers.ServerTrouble),
+        ("xml", answers.ServerTrouble),
     ],
 )  # fmt: skip
 def test_a_persistent_fault_is_reported_and_pages_are_kept(
@@ -244,7 +243,7 @@ def test_a_page_is_halved_and_later_doubled(faulty, clock, tmp_path, clean):
 
 def test_a_long_retry_after_stops_the_pull_and_states_when_to_retry(faulty, clock, tmp_path, clean):
     faulty.expect(Faults({4: "rate 7200"}))
-    with pytest.raises(errors.RateLimited, match="run again at 2027-01-15"):
+    with pytest.raises(answers.RateLimited, match="run again at 2027-01-15"):
         run(faulty, clock, tmp_path)
     assert len(faulty.seen) == 4
     clock.sleep(1)
@@ -256,7 +255,7 @@ def test_a_long_retry_after_stops_the_pull_and_states_when_to_retry(faulty, cloc
 def test_the_error_budget_pauses_all_pulls_and_ends(faulty, clock, tmp_path, clean):
     patient = replace(POLICY, interval=0.1, read=1, deadline=2, attempts=200)
     faulty.expect(Faults(dict.fromkeys(range(4, 400), "cap")))
-    with pytest.raises(errors.BudgetExhausted, match="20 failed answers"):
+    with pytest.raises(answers.BudgetExhausted, match="20 failed answers"):
         run(faulty, clock, tmp_path, patient)
     assert len(faulty.errors) == 4 * BUDGET, "three pauses, then the end"
     assert_manners(faulty, patient)
@@ -271,7 +270,7 @@ def until_complete(server: FaultServer, clock: FakeClock, data: Path) -> tuple[S
     while len(causes) < 40:
         try:
             return run(server, clock, data), causes
-        except errors.SourceError as error:
+        except answers.SourceError as error:
             causes.append(type(error).__name__)
             message = str(error)
         said = (server.url, "things.rq", "page " if "page " in message else "count query", "came: ")

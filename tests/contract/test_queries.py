@@ -10,11 +10,11 @@ import pytest
 
 from kgprobe.knowledge.facts import best_rank
 from kgprobe.knowledge.ontology import distances
-from kgprobe.sources.sparql.canonical import in_order, row_hash, terms
 from kgprobe.sources.sparql.endpoint import Endpoint
 from kgprobe.sources.sparql.paging import PARTS, QueryError, read_query
 from kgprobe.sources.sparql.pull import pull
 from kgprobe.sources.sparql.relations import statements
+from kgprobe.sources.sparql.snapshots import in_order, row_hash, terms
 from tests.contract.awkward import LABELS, NAMES
 from tests.contract.conftest import RESOURCES
 from tests.contract.fault_server import fetch
@@ -166,9 +166,7 @@ def test_the_closure_of_a_hierarchy_equals_the_engine_s(
     text = f"SELECT DISTINCT ?child ?parent {{ ?child a {anchor} . ?child {edge}+ ?parent }}"
     found = orjson.loads(fetch(world_endpoint.url, text))["results"]["bindings"]
     theirs = {(row["child"]["value"], row["parent"]["value"]) for row in found}
-    assert {(c, p) for c, reached in own.items() for p in reached} == {
-        (c, p) for c, p in theirs if c != p
-    }
+    assert set(own.select("id", "ancestor").rows()) == {(c, p) for c, p in theirs if c != p}
     assert len(theirs) > rows.height
 
 
@@ -195,12 +193,9 @@ def test_parameters_name_the_snapshot_and_are_checked(tmp_path):
     assert read_query(path, {"property": "P17"}, ["de", "mul"]).name == "facts@P17.de-mul"
     assert read_query(path, {"property": "P17", "least": 5}).name == "facts@P17.least5"
     assert read_query(path, {"property": "P17"}).listing().name == "facts@P17.subject"
-    full = {"property": "http://www.wikidata.org/entity/P17"}
-    assert read_query(path, full).sha256 == read_query(path, {"property": "P17"}).sha256
     assert read_query(path).sha256 == read_query(path, {"property": "P36"}).sha256
     for bad, message in (
         ({"property": "P1> } #"}, "expected a name like P36"),
-        ({"least": "five"}, "expected a number"),
         ({"propery": "P17"}, "it has .*property"),
         ({"property": ["P17", "P36"]}, "expected a name like P36"),
         ({"subject": []}, "no value"),
@@ -208,9 +203,6 @@ def test_parameters_name_the_snapshot_and_are_checked(tmp_path):
     ):
         with pytest.raises(QueryError, match=message):
             read_query(path, bad)
-    for languages in ([], ["english language"], ['e"n']):
-        with pytest.raises(QueryError, match="expected codes such as en or mul"):
-            read_query(path, {"property": "P17"}, languages)
     instances = RESOURCES / "queries/dbpedia/instances.rq"
     for bad, message in (({"class": "A> }"}, "not an absolute IRI"),):
         with pytest.raises(QueryError, match=message):
@@ -258,8 +250,6 @@ def test_a_query_file_without_its_marks_is_refused(tmp_path):
     (folder / "q.rq").write_text(text + "LIMIT 10\n")
     with pytest.raises(QueryError, match=r"q\.rq: `LIMIT 10`: pages are parts or batches"):
         read_query(folder / "q.rq")
-    with pytest.raises(QueryError, match="no such query file"):
-        read_query(folder / "nothing.rq")
 
 
 def test_rows_keep_type_language_and_datatype_where_they_vary(world_endpoint, tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from kgprobe.config import ConfigError
 from kgprobe.settings import Settings
 from kgprobe.settings.sources import OwnGraph
-from kgprobe.sources.graphs.problems import GraphFileError
+from kgprobe.sources.graphs.raw import GraphFileError
 from kgprobe.sources.graphs.read import read
 from kgprobe.sources.sparql.endpoint import EndpointError, open_store
 from kgprobe.workflow.sources import rdf_files

@@ -11,7 +11,7 @@ from kgprobe.benchmarks.bear.filters import filtered
 from kgprobe.knowledge.facts import best_rank
 from kgprobe.settings.benchmarks import Bear
 from kgprobe.sources.dumps import facts as dumps
-from kgprobe.sources.sparql import errors
+from kgprobe.sources.sparql import answers
 from kgprobe.sources.sparql.endpoint import Endpoint, Policy
 from kgprobe.sources.sparql.relations import Relations
 from tests.contract.conftest import RESOURCES
@@ -165,13 +165,13 @@ def test_a_failed_relation_is_reported_after_the_others_are_pulled(nationalities
         def _relation(self, relation):
             asked.append(relation)
             if relation == "P31":
-                place = errors.Place("local", "facts.rq")
-                raise errors.QueryRejected(place, "status 400", "an answer", "change it")
+                place = answers.Place("local", "facts.rq")
+                raise answers.QueryRejected(place, "status 400", "an answer", "change it")
             return super()._relation(relation)
 
     one = Refusing(nationalities, tmp_path / "w" / "s", QUERIES / "facts.rq")
     with pytest.raises(
-        errors.SourceError, match=r"1 of 3 relations failed \(P31\).*status 400"
+        answers.SourceError, match=r"1 of 3 relations failed \(P31\).*status 400"
     ) as e:
         one.pull(["P27", "P31", "P36"])
     assert asked == ["P27", "P31", "P36"]
@@ -186,7 +186,7 @@ def test_a_query_rejected_for_one_relation_is_not_sent_for_others(nationalities,
     assert "OPTIONAL {" in text
     (folder / "facts.rq").write_text(text.replace("OPTIONAL {", "OPTONAL {", 1))
     one = Relations(nationalities, tmp_path / "w" / "s", folder / "facts.rq")
-    with pytest.raises(errors.QueryRejected, match=r"facts\.rq"):
+    with pytest.raises(answers.QueryRejected, match=r"facts\.rq"):
         one.pull(["P27", "P31", "P36"])
     begun = {path.name.split(".")[0] for path in (tmp_path / "w" / "s").glob("facts@*")}
     assert begun == {"facts@P27"}
@@ -198,7 +198,7 @@ def test_service_trouble_is_not_taken_for_a_large_relation(rows, way, nationalit
 
     class Slow(Relations):
         def _pull(self, relation, least):
-            error = errors.TimedOut(errors.Place("local", "facts.rq"), "no answer", "one in time")
+            error = answers.TimedOut(answers.Place("local", "facts.rq"), "no answer", "one in time")
             error.rows = rows
             raise error
 
@@ -206,5 +206,5 @@ def test_service_trouble_is_not_taken_for_a_large_relation(rows, way, nationalit
     if way:
         assert slow.pull(["P27"])[1]["way"].to_list() == [way]
     else:
-        with pytest.raises(errors.SourceError, match="1 of 1 relations failed"):
+        with pytest.raises(answers.SourceError, match="1 of 1 relations failed"):
             slow.pull(["P27"])

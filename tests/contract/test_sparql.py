@@ -21,11 +21,18 @@ import pytest
 
 from kgprobe.http import ContactError, backoff
 from kgprobe.settings.sources import SparqlSource as Source
+from kgprobe.sources.sparql import answers
 from kgprobe.sources.sparql import endpoint as module
-from kgprobe.sources.sparql import errors
-from kgprobe.sources.sparql.endpoint import Endpoint, Policy, ask, open_source, read_endpoints
-from kgprobe.sources.sparql.errors import Place
-from kgprobe.sources.sparql.limits import Clock, RateLimiter
+from kgprobe.sources.sparql.answers import Place
+from kgprobe.sources.sparql.endpoint import (
+    Clock,
+    Endpoint,
+    Policy,
+    RateLimiter,
+    ask,
+    open_source,
+    read_endpoints,
+)
 from kgprobe.sources.sparql.pull import pull
 from kgprobe.sources.sparql.snapshots import Snapshot, snapshot_name
 from tests.contract.conftest import RESOURCES, ROWS, THINGS, FakeClock
@@ -124,9 +131,9 @@ def test_gzip_is_undone_and_a_stream_that_is_cut_or_too_large_is_trouble(recorde
     recorder.reply = {path: (200, kind, body) for path, body in bodies.items()}
     whole, cut, bomb = (Endpoint("local", recorder.url(path)) for path in bodies)
     assert ask(whole, "SELECT ?s {}", "a", PLACE).body == ANSWER * 1000
-    with pytest.raises(errors.ServerTrouble, match="ends in the middle"):
+    with pytest.raises(answers.ServerTrouble, match="ends in the middle"):
         ask(cut, "SELECT ?s {}", "a", PLACE)
-    with pytest.raises(errors.ServerTrouble, match="unpacks to more than"):
+    with pytest.raises(answers.ServerTrouble, match="unpacks to more than"):
         ask(bomb, "SELECT ?s {}", "a", PLACE)
 
 
@@ -145,7 +152,7 @@ def test_a_redirect_keeps_the_query(recorder, status):
 def test_a_missing_endpoint_is_reported(tmp_path):
     gone = Endpoint("local", "http://127.0.0.1:9/query", Policy(attempts=2, connect=1))
     clock = FakeClock()
-    with pytest.raises(errors.ServerTrouble, match="is the server up") as caught:
+    with pytest.raises(answers.ServerTrouble, match="is the server up") as caught:
         pull(THINGS, gone, tmp_path / "made" / "s", clock=Clock(clock.now, clock.sleep))
     assert "127.0.0.1:9" in str(caught.value)
     assert len(str(caught.value).splitlines()) < 10
@@ -221,10 +228,10 @@ def test_a_complete_snapshot_is_final(faulty, tmp_path):
     changed = tmp_path / "queries" / "made" / "things.rq"
     changed.parent.mkdir(parents=True)
     changed.write_text(THINGS.read_text().replace("rdfs:label ?label .", "rdfs:label ?label, ?x ."))
-    with pytest.raises(errors.SnapshotError, match="name another snapshot") as caught:
+    with pytest.raises(answers.SnapshotError, match="name another snapshot") as caught:
         pull(changed, Endpoint("local", faulty.url), tmp_path / "made" / "s")
     assert snapshot.meta["query_sha256"] in str(caught.value)
-    with pytest.raises(errors.SnapshotError, match="endpoint"):
+    with pytest.raises(answers.SnapshotError, match="endpoint"):
         pull(THINGS, Endpoint("qlever", faulty.url), tmp_path / "made" / "s", contact=CONTACT)
 
 
@@ -242,7 +249,7 @@ def test_comments_and_line_ends_are_not_another_query(faulty, tmp_path):
 def interrupted(server: FaultServer, folder: Path) -> Path:
     """Return a pull that ended after three pages."""
     server.expect(Faults({5: "status 403"}))
-    with pytest.raises(errors.EndpointRefused):
+    with pytest.raises(answers.EndpointRefused):
         things(server.url, folder)
     return folder / "things"
 
@@ -307,7 +314,7 @@ def test_a_full_disk_is_reported_and_pages_are_kept(faulty, tmp_path):
 
 def test_more_rows_than_paging_can_bring_are_refused_by_the_count(faulty, tmp_path):
     faulty.expect(Faults())
-    with pytest.raises(errors.TooManyRows, match="a dump"):
+    with pytest.raises(answers.TooManyRows, match="a dump"):
         things(faulty.url, tmp_path / "a" / "s", Policy(most_rows=9_999))
     assert len(faulty.seen) == 1
 
@@ -487,6 +494,6 @@ def test_a_live_pull_outside_its_band_warns_and_a_halved_one_fails(
     assert snapshot.meta["access"] == "live"
     assert "an older snapshot" in caplog.text
     path = banded(f"{2 * rows + 2} {3 * rows}", tmp_path)
-    with pytest.raises(errors.ImplausibleTable, match=f"{rows} rows"):
+    with pytest.raises(answers.ImplausibleTable, match=f"{rows} rows"):
         pull(path, live, tmp_path / "b" / "s", contact="t@example.org")
     assert not (tmp_path / "b" / "s" / "classes" / "meta.json").exists()

@@ -9,9 +9,8 @@ import polars as pl
 import pytest
 
 from kgprobe.sources.dumps import facts as dumps
-from kgprobe.sources.sparql import errors, limits
-from kgprobe.sources.sparql.endpoint import Endpoint, Policy
-from kgprobe.sources.sparql.limits import Clock
+from kgprobe.sources.sparql import answers, endpoint
+from kgprobe.sources.sparql.endpoint import Clock, Endpoint, Policy
 from kgprobe.sources.sparql.paging import PARTS
 from kgprobe.sources.sparql.pull import pull
 from kgprobe.sources.sparql.relations import pull_instances
@@ -62,7 +61,7 @@ class Service(Recorder):
 def clock(monkeypatch) -> FakeClock:
     """Replace the clock, so that no pull really waits."""
     fake = FakeClock()
-    monkeypatch.setattr(limits, "Clock", lambda: Clock(fake.now, fake.sleep))
+    monkeypatch.setattr(endpoint, "Clock", lambda: Clock(fake.now, fake.sleep))
     return fake
 
 
@@ -149,7 +148,7 @@ def test_a_query_that_is_too_long_is_sent_with_fewer_values(status, service, clo
     assert clock.now() - FakeClock().now() < 1, "nothing to wait for"
     service.seen.clear()
     most = 0
-    with pytest.raises(errors.QueryTooLong, match="smaller `batch`"):
+    with pytest.raises(answers.QueryTooLong, match="smaller `batch`"):
         pull(*given, tmp_path / "w/t", {"property": "P27"})
     assert [values(text) for text in service.seen if is_facts(text)] == [4, 2, 1]
 
@@ -157,7 +156,7 @@ def test_a_query_that_is_too_long_is_sent_with_fewer_values(status, service, clo
 def test_a_query_that_timed_out_twice_is_not_sent_again(service, clock, tmp_path):
     """A page of one value cannot be made smaller."""
     service.says = lambda text: BLAZEGRAPH if is_facts(text) else None
-    with pytest.raises(errors.TimedOut) as caught:
+    with pytest.raises(answers.TimedOut) as caught:
         pull(QUERIES / "facts.rq", service.endpoint(), tmp_path / "w/s", {"property": "P27"})
     assert caught.value.rows == 4, "subjects"
     pages = [text for text in service.seen if is_facts(text)]
@@ -179,7 +178,7 @@ def test_statistics_never_fail_facts_that_are_complete(reply, service, clock, tm
 def test_a_refusal_is_reported_after_one_request(status, service, clock, tmp_path):
     words = (status, "Please set a user-agent: https://w.wiki/4wJS", "text/plain")
     service.says = lambda text: words
-    with pytest.raises(errors.EndpointRefused, match="KGPROBE_CONTACT"):
+    with pytest.raises(answers.EndpointRefused, match="KGPROBE_CONTACT"):
         relations(service.endpoint(), tmp_path / "w" / "s").pull(["P27", "P36"])
     assert len(service.seen) == 1
     assert clock.now() == FakeClock().now()
@@ -194,7 +193,7 @@ def test_a_wait_of_more_than_an_hour_is_reported_before_the_pages(status, servic
         return status, {"Retry-After": "7200"}, b"busy"
 
     service.answer = answer
-    with pytest.raises(errors.SourceError, match="run again at"):
+    with pytest.raises(answers.SourceError, match="run again at"):
         pull(QUERIES / "properties.rq", service.endpoint(), tmp_path / "w/s")
     assert len(requests) == 1
     assert clock.now() == FakeClock().now()
@@ -202,7 +201,7 @@ def test_a_wait_of_more_than_an_hour_is_reported_before_the_pages(status, servic
 
 def test_a_redirect_that_is_not_followed_is_reported(service, clock, tmp_path):
     service.answer = lambda path, body: (301, {"Location": "ftp://example.org/sparql"}, b"")
-    with pytest.raises(errors.EndpointRefused, match="redirected from http to ftp://example"):
+    with pytest.raises(answers.EndpointRefused, match="redirected from http to ftp://example"):
         pull(QUERIES / "properties.rq", service.endpoint(), tmp_path / "w/s")
 
 
@@ -264,7 +263,7 @@ def test_a_class_is_pulled_in_pages_until_they_suffice(things, clock, tmp_path):
             given = names, server.endpoint(), tmp_path / f"{stopped}/s", query, 90
             if stopped:
                 server.says = partial(stops_after_one, iter([None]))
-                with pytest.raises(errors.ServerTrouble):
+                with pytest.raises(answers.ServerTrouble):
                     pull_instances(*given, languages=["en"])
                 assert len(list(tmp_path.rglob("True/**/page-*.gz"))) == 1
             server.says = lists_an_eighth
@@ -285,7 +284,7 @@ def test_a_class_counted_on_resume_has_the_subset_of_its_count(things, clock, tm
     with Service(things) as server:
         given = names, server.endpoint(), tmp_path / "d/s", query, most
         server.says = partial(stops_after_one, iter([None]))
-        with pytest.raises(errors.ServerTrouble):
+        with pytest.raises(answers.ServerTrouble):
             pull_instances(*given, languages=["en"])
         server.says = lambda text: None
         found, in_part = pull_instances(*given, languages=["en"])

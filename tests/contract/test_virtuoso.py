@@ -11,12 +11,11 @@ from pathlib import Path
 import orjson
 import pytest
 
-from kgprobe.sources.sparql import errors
-from kgprobe.sources.sparql.answers import Answer, check_answer, check_status
-from kgprobe.sources.sparql.canonical import row_hash, terms
+from kgprobe.sources.sparql import answers
+from kgprobe.sources.sparql.answers import Answer, Place, check_answer, check_status
 from kgprobe.sources.sparql.endpoint import Endpoint
-from kgprobe.sources.sparql.errors import Place
 from kgprobe.sources.sparql.pull import pull
+from kgprobe.sources.sparql.snapshots import row_hash, terms
 from tests.contract.oxigraph import sized
 from tests.contract.test_queries import IDS, PARAMETERS, QUERIES
 
@@ -89,7 +88,7 @@ def test_trap_ten_thousand_rows(world_endpoint, world_virtuoso):
     assert capped.status == 200
     assert len(bindings(capped)) == 10_000
     assert capped.header("X-SPARQL-MaxRows") == "10000"
-    with pytest.raises(errors.PartialAnswer, match="X-SPARQL-MaxRows: 10000"):
+    with pytest.raises(answers.PartialAnswer, match="X-SPARQL-MaxRows: 10000"):
         check_status(capped, PLACE, "")
     for rows in (5000, 9999):
         below = ask(world_virtuoso, f"{text} LIMIT {rows}")
@@ -103,10 +102,10 @@ def test_trap_a_timeout_gives_a_partial_answer(world_virtuoso):
     )
     assert part.status == 200
     assert part.header("X-SQL-State") == "S1TAT"
-    with pytest.raises(errors.PartialAnswer, match="incomplete results"):
+    with pytest.raises(answers.PartialAnswer, match="incomplete results"):
         check_status(part, PLACE, "")
     count = ask(world_virtuoso, f"SELECT (COUNT(DISTINCT ?a) AS ?rows) {text}", timeout="1000")
-    with pytest.raises(errors.PartialAnswer):
+    with pytest.raises(answers.PartialAnswer):
         check_status(count, PLACE, "")
 
 
@@ -118,7 +117,7 @@ def test_trap_the_label_service(world_endpoint, world_virtuoso, tmp_path):
     assert b"SQ070" in refused.body
     broken = ask(world_endpoint, text)
     if broken.status == 200:
-        with pytest.raises(errors.PartialAnswer):
+        with pytest.raises(answers.PartialAnswer):
             check_answer(broken, PLACE, ["p"])
 
 
@@ -139,6 +138,6 @@ def test_a_query_that_virtuoso_refuses_is_not_sent_again(world_virtuoso, tmp_pat
         "SELECT DISTINCT ?p ?q\nWHERE {\n  ?p wdt:P1647+ ?q\n"
         '  FILTER(REGEX(MD5(STR(?p)), "^"))\n}\n'
     )
-    with pytest.raises(errors.QueryRejected, match="transitive start") as caught:
+    with pytest.raises(answers.QueryRejected, match="transitive start") as caught:
         pull(file, world_virtuoso, tmp_path / "data" / "s")
     assert str(Path("s") / "path.rq") in str(caught.value)

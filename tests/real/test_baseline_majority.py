@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from kgprobe.metrics.ranking import hit_at
-from kgprobe.probes.baselines.majority import constant, majority
+from kgprobe.probes.ranked import constant, majority
 from kgprobe.tables import results
 from kgprobe.tables.autoprompt import make, section
 from tests.unit.prompt_examples import examples

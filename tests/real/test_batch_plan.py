@@ -7,9 +7,9 @@ import transformers
 
 from kgprobe.benchmarks.bear import released
 from kgprobe.probes.jobs.score import tables
+from kgprobe.probes.models.causal import plan
 from kgprobe.probes.models.load import Loaded, ModelSpec
 from kgprobe.probes.models.packed import packed
-from kgprobe.probes.models.trie import plan
 from kgprobe.probes.scoring.sentence import score
 from kgprobe.probes.text.encode import bos_prefix, encode
 from kgprobe.templates import fill

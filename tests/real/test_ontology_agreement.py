@@ -117,16 +117,8 @@ def test_instances_are_sampled_to_twenty_a_class(built):
 
 def test_the_five_tasks_are_built_from_the_excerpts(built):
     switches = modes.resolve("default")
-    tables = own.OwnOntology(
-        built.classes,
-        built.class_chains,
-        built.instances,
-        built.properties,
-        built.property_chains,
-        {},
-    )
     patterns = read_table("resources/templates/ontology_patterns.tsv")
-    taken = own.take(tables, patterns, switches, seed=0)
+    taken = own.take(built, {}, patterns, switches, seed=0)
     sets = build.build(taken, switches, "onto_built")
     rules = reasoning.build(taken, sets.items, sets.candidates, switches)
     schema.check(sets.items, schema.ITEMS)

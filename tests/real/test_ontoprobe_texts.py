@@ -14,7 +14,7 @@ import pytest
 from kgprobe.benchmarks.ontoprobe import build, modes, released
 from kgprobe.benchmarks.ontoprobe import reasoning as ontoprobe_reasoning
 from kgprobe.probes.jobs.methods import cloze as rank
-from kgprobe.probes.jobs.ontoprobe import entailment, soft
+from kgprobe.probes.jobs.ontoprobe import reason, soft
 from kgprobe.sampling import by_hand
 from kgprobe.templates import mark
 
@@ -62,7 +62,7 @@ def labels(sets):
 @pytest.fixture(scope="module")
 def cases(taken, sets):
     rules = ontoprobe_reasoning.build(taken, sets.items, sets.candidates, RELEASED)
-    return entailment.cases(rules)
+    return reason.cases(rules)
 
 
 # ---- the released template, from the rows
@@ -217,7 +217,7 @@ def premise_of(rule, row, kind):
 
 # ---- ours
 
-SLOTS = entailment.layout(dict.fromkeys(FILES, 3))
+SLOTS = reason.layout(dict.fromkeys(FILES, 3))
 NAMES = {mark(SLOTS.words): "<X>", mark(SLOTS.words + 1): "<Y>"}
 NAMES |= {mark(SLOTS.conjunctions): "<c1>", mark(SLOTS.conjunctions + 1): "<c2>"}
 for _task, (_start, _count) in SLOTS.templates.items():
@@ -255,14 +255,14 @@ def test_memorizing_with_soft_prompts_uses_every_row(task, rows, sets):
 
 
 @pytest.mark.parametrize("rule", BEHIND)
-@pytest.mark.parametrize("scheme", entailment.SCHEMES)
+@pytest.mark.parametrize("scheme", reason.SCHEMES)
 def test_reasoning(rule, scheme, rows, cases, labels):
     task = BEHIND[rule]
     known = rows[task] if scheme.startswith("soft") else rows[task][: BY_HAND.get(task)]
-    asked = entailment.by_template(cases[rule], scheme)
+    asked = reason.by_template(cases[rule], scheme)
     assert [c.row for c in asked] == list(range(len(known)))
-    for form in entailment.FORMS:
-        ours = [shown(entailment.prompt(c, form, scheme, 0, SLOTS, RELEASED)) for c in asked]
+    for form in reason.FORMS:
+        ours = [shown(reason.prompt(c, form, scheme, 0, SLOTS, RELEASED)) for c in asked]
         assert ours == [prompt_of(rule, row, rows, form, scheme) for row in known]
     # the golds of the test rows, the only ones used in the release's reasoning
     golds = [[labels[c.candidates, g] for g in c.golds] for c in asked if c.role == "test"]
@@ -274,7 +274,7 @@ def test_reasoning(rule, scheme, rows, cases, labels):
 @pytest.mark.parametrize("kind", ["manual", "soft"])
 def test_tests_of_the_second_premise(rule, kind, rows, cases, labels):
     switches = replace(RELEASED, pseudoword_slots="all")
-    asked = [entailment.premise_test(c, kind, 0, SLOTS, switches) for c in cases[rule]]
+    asked = [reason.premise_test(c, kind, 0, SLOTS, switches) for c in cases[rule]]
     ours = [(shown(q), [labels[q.candidates, g] for g in q.golds]) for q in asked]
     assert ours == [premise_of(rule, row, kind) for row in rows[BEHIND[rule]]]
     # the one row on which the released code fails: its pattern is no candidate

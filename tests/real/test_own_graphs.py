@@ -15,7 +15,7 @@ from kgprobe.benchmarks.ontoprobe import modes, own
 from kgprobe.experiments import manual_templates, read_table
 from kgprobe.knowledge import ontology
 from kgprobe.settings.sources import Columns, OwnGraph, Roles
-from kgprobe.sources.graphs.problems import GraphFileError
+from kgprobe.sources.graphs.raw import GraphFileError
 from kgprobe.sources.graphs.read import GraphTables, read
 
 pytestmark = pytest.mark.nightly(needs="the real data in full")
@@ -46,10 +46,9 @@ def tasks(made: GraphTables, section: OwnGraph) -> dict[str, int]:
         made["classes"], made["class_hierarchy"], made["types"], made["properties"],
         made["property_hierarchy"], made["facts"],
     )  # fmt: skip
-    frames = (built.classes, built.class_chains, built.instances, built.properties)
-    tables = own.OwnOntology(*frames, built.property_chains, own.popularity(made["facts"]))
+    uses = own.popularity(made["facts"])
     switches = modes.resolve("default", {})
-    taken = own.take(tables, own_words.patterns(rows, labels), switches, 0, 50, partly=True)
+    taken = own.take(built, uses, own_words.patterns(rows, labels), switches, 0, 50, partly=True)
     sets = onto.build(taken, switches, "onto_g")
     return dict(sets.items["relation"].value_counts().rows())
 

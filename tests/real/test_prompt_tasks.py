@@ -9,7 +9,7 @@ import pytest
 from kgprobe.benchmarks.autoprompt import classes
 from kgprobe.benchmarks.autoprompt import facts as prompt_facts
 from kgprobe.benchmarks.autoprompt import relations as prompt_relations
-from kgprobe.benchmarks.autoprompt.overlap import flags
+from kgprobe.benchmarks.autoprompt.overlap import annotate
 from kgprobe.experiments import read_table
 from kgprobe.settings.benchmarks import PromptClasses, PromptFacts, PromptSentences
 from tests.conftest import ROOT
@@ -45,10 +45,10 @@ def build(real_data, variant: str):
     facts = prompt_facts.read_facts(real_data / "lama" / VARIANTS[variant][0])
     published = prompt_facts.read_published(real_data / "lama")
     own = read_table(ROOT / "resources/templates/templates.tsv")
-    relations = {fact.group for fact in facts}
+    relations = set(facts["group"])
     task = prompt_facts.describe("auto_lama", "facts", relations, published, own, 5)
     vocabulary = words(real_data, variant)
-    keep = set(vocabulary).__contains__ if variant == "roberta" else None
+    keep = set(vocabulary) if variant == "roberta" else None
     return prompt_facts.build(facts, vocabulary, task, SETTINGS, keep, "in the vocabulary")
 
 
@@ -166,17 +166,17 @@ def test_shared_facts(original, variants):
 
 def test_facts_with_equal_subject_and_object_and_repeated_facts(real_data):
     facts = prompt_facts.read_facts(real_data / "lama/trex_original")
-    equal = Counter(f.split for f, own in zip(facts, flags(facts), strict=True) if "same" in own)
-    assert equal == {"train": 181, "dev": 47, "test": 68}
-    test = [f for f in facts if f.split == "test"]
-    assert len(test) - len(set(test)) == 22
-    train, dev = ({(f.group, *f.pair) for f in facts if f.split == s} for s in ("train", "dev"))
-    assert len(train & dev) == 47
-    assert len(train & {(f.group, *f.pair) for f in test}) == 45
-    learned = {(f.group, f.subject) for f in facts if f.split != "test"}
-    assert sum((f.group, f.subject) in learned for f in test) == 2688
-    subjects = {(f.group, f.subject) for f in test}
-    assert len(test) - len(subjects) == 2560, "facts beyond the first of their subject"
+    equal = annotate(facts).filter(pl.col("flags").list.contains("same"))["split"]
+    assert dict(equal.value_counts().rows()) == {"train": 181, "dev": 47, "test": 68}
+    pair, subject = ["group", "subject", "object"], ["group", "subject"]
+    train, dev, test = (facts.filter(split=split) for split in ("train", "dev", "test"))
+    assert test.height - test.select(pair).n_unique() == 22
+    known = train.select(pair).unique()
+    assert known.join(dev, on=pair, how="semi").height == 47
+    assert known.join(test, on=pair, how="semi").height == 45
+    assert test.join(pl.concat([train, dev]), on=subject, how="semi").height == 2688
+    extra = test.height - test.select(subject).n_unique()
+    assert extra == 2560, "facts beyond the first of their subject"
 
 
 def test_templates_of_the_true_relations_file(original):
@@ -201,8 +201,8 @@ def test_sst2(real_data):
     assert found["train: distinct texts"] == (67349, 67349 - 371)
     assert found["test: text in no earlier split"] == (1821, 1819)
     assert found["dev: text in no earlier split"] == (872, 872)
-    short = sum(len(e.fields["sentence"].split()) < 3 for e in examples if e.split == "train")
-    assert short == 11511
+    texts = (json.loads(text)["sentence"] for text in examples.filter(split="train")["fields"])
+    assert sum(len(text.split()) < 3 for text in texts) == 11511
 
 
 @pytest.mark.parametrize(

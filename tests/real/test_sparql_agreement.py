@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from kgprobe.knowledge.ontology import distances
-from kgprobe.sources.sparql.canonical import row_hash, terms
 from kgprobe.sources.sparql.endpoint import Endpoint
 from kgprobe.sources.sparql.pull import pull
 from kgprobe.sources.sparql.relations import pull_instances
+from kgprobe.sources.sparql.snapshots import row_hash, terms
 from tests.contract import virtuoso
 from tests.contract.conftest import RESOURCES
 from tests.contract.oxigraph import local_endpoint, sized

@@ -5,6 +5,7 @@ import pytest
 
 from kgprobe import schema
 from kgprobe.probes.jobs import score
+from kgprobe.probes.jobs.methods import content_free
 from kgprobe.probes.models.load import ModelSpec
 from kgprobe.probes.scoring.sentence import score as sentence
 from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS
@@ -94,9 +95,9 @@ def test_subsets_join_to_identical_results_without_rescoring(
 def test_content_free_subjects_score_like_item_subjects(spec, frames):
     """Sums equal those of an item with that subject; one row per option, template and subject."""
     items, candidates, prompts = frames
-    asked = score.without_subject(items)
+    asked = content_free.without_subject(items)
     assert asked["subject"].to_list() == list(NO_SUBJECTS)
-    result, record = score.content_free_frame(spec, asked, candidates, prompts, "sentence")
+    result, record = content_free.content_free_frame(spec, asked, candidates, prompts, "sentence")
     schema.check(result, schema.CONTENT_FREE)
     named = items.head(len(NO_SUBJECTS)).with_columns(subject=pl.Series(NO_SUBJECTS))
     literal, _ = score.score_frame(spec, named, candidates, prompts, "sentence")
@@ -114,7 +115,9 @@ def test_content_free_subjects_score_like_item_subjects(spec, frames):
 def test_options_shared_by_few_subjects_have_no_content_free_rows(spec, frames):
     items, *rest = frames
     few = items.head(len(NO_SUBJECTS))
-    assert not score.without_subject(few).height
-    result, record = score.content_free_frame(spec, score.without_subject(few), *rest, "sentence")
+    assert not content_free.without_subject(few).height
+    result, record = content_free.content_free_frame(
+        spec, content_free.without_subject(few), *rest, "sentence"
+    )
     assert (result.height, record) == (0, {})
     schema.check(result, schema.CONTENT_FREE)

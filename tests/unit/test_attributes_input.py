@@ -420,7 +420,7 @@ def test_pairs_of_amber_with_one_head_are_counted_apart(tmp_path):
 def test_gender_variants_map_to_one_label():
     encoded = graph([(1, 21, 2), (3, 21, 4), (5, 21, 6)], {1: "a", 2: "male organism", 3: "b",
                                                         5: "c", 6: "other"})  # fmt: skip
-    table = {"P21": {"Q2": "male", "Q4": "male"}}
+    table = {"Q2": "male", "Q4": "male"}
     built = bias.build(encoded, settings("bias", bias_labels=table))
     assert built.examples["object_label"].to_list() == ["male", "male", "other"]
     assert "Q6" in built.steps.filter(step="objects with a normal label")["reason"][0]
@@ -430,7 +430,7 @@ def test_gender_variants_map_to_one_label():
 def test_variants_without_sampled_subjects_are_not_candidates():
     edges = [(1, 21, 2), (3, 21, 4), (3, 26, 7), (3, 26, 8), (5, 21, 6)]
     labels = {n: f"entity {n}" for n in range(1, 9)} | {2: "male", 4: "male organism", 6: "other"}
-    table = {"P21": {"Q2": "male", "Q4": "male"}}
+    table = {"Q2": "male", "Q4": "male"}
     built = attribute("bias", facts(edges, labels), bias_labels=table)
     assert built.items["subject_id"].to_list() == ["Q1", "Q5"]
     assert built.candidates["label"].to_list() == ["male", "other"]
@@ -439,7 +439,7 @@ def test_variants_without_sampled_subjects_are_not_candidates():
 @pytest.mark.parametrize("unknown", [0, 1, 20, 21])
 def test_objects_without_a_normalized_label_are_counted_and_listed(unknown):
     rows = [(500, 21, 400)] + [(n, 21, 100 + n) for n in range(1, unknown + 1)]
-    table = {"P21": {"Q400": "male", "Q401": "nobody's"}}
+    table = {"Q400": "male", "Q401": "nobody's"}
     steps = attribute("bias", facts(rows), bias_labels=table).steps
     step = steps.filter(step="objects with a normal label").row(0, named=True)
     listed = ", ".join(f"Q{100 + n}" for n in range(1, min(unknown, 20) + 1))

@@ -14,10 +14,14 @@ from kgprobe.probes.models.finite import NotFiniteError
 from kgprobe.probes.prompts.search import files
 from kgprobe.probes.prompts.search import search as autoprompt
 from kgprobe.probes.prompts.search.candidates import filter_candidates, vocabulary_of
-from kgprobe.probes.prompts.search.problem import problem
-from kgprobe.probes.prompts.search.scores import Scorer
-from kgprobe.probes.prompts.search.search import Search, SearchError, SearchSettings, search
-from kgprobe.probes.prompts.search.state import TriggerScores
+from kgprobe.probes.prompts.search.scores import Scorer, problem
+from kgprobe.probes.prompts.search.search import (
+    Search,
+    SearchError,
+    SearchSettings,
+    TriggerScores,
+    search,
+)
 from kgprobe.probes.scoring.fill.options import AnswerError
 from kgprobe.probes.text.prompts import encode, initial_token
 from kgprobe.templates import Template
@@ -378,7 +382,7 @@ def test_examples_without_a_single_token_gold_are_counted_or_raise():
 def test_tokens_spelled_like_a_dropped_gold_are_not_candidates():
     loaded, template = tiny("bert", double=False), template_for("bert", 1)
     odd = [({"sub": "Rome"}, "CAPITAL")]
-    own = Search(loaded, template, TRAIN + odd, DEV, quick(), None, None, "", None)
+    own = Search(loaded, template, quick(), None, "", TRAIN + odd, DEV)
     assert own.problem.dropped == {"train": 1, "dev": 0}
     ids = loaded.tokenizer.convert_tokens_to_ids(["capital", "country", "is"])
     assert own.kept[ids].tolist() == [False, False, True]

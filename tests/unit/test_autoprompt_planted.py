@@ -9,8 +9,7 @@ import pytest
 from kgprobe.metrics.intervals import wilson
 from kgprobe.probes.models.load import ModelSpec, load_model
 from kgprobe.probes.models.reinitialize import reinitialize
-from kgprobe.probes.prompts.search.problem import problem
-from kgprobe.probes.prompts.search.scores import Scorer
+from kgprobe.probes.prompts.search.scores import Scorer, problem
 from kgprobe.probes.prompts.search.search import search, settings_for
 from kgprobe.templates import Template
 from tools.controls.train import RECIPES, train_control

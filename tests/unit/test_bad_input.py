@@ -13,7 +13,7 @@ from kgprobe.knowledge import ontology
 from kgprobe.settings.sources import Columns, OwnGraph
 from kgprobe.sources.dumps import facts as dumps
 from kgprobe.sources.dumps import trex
-from kgprobe.sources.graphs.problems import GraphFileError
+from kgprobe.sources.graphs.raw import GraphFileError
 from kgprobe.sources.graphs.read import GraphTables, read
 from kgprobe.sources.labels import one_line, one_line_of
 from kgprobe.sources.sparql.endpoint import EndpointError, open_store

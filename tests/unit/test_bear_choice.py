@@ -68,7 +68,7 @@ def test_replacements_are_discarded_when_a_relation_is_sampled_again(monkeypatch
         more = [{"subject": s, "object": s[0], "position": n} for n, s in enumerate(spares.split())]
         schema = {"subject": pl.String, "object": pl.String, "position": pl.Int64}
         frame, rest = (pl.DataFrame(some, schema=schema) for some in (rows, more))
-        return bear_choice.RelationSample(frame, (), 1, (), 0, rest, ())
+        return bear_choice.RelationSample(frame, rest, ())
 
     choices = iter([chosen("a1 b1", "a2"), chosen("a3 b3", "")])
     monkeypatch.setattr(bear_choice, "choose", lambda *_: next(choices))

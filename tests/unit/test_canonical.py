@@ -3,12 +3,11 @@
 import random
 
 import polars as pl
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kgprobe.schema import provenance
-from kgprobe.sources.sparql.canonical import in_order, row_hash, terms, write_result
+from kgprobe.sources.sparql.snapshots import in_order, row_hash, terms, write_result
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -82,11 +81,6 @@ def test_hash_of_many_rows_is_independent_of_arrival_order():
     bindings = [{"a": {"type": "uri", "value": f"x{n}"}} for n in range(25_001)]
     pages = [terms(bindings[i : i + 999], "a") for i in range(0, len(bindings), 999)]
     assert row_hash(pl.concat(pages[::-1])) == row_hash(terms(bindings, "a"))
-
-
-def test_unknown_term_type_raises():
-    with pytest.raises(ValueError, match="triple"):
-        terms([{"a": {"type": "triple", "value": "x"}}], "a")
 
 
 @given(rows)

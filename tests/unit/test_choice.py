@@ -217,7 +217,7 @@ def test_a_chat_template_wraps_the_prompt():
     loaded.tokenizer.chat_template = (
         "{% for m in messages %}<s>{{ m['role'] }}: {{ m['content'] }}{% endfor %} reply:"
     )
-    row = choose._message(loaded, ASKED[2])
+    row = choose.message(loaded, prompt(ASKED[2]), "item")
     assert loaded.tokenizer.decode(row) == "<s>user: Which one? (a) Niger, (b) Nigeria reply:"
 
 
@@ -236,7 +236,7 @@ def test_a_chat_template_with_a_date_reads_the_same_on_every_day(today, read):
     loaded.tokenizer.chat_template = (
         "\n<s>On " + today + ": {{ messages[0]['content'] }}" + "{{ '\\n' }}reply:"
     )
-    row = choose._message(loaded, ASKED[2])
+    row = choose.message(loaded, prompt(ASKED[2]), "item")
     text = f"\n<s>On {read}: Which one? (a) Niger, (b) Nigeria\nreply:"
     assert loaded.tokenizer.decode(row) == text
 

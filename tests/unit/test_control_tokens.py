@@ -3,11 +3,10 @@
 import pytest
 
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.scoring.choice.choose import choose
+from kgprobe.probes.scoring.choice.choose import choose, message
 from kgprobe.probes.scoring.choice.text import ChoiceQuestion
 from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.scoring.fill.predict import predict
-from kgprobe.probes.scoring.fill.replies import message
 from kgprobe.probes.scoring.fill.rows import FillItem, FillSettings
 from kgprobe.probes.scoring.sentence import score
 from kgprobe.probes.text.mask_slots import ClozePrompt

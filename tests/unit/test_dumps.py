@@ -65,8 +65,7 @@ def ids(found: entities.Frames) -> set[tuple[str, str, str, str]]:
 
 
 def read_lines(path: Path) -> list[bytes]:
-    with stream.lines(path) as result:
-        return list(result)
+    return list(stream.lines(path))
 
 
 @pytest.mark.parametrize("suffix", COMPRESSORS)
@@ -74,8 +73,7 @@ def read_lines(path: Path) -> list[bytes]:
 def test_blocks_join_to_the_text_for_every_compression_and_size(tmp_path, suffix, size):
     path = tmp_path / f"dump.json{suffix}"
     path.write_bytes(COMPRESSORS[suffix](JSON))
-    with blocks(path, size, threads=2) as result:
-        got = list(result)
+    got = list(blocks(path, size, threads=2))
     assert b"".join(block.data for block in got) == JSON
     assert [b.before for b in got] == [
         JSON[: sum(len(o.data) for o in got[:n])].count(b"\n") for n in range(len(got))
@@ -150,20 +148,6 @@ def test_complete_single_member_archive_is_decompressed_once(tmp_path, monkeypat
     assert len(read_lines(path)) == 1500
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".bz2"])
-def test_zero_padding_after_an_archive_is_skipped(tmp_path, suffix):
-    """Tapes and preallocated files end in zeros, which gzip and bzip2 skip."""
-    packed = COMPRESSORS[suffix](b"<s> <p> <o> .\n" * 5000)
-    path = tmp_path / f"dump.nt{suffix}"
-    for padding in (16, 512):
-        for whole in (packed, packed * 2):
-            path.write_bytes(whole + bytes(padding))
-            assert len(read_lines(path)) == 5000 * len(whole) // len(packed)
-            path.write_bytes(whole[:-20] + bytes(padding))
-            with pytest.raises(DumpError, match=r"truncated or damaged|unpacks to"):
-                read_lines(path)
-
-
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
 def test_suffixes_in_capitals_are_archives(tmp_path, suffix):
     path = tmp_path / f"DUMP.NT{suffix.upper()}"
@@ -178,7 +162,8 @@ def test_suffixes_in_capitals_are_archives(tmp_path, suffix):
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
 def test_text_after_or_instead_of_an_archive_raises(tmp_path, suffix):
     path = tmp_path / f"dump.nt{suffix}"
-    for data in (COMPRESSORS[suffix](b"a\n") + b"<html>", b"<html>busy</html>\n" * 9):
+    packed = COMPRESSORS[suffix](b"a\n")
+    for data in (packed + b"<html>", packed + bytes(512), b"<html>busy</html>\n" * 9):
         path.write_bytes(data)
         with pytest.raises(DumpError, match=r"truncated or damaged"):
             read_lines(path)
@@ -385,11 +370,6 @@ def test_blank_label_counts_as_missing(blank):
         assert [line for line in result["properties"]["line"] if described.LABEL in line] == [
             f'<{described.WD}P1> <{described.LABEL}> "UK"@mul .'
         ]
-
-
-def test_missing_dump_is_reported(tmp_path: Path):
-    with pytest.raises(DumpError, match="no such file"):
-        read_lines(tmp_path / "x.gz")
 
 
 @pytest.mark.parametrize("broken", [{"value": {"a": 1}}, {"value": None}, {"value": 5}, {}, 7])

@@ -4,8 +4,8 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
-from kgprobe.probes.jobs.fill import fill_frame
 from kgprobe.probes.jobs.forms import fill_items_of
+from kgprobe.probes.jobs.methods.fill import fill_frame
 from kgprobe.probes.jobs.score import tables
 from kgprobe.probes.scoring.fill.predict import FillItem
 from kgprobe.settings.probes import Fill

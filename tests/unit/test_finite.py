@@ -14,10 +14,10 @@ import pytest
 import torch
 from torch import nn
 
-from kgprobe.probes.baselines import finetune, linear_probe, relation_lstm
+from kgprobe.probes.baselines import classified, relation_lstm
 from kgprobe.probes.baselines.relation_lstm import label_words, mark_mentions, nearest
 from kgprobe.probes.jobs import score
-from kgprobe.probes.jobs.autoprompt.outcomes import TriggerPrompt, outcomes
+from kgprobe.probes.jobs.autoprompt.tasks import TriggerPrompt, outcomes
 from kgprobe.probes.models.finite import NotFiniteError, finite, first_wrong
 from kgprobe.probes.models.head import Head, apart
 from kgprobe.probes.models.predict import Predictor
@@ -179,12 +179,12 @@ def classes():
 
 
 def probed(loaded):
-    return linear_probe.linear_probe(loaded, classes(), ["a", "b"], ["sentence"])
+    return classified.linear_probe(loaded, classes(), ["a", "b"], ["sentence"])
 
 
 def finetuned(loaded):
-    return finetune.finetune(
-        loaded, classes(), ["a", "b"], ["sentence"], finetune.FinetuneSettings(epochs=1, batch=4)
+    return classified.finetune(
+        loaded, classes(), ["a", "b"], ["sentence"], classified.FinetuneSettings(epochs=1, batch=4)
     )
 
 
@@ -305,13 +305,13 @@ def test_diverging_training_is_reported_with_its_step():
     with pytest.raises(NotFiniteError, match=r"mention 'Lyon', relation 'none'"):
         extractor.confidences(result[0])
     vectors, labels = np.ones((4, 2), dtype=np.float32), np.array([0, 1, 0, 1])
-    runaway = linear_probe.LinearProbeSettings(rate=float("inf"), batch=2)
+    runaway = classified.LinearProbeSettings(rate=float("inf"), batch=2)
     with pytest.raises(NotFiniteError, match=r"linear probe: .* example"):
-        linear_probe.fit(vectors, labels, vectors, labels, 2, runaway)
+        classified.fit(vectors, labels, vectors, labels, 2, runaway)
     with pytest.raises(NotFiniteError, match=r"bert, fine-tuned: .*epoch 0, training example"):
-        finetune.finetune(
+        classified.finetune(
             tiny("bert", double=False), classes(), ["a", "b"], ["sentence"],
-            finetune.FinetuneSettings(epochs=1, batch=1, rate=float("inf"), warmup=0.0),
+            classified.FinetuneSettings(epochs=1, batch=1, rate=float("inf"), warmup=0.0),
         )  # fmt: skip
 
 

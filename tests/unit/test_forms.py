@@ -11,7 +11,6 @@ import torch
 from kgprobe import schema
 from kgprobe.experiments import TableError, check_papers, with_raw
 from kgprobe.probes.jobs import forms
-from kgprobe.probes.jobs.fill import fill_frame
 from kgprobe.probes.jobs.forms import (
     Demonstration,
     Form,
@@ -22,6 +21,7 @@ from kgprobe.probes.jobs.forms import (
     shuffled,
     tables_in,
 )
+from kgprobe.probes.jobs.methods.fill import fill_frame
 from kgprobe.probes.jobs.score import score_frame
 from kgprobe.probes.scoring.fill.rows import at_end, questions
 from kgprobe.probes.scoring.sentence import score

@@ -9,8 +9,7 @@ import torch
 from kgprobe.probes.models import causal, parts
 from kgprobe.probes.models.batching import Ragged
 from kgprobe.probes.models.causal import Causal
-from kgprobe.probes.models.continuation import CausalText, SpanText
-from kgprobe.probes.models.mask_slots import MaskSlots
+from kgprobe.probes.models.mask_slots import CausalText, MaskSlots, SpanText
 from kgprobe.probes.models.parts import Parts
 from kgprobe.probes.prompts.trained import soft
 from kgprobe.probes.scoring.cloze import rank
@@ -60,16 +59,11 @@ def test_logits_after_causal_prompts(dtype):
 
 
 def test_logits_at_a_mask_and_after_a_sentinel():
-    loaded, result = half("bert"), {}
+    loaded = half("bert")
     slots = MaskSlots(loaded)
     states = slots.run(torch.tensor(np.stack(ROWS)))[0][:, 3]
-    slots.visit(
-        ROWS,
-        [np.array([3])] * 2,
-        lambda rows, logits: logits[:, 0],
-        lambda rows, logits: result.update({"masked": logits}),
-    )
-    check(result["masked"], literal(loaded, slots.head.features(states)))
+    ((_, logits),) = slots.visit(ROWS, [np.array([3])] * 2, lambda rows, logits: logits[:, 0])
+    check(logits, literal(loaded, slots.head.features(states)))
     loaded = half("t5")
     text = SpanText(loaded)
     stream = text.open(ROWS)

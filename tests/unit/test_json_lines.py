@@ -45,7 +45,7 @@ def _released(folder):
 def _facts(folder):
     (folder / "P36/train.jsonl").write_text("")
     (folder / "P36/dev.jsonl").write_text("")
-    return read_facts(folder)
+    return read_facts(folder).rows()
 
 
 READERS = {

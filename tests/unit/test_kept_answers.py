@@ -13,10 +13,10 @@ import pytest
 
 from kgprobe import schema
 from kgprobe.job import job
-from kgprobe.probes.jobs import fill as fill_job
 from kgprobe.probes.jobs import stage
 from kgprobe.probes.jobs.kept import Kept, merge_records
 from kgprobe.probes.jobs.methods import cloze as rank_job
+from kgprobe.probes.jobs.methods import fill as fill_job
 from kgprobe.probes.models import batching
 from kgprobe.probes.models.journal import Journal
 from kgprobe.probes.models.load import ModelSpec

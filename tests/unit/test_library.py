@@ -319,7 +319,7 @@ def test_package_import_is_quick():
     code = (
         "import sys, kgprobe; assert 'torch' not in sys.modules and 'polars' not in sys.modules; "
         "kgprobe.probe; assert 'torch' in sys.modules; "
-        "assert not {'snakemake', 'ibis', 'SPARQLWrapper'} & set(sys.modules)"
+        "assert not {'snakemake', 'ibis', 'SPARQLWrapper', 'pyoxigraph'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
     with pytest.raises(AttributeError, match=r"no attribute 'prob'.*probe"):

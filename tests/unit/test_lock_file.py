@@ -15,10 +15,10 @@ from kgprobe.settings import Settings
 from kgprobe.settings.sources import Archive, Released, Sources, Sums, Trex
 from kgprobe.sources import verify
 from kgprobe.sources.dumps import lock_file
-from kgprobe.sources.dumps.archives import ArchiveError, DamagedError, fetch, unpack
+from kgprobe.sources.dumps.archives import ArchiveError, DamagedError, set_aside, unpack
 from kgprobe.sources.dumps.download import place, record
 from kgprobe.sources.dumps.lock_file import LockError, Tree
-from kgprobe.sources.sparql.canonical import row_hash, terms, write_result
+from kgprobe.sources.sparql.snapshots import row_hash, terms, write_result
 from tools import lock_file as locking
 
 COMMIT = "1234567" + "0" * 33
@@ -119,12 +119,9 @@ def test_mismatched_file_is_reported_and_nothing_is_written(tmp_path, change, to
     to = tmp_path / "to"
     unpack(archive(tmp_path / "old.zip"), to, PARTS, TREE)
     before = there(to)
-
-    def get() -> None:
-        archive(kept, files)
-
-    with pytest.raises(LockError, match=told) as caught:
-        fetch(get, URL, kept, to, PARTS, TREE)
+    archive(kept, files)
+    with pytest.raises(LockError, match=told) as caught, set_aside(kept):
+        unpack(kept, to, PARTS, TREE, url=URL)
     assert URL in str(caught.value)
     assert "the next run asks again" in str(caught.value)
     assert there(to) == before
@@ -160,12 +157,13 @@ def test_non_repository_archive_is_reported(tmp_path):
 
 def test_damaged_archive_is_set_aside_but_not_a_wrong_part(tmp_path):
     kept = archive(tmp_path / "a.zip")
-    with pytest.raises(ArchiveError, match=r"no gone/ in it"):
-        fetch(lambda: None, URL, kept, tmp_path / "to", {"a": "gone/"}, TREE)
+    with pytest.raises(ArchiveError, match=r"no gone/ in it"), set_aside(kept):
+        unpack(kept, tmp_path / "to", {"a": "gone/"}, TREE)
     assert kept.exists(), "the config is wrong, not the archive"
     kept.write_bytes(kept.read_bytes().replace(b"hello\n", b"jello\n", 1))
-    with pytest.raises(DamagedError, match=r"CRC[^;]*\. It was set aside as .*a\.zip\.bad"):
-        fetch(lambda: None, URL, kept, tmp_path / "to", PARTS, TREE)
+    message = r"CRC[^;]*\. It was set aside as .*a\.zip\.bad"
+    with pytest.raises(DamagedError, match=message), set_aside(kept):
+        unpack(kept, tmp_path / "to", PARTS, TREE)
     assert there(tmp_path) == ["a.zip.bad"]
 
 

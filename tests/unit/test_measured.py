@@ -107,12 +107,12 @@ def test_earlier_models_are_listed_with_those_of_the_run(tmp_path, folder):
     assert shown.grids[-1].rows[0][0].text == "x"
 
 
-def test_other_questions_are_outdated_and_the_same_ones_come_first(tmp_path, folder):
+def test_other_questions_are_named_and_the_same_ones_come_first(tmp_path, folder):
     path = kept(tmp_path / "x.tsv", run("old", value=1.0), folder)
     frame = pl.read_parquet(folder / "items.parquet")
     frame.head(1).write_parquet(folder / "items.parquet")
     shown = measured.section(run("new"), [folder], [path])
-    assert names(shown) == ["new", "old (outdated, other questions: 2026-01-02)"]
+    assert names(shown) == ["new", "old (other questions, measured 2026-01-02)"]
     newer = kept(tmp_path / "y.tsv", run("old", value=2.0), folder, "2026-02-03")
     shown = measured.section(run("new"), [folder], [path, newer])
     assert names(shown) == ["new", "old (measured 2026-02-03)"]

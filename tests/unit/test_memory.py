@@ -6,8 +6,7 @@ import pytest
 from kgprobe.probes.models import batching
 from kgprobe.probes.models.batching import Budget, Ragged, budget_for, sizes_of
 from kgprobe.probes.models.causal import Causal
-from kgprobe.probes.models.continuation import CausalText, SpanText
-from kgprobe.probes.models.mask_slots import SpanSlots
+from kgprobe.probes.models.mask_slots import CausalText, SpanSlots, SpanText
 from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.scoring.fill import predict
 from kgprobe.probes.scoring.fill.rows import FillItem

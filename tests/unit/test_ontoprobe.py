@@ -8,6 +8,7 @@ import polars as pl
 from kgprobe import schema
 from kgprobe.benchmarks.ontoprobe import build, concepts, modes, reasoning, released
 from kgprobe.benchmarks.ontoprobe import own as ontoprobe_own
+from kgprobe.knowledge.ontology import OntologyTables
 from kgprobe.settings.benchmarks import Rows
 
 SWITCHES = modes.resolve("default")
@@ -183,9 +184,10 @@ def own_tables():
     )
     parents = ((f"w/P{i}", "w/P99", "above", 0) for i in range(40) if i != 4)
     above = table("id ancestor ancestor_label position", parents)
-    return ontoprobe_own.OwnOntology(classes, chains, instances, properties, above, {"Thing 3": 7})
+    return OntologyTables(classes, chains, instances, properties, above)
 
 
+USES = {"Thing 3": 7}
 PATTERNS = [{"property": f"P{i}", "pattern": f"[X]'s link {i} is [Y] ."} for i in (*range(38), 99)]
 
 
@@ -197,7 +199,7 @@ def test_the_finer_of_two_superclasses_of_one_name_is_kept():
     chains = pl.DataFrame(chain, schema=tables.class_chains.schema, orient="row")
     chains = pl.concat([tables.class_chains.filter(pl.col("id") != "d/C1"), chains])
     tables = replace(tables, classes=pl.concat([tables.classes, upper]), class_chains=chains)
-    taken = ontoprobe_own.take(tables, PATTERNS, SWITCHES, seed=0)
+    taken = ontoprobe_own.take(tables, USES, PATTERNS, SWITCHES, seed=0)
     rows = {(r.golds, r.depth) for r in taken.rows if r.task == "SCO" and r.id == "d/C1"}
     assert rows == {(("above one", "above-two"), 2)}
 
@@ -208,7 +210,7 @@ def test_clauses_name_both_ends_of_a_property_as_their_classes_are_named():
                 for row in PATTERNS]  # fmt: skip
     tables = own_tables()
     tables = replace(tables, classes=tables.classes.with_columns(names))
-    taken = ontoprobe_own.take(tables, patterns, SWITCHES, seed=0)
+    taken = ontoprobe_own.take(tables, USES, patterns, SWITCHES, seed=0)
     items = build.build(taken, SWITCHES, "onto_world").items.filter(subject_id="w/P20")
     assert dict(
         items.filter(pl.col("relation").is_in(["DM", "RG"]))["relation", "subject"].rows()
@@ -222,7 +224,7 @@ def test_a_name_with_composed_and_combining_accents_is_one_question():
     names = pl.col("label").replace({"Thing 6": "Café", "Thing 7": "Cafe\u0301"})
     tables = own_tables()
     tables = replace(tables, instances=tables.instances.with_columns(names))
-    taken = ontoprobe_own.take(tables, PATTERNS, SWITCHES, seed=0)
+    taken = ontoprobe_own.take(tables, USES, PATTERNS, SWITCHES, seed=0)
     rows = [row for row in taken.rows if row.task == "TP"]
     golds = {row.subject: row.golds for row in rows if row.subject.startswith("Caf")}
     assert golds == {"Café": ("kind 6", "kind 0", "kind 7")}
@@ -234,13 +236,13 @@ def test_every_class_of_an_instance_is_right():
     # class 0 has no superclass, class 7 has one
     more = pl.DataFrame({"class": ["d/C0", "d/C7"], "instance": "d/I6", "label": "Thing 6"})
     tables = replace(tables, instances=pl.concat([tables.instances, more]))
-    taken = ontoprobe_own.take(tables, PATTERNS, SWITCHES, seed=0)
+    taken = ontoprobe_own.take(tables, USES, PATTERNS, SWITCHES, seed=0)
     golds = [row.golds for row in taken.rows if row.subject == "Thing 6"]
     assert golds == [("kind 6", "kind 0", "kind 7")]
 
 
 def test_the_rebuilt_ontology_is_split_by_hash_and_counts_omissions():
-    taken = ontoprobe_own.take(own_tables(), PATTERNS, SWITCHES, seed=0)
+    taken = ontoprobe_own.take(own_tables(), USES, PATTERNS, SWITCHES, seed=0)
     sets = build.build(taken, SWITCHES, "onto_world")
     parts = sets.items.group_by("relation", "role").len()
     assert set(parts.filter(role="train")["len"]) == {10} == set(parts.filter(role="dev")["len"])
@@ -251,7 +253,7 @@ def test_the_rebuilt_ontology_is_split_by_hash_and_counts_omissions():
     assert steps["properties"] == 40
     assert steps["with domain and range"] == 38
     assert steps["with a pattern"] == 36  # without 3, 4 and the two without a pattern
-    assert ontoprobe_own.take(own_tables(), PATTERNS, SWITCHES, seed=0).rows == taken.rows
+    assert ontoprobe_own.take(own_tables(), USES, PATTERNS, SWITCHES, seed=0).rows == taken.rows
     meta = {json.loads(m)["label"]: json.loads(m) for m in sets.items["meta"]}
     assert meta["Thing 3"]["popularity"] == 7
 
@@ -273,7 +275,7 @@ def test_classes_differing_only_in_case_are_one_candidate():
     above = pl.DataFrame(row, tables.class_chains.schema, orient="row")
     chains = pl.concat([above, tables.class_chains.filter(pl.col("id") != "d/C2")])
     changed = replace(tables, classes=classes, class_chains=chains)
-    taken = ontoprobe_own.take(changed, PATTERNS, SWITCHES, seed=0)
+    taken = ontoprobe_own.take(changed, USES, PATTERNS, SWITCHES, seed=0)
     sets = build.build(taken, SWITCHES, "onto_world")
     labels = sets.candidates.filter(set="class")["label"].to_list()
     assert "Kind 1" in labels
@@ -298,7 +300,7 @@ def test_labels_equal_after_normalization_are_one_candidate():
     above = pl.DataFrame(row, tables.property_chains.schema, orient="row")
     above = pl.concat([tables.property_chains, above])
     changed = replace(tables, classes=spelled[0], properties=spelled[1], property_chains=above)
-    taken = ontoprobe_own.take(changed, PATTERNS, SWITCHES, seed=0)
+    taken = ontoprobe_own.take(changed, USES, PATTERNS, SWITCHES, seed=0)
     sets = build.build(taken, SWITCHES, "onto_world").candidates
     labels = sets.filter(pl.col("set").is_in(["class", "property"]))["label"].to_list()
     assert {"kind \u00e9", "link 1"} <= set(labels)
@@ -317,7 +319,7 @@ def test_instances_of_same_named_classes_keep_their_own_superclasses():
     chains = pl.concat([above, tables.class_chains.filter(pl.col("id") != "d/C7")])
     classes = tables.classes.with_columns(label=named)
     changed = replace(tables, classes=classes, class_chains=chains)
-    taken = ontoprobe_own.take(changed, PATTERNS, SWITCHES, seed=0)
+    taken = ontoprobe_own.take(changed, USES, PATTERNS, SWITCHES, seed=0)
     golds = {row.id: row.golds for row in taken.rows if row.task == "TP"}
     assert set(golds) == set(tables.instances["instance"])
     assert golds["d/I1"] == ("kind 1", "kind 0")

@@ -8,15 +8,14 @@ import pytest
 from kgprobe.benchmarks.ontoprobe import build, modes, reasoning
 from kgprobe.benchmarks.ontoprobe import own as ontoprobe_own
 from kgprobe.benchmarks.ontoprobe.build import SHOWN
-from kgprobe.probes.jobs.frames import prepared
+from kgprobe.probes.jobs.frames import prepared, rankable
 from kgprobe.probes.jobs.methods import cloze as rank
 from kgprobe.probes.jobs.ontoprobe import reason, soft
 from kgprobe.probes.models import load
 from kgprobe.probes.models.load import ModelError, ModelSpec, load_model, outline
 from kgprobe.probes.prompts.trained import soft as trained
-from kgprobe.probes.text.spelling import rankable
 from tests.unit import soft_frames as frames
-from tests.unit.test_ontoprobe import PATTERNS, SWITCHES, built, own_tables, write_release
+from tests.unit.test_ontoprobe import PATTERNS, SWITCHES, USES, built, own_tables, write_release
 from tests.unit.test_reasoning import PLAN, saved
 from tests.unit.test_reasoning import SWITCHES as TWO_PAIRS
 from tests.unit.tiny_models import tiny
@@ -153,7 +152,7 @@ def test_all_errors_of_a_rebuilt_ontology_are_reported_together():
     )
     patterns = [*PATTERNS[1:], {"property": "P0", "pattern": "[X] and ."}]
     with pytest.raises(ValueError, match="ontology, RG, TP, SCO, SPO, DM cannot") as error:
-        ontoprobe_own.take(odd, patterns, replace(SWITCHES, split="30/40"), 0)
+        ontoprobe_own.take(odd, USES, patterns, replace(SWITCHES, split="30/40"), 0)
     text = str(error.value)
     assert "classes, row 9 (d/C9): no label; add rdfs:label" in text
     assert "properties, w/P8 (link 8): its range d/Gone is not a class of the ontology" in text

@@ -11,8 +11,7 @@ from kgprobe.benchmarks.ontoprobe import modes, reasoning, released
 from kgprobe.benchmarks.ontoprobe import own as ontoprobe_own
 from kgprobe.probes.jobs.frames import prepared
 from kgprobe.probes.jobs.methods import cloze as ranks
-from kgprobe.probes.jobs.ontoprobe import entailment
-from kgprobe.probes.jobs.ontoprobe import reason as probed
+from kgprobe.probes.jobs.ontoprobe import reason
 from kgprobe.probes.jobs.ontoprobe import soft as soft_memory
 from kgprobe.probes.jobs.ontoprobe.soft import check_tasks
 from kgprobe.sampling import by_hand, take
@@ -25,7 +24,7 @@ from kgprobe.tables.ontoprobe import values as per_item
 from kgprobe.tables.results import Number
 from tests.unit import soft_frames
 from tests.unit.study_frames import drawn as rows_of
-from tests.unit.test_ontoprobe import PATTERNS, own_tables, write_release
+from tests.unit.test_ontoprobe import PATTERNS, USES, own_tables, write_release
 from tests.unit.test_ontoprobe_bad_input import prompts
 from tests.unit.test_ontoprobe_tables import PRINTED, make_cases, make_items, make_ranks, probe
 from tests.unit.test_reasoning import SWITCHES as TWO_PAIRS
@@ -101,10 +100,10 @@ def test_item_limit(folder, tmp_path):
     options = built.build(released.take(folder, TWO_PAIRS), TWO_PAIRS, "x").candidates
     ranked, _, _ = ranks.rank_frame(saved(tmp_path), items, options, asked)
     assert set(ranked["item"]) == set(by_hand(items)["item"])
-    own = entailment.cases(rules)
+    own = reason.cases(rules)
     for scheme, sizes in (("manual+soft", (5, 14)), ("soft+manual", (14, 14))):
         tested = [
-            [c.row for c in entailment.by_template(own[rule], scheme) if c.role == "test"]
+            [c.row for c in reason.by_template(own[rule], scheme) if c.role == "test"]
             for rule in ("rdfs11", "rdfs7")
         ]
         assert tuple(map(len, tested)) == sizes
@@ -322,7 +321,7 @@ def test_printed_averages_are_separate_unless_the_models_are_the_same():
 def test_properties_and_instances_per_class():
     def took(**chosen):
         switches = modes.resolve("default", chosen)
-        return ontoprobe_own.take(own_tables(), PATTERNS, switches, 0)
+        return ontoprobe_own.take(own_tables(), USES, PATTERNS, switches, 0)
 
     assert len(took().concepts.properties) == 36
     assert len(took(properties="33").concepts.properties) == 33
@@ -339,7 +338,7 @@ def test_split(folder):
     counts = dict(items.filter(relation="DM").group_by("role").len().rows())
     assert counts == {"train": 4, "dev": 6, "test": 24}
     switches = modes.resolve("default", {"split": "4/6"})
-    own = ontoprobe_own.take(own_tables(), PATTERNS, switches, 0)
+    own = ontoprobe_own.take(own_tables(), USES, PATTERNS, switches, 0)
     assert [r.role for r in own.rows if r.task == "DM"].count("dev") == 6
     assert {modes.resolve(mode).split for mode in modes.MODES} == {"10/10"}
 
@@ -419,7 +418,7 @@ def test_every_mode_runs_from_questions_to_tables(tmp_path, mode):
     plan = Soft(seeds=2, epochs=1, losses=("bce",), masks=("multi",), poolings=("mean",))
     soft_memory.train(spec, few, sets.candidates, switches, plan, folder)
     soft, _, _ = soft_memory.rank(spec, few, sets.candidates, folder, switches)
-    answers, tests, _ = probed.reason(
+    answers, tests, _ = reason.reason(
         spec, rules.filter(pl.col("row") < 42), sets.candidates, folder, switches, plan,
         ("soft+soft",) if mode != "released" else ("manual+manual", "soft+manual"), rows=4,
     )  # fmt: skip

@@ -7,7 +7,7 @@ import pytest
 
 from kgprobe.schema import check
 from kgprobe.settings.sources import Columns, OwnGraph, Roles
-from kgprobe.sources.graphs.problems import LONGEST, RIGHT, GraphFileError
+from kgprobe.sources.graphs.raw import LONGEST, RIGHT, GraphFileError
 from kgprobe.sources.graphs.read import CONTRACTS, read
 
 LANGUAGES = ("en", "mul")

@@ -23,7 +23,7 @@ results = kgprobe.probe({model!r}, "world_lite", {{"P36": "The capital of [X] is
 print(results)
 results.plot()
 kgprobe.ask({model!r}, "The capital of [X] is [Y].", X="France", options=["Paris", "Rome"])
-assert not {{"snakemake", "ibis", "SPARQLWrapper", "orjson"}} & set(sys.modules)
+assert not {{"snakemake", "ibis", "SPARQLWrapper", "pyoxigraph", "orjson"}} & set(sys.modules)
 """
 
 

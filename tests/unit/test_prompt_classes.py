@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import polars as pl
 import pytest
 
 from kgprobe import schema
@@ -89,7 +90,7 @@ def test_balanced_forms_have_equal_classes_in_every_split_and_sample(
     assert task.task["groups"] == ["draw0", "draw1", "draw2"]
     draws = [set(task.examples.filter(group=g)["fact"]) for g in task.task["groups"]]
     assert draws[0] != draws[1], "draws differ"
-    again = prompt_classes.build(examples[::-1], form, SETTINGS, 4, 0).examples
+    again = prompt_classes.build(examples.reverse(), form, SETTINGS, 4, 0).examples
     key = ["group", "split", "example"]
     assert again.sort(key).equals(task.examples.sort(key)), "whatever the order of the rows"
     other = prompt_classes.build(examples, form, SETTINGS, 4, 1).examples
@@ -98,7 +99,7 @@ def test_balanced_forms_have_equal_classes_in_every_split_and_sample(
 
 def test_a_class_that_a_split_lacks_leaves_nothing_to_balance(tmp_path):
     examples = prompt_classes.read_sick(sick(tmp_path))
-    examples = [e for e in examples if (e.split, e.label) != ("dev", "neutral")]
+    examples = examples.filter((pl.col("split") != "dev") | (pl.col("label") != "neutral"))
     with pytest.raises(TaskError, match="draw0: dev needs 3, found 0"):
         prompt_classes.build(examples, "sick_3way", SETTINGS, 4, 0)
     task = prompt_classes.build(examples, "sick_2way", SETTINGS, 4, 0)

@@ -13,7 +13,7 @@ from kgprobe.benchmarks.autoprompt import graph as own_graph
 from kgprobe.benchmarks.autoprompt import own as prompt_own
 from kgprobe.benchmarks.autoprompt import templates as prompt_templates
 from kgprobe.benchmarks.autoprompt.frames import TaskError, part, write
-from kgprobe.benchmarks.autoprompt.overlap import Fact, flags, others, settle
+from kgprobe.benchmarks.autoprompt.overlap import annotate, facts_of, settle
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.experiments import read_table
 from kgprobe.sampling import hash_key
@@ -30,9 +30,15 @@ TEST = [
 SETTINGS = PromptFacts(least=Rows(1, 1, 1))
 
 
-def facts() -> list[Fact]:
+def facts(*more: tuple[str, ...]) -> pl.DataFrame:
     splits = {"train": TRAIN, "dev": DEV, "test": TEST}
-    return [Fact("P19", split, *pair) for split, pairs in splits.items() for pair in pairs]
+    rows = [("P19", split, *pair) for split, pairs in splits.items() for pair in pairs]
+    return facts_of([*rows, *more])
+
+
+def annotated(column: str) -> dict:
+    columns = ["split", "subject", "object", column]
+    return {tuple(row): value for *row, value in annotate(facts()).select(columns).rows()}
 
 
 def folder(path: Path, relation: str = "P19") -> Path:
@@ -56,7 +62,9 @@ def described(**more) -> dict:
 
 def built(rows=None, settings=SETTINGS, **more):
     words = ["Bonn", "London", "Paris", "Rome", "Roma"]
-    return prompt_facts.build(rows or facts(), words, described(), settings, **more)
+    return prompt_facts.build(
+        facts() if rows is None else rows, words, described(), settings, **more
+    )
 
 
 def step(task, name: str) -> tuple[int, int]:
@@ -65,7 +73,7 @@ def step(task, name: str) -> tuple[int, int]:
 
 
 def test_files_are_read_in_order_and_a_missing_one_is_reported(tmp_path):
-    assert prompt_facts.read_facts(folder(tmp_path)) == facts()
+    assert prompt_facts.read_facts(folder(tmp_path)).equals(facts())
     with pytest.raises(TaskError, match=r"no folder for P36; it has 1"):
         prompt_facts.read_facts(tmp_path / "trex_original", ["P36"])
     (tmp_path / "trex_original/P19/dev.jsonl").unlink()
@@ -77,7 +85,7 @@ def test_files_are_read_in_order_and_a_missing_one_is_reported(tmp_path):
 
 
 def test_flags_compare_test_with_train_and_dev_and_dev_with_train():
-    found = {(f.split, *f.pair): own for f, own in zip(facts(), flags(facts()), strict=True)}
+    found = annotated("flags")
     assert found["test", "Ada", "London"] == ["pair"]
     assert found["test", "Dan", "Paris"] == []
     assert found["test", "Roma", "Rome"] == ["inverse"]
@@ -88,7 +96,7 @@ def test_flags_compare_test_with_train_and_dev_and_dev_with_train():
 
 
 def test_other_right_answers_come_from_every_split():
-    by_fact = {(f.split, *f.pair): own for f, own in zip(facts(), others(facts()), strict=True)}
+    by_fact = annotated("others")
     assert by_fact["test", "Dan", "Paris"] == ["Bonn"]
     assert by_fact["test", "Dan", "Bonn"] == ["Paris"]
     assert by_fact["test", "Ada", "London"] == []
@@ -100,7 +108,7 @@ def test_other_right_answers_come_from_every_split():
 def test_the_overlap_switch(switch, train, dev, test):
     funnel = Funnel("x")
     left = settle(facts(), switch, funnel, "x")
-    sizes = [sum(f.split == s for f in left) for s in ("train", "dev", "test")]
+    sizes = [left.filter(split=s).height for s in ("train", "dev", "test")]
     assert sizes == [train, dev, test]
     counted = {row["step"]: (row["rows_in"], row["rows_out"]) for row in funnel.rows}
     assert counted["test facts in train or dev"] == (7, 6)
@@ -129,7 +137,7 @@ def test_examples_keep_every_row_and_count_unanswerable_ones(tmp_path):
 
 
 def test_a_subset_by_vocabulary_drops_facts_of_every_split_and_counts_them():
-    task = built(keep={"London", "Paris", "Bonn"}.__contains__, reason="object known")
+    task = built(keep={"London", "Paris", "Bonn"}, reason="object known")
     assert step(task, "train: object known") == (4, 2)
     assert step(task, "test: object known") == (7, 4)
     assert task.examples.group_by("split").len().sort("split").rows() == [
@@ -143,10 +151,10 @@ def test_too_few_facts_are_reported_with_relation_and_counts():
     with pytest.raises(TaskError, match=r"P19: train needs 5, found 4"):
         built(settings=PromptFacts(least=Rows(5, 1, 1)))
     # also if a filter leaves none
-    rows = [*facts(), Fact("P20", "test", "Ada", "Bonn")]
+    rows = facts(("P20", "test", "Ada", "Bonn"))
     task, kept = described(groups=["P19", "P20"]), {"Paris", "London", "Roma", "Rome"}
     with pytest.raises(TaskError, match=r"P20: train needs 1, found 0"):
-        prompt_facts.build(rows, [], task, SETTINGS, keep=kept.__contains__)
+        prompt_facts.build(rows, [], task, SETTINGS, keep=kept)
 
 
 def test_templates_are_kept_verbatim_and_cut_for_causal_models():
@@ -186,7 +194,7 @@ def frame(rows) -> pl.DataFrame:
 def collected(most: int, variant: str = "original", pages=None):
     trex = frame([(f"Q{i}", "A") for i in range(6)] + [("Q90", "Z")])
     wikidata = frame([(f"Q{i}", "B") for i in range(4, 30)])
-    test = [Fact("P19", "test", "name Q0", "a")]
+    test = facts_of([("P19", "test", "name Q0", "a")])
     funnel = Funnel("auto_lama")
     rows = prompt_own.collect(
         ["P19"], test, trex, wikidata, pages, {"a", "b"}, most, variant, 0, funnel
@@ -196,28 +204,28 @@ def collected(most: int, variant: str = "original", pages=None):
 
 def test_search_facts_come_from_trex_first_without_test_facts():
     rows, steps = collected(15)
-    assert [sum(f.split == s for f in rows) for s in ("train", "dev")] == [12, 3]
-    assert sum(f.object == "a" for f in rows) == 5, "all of T-REx but the test fact and Z"
+    assert [rows.filter(split=s).height for s in ("train", "dev")] == [12, 3]
+    assert rows.filter(object="a").height == 5, "all of T-REx but the test fact and Z"
     assert steps["T-REx: not in the test"] == (7, 6)
     assert steps["T-REx: object in the vocabulary"] == (6, 5)
     assert steps["Wikidata: topped up"] == (26, 10)
-    assert ("name Q0", "a") not in {f.pair for f in rows}
+    assert ("name Q0", "a") not in rows.select("subject", "object").rows()
     few, steps = collected(3)
-    assert len(few) == 3
-    assert {f.object for f in few} == {"a"}
+    assert few.height == 3
+    assert set(few["object"]) == {"a"}
     assert "Wikidata: topped up" not in steps
 
 
 def test_rows_from_wikidata_need_a_page_if_pages_are_known():
     rows, steps = collected(15, pages={"Q8", "Q9"})
     assert steps["Wikidata: a page and a label"] == (26, 2)
-    assert len(rows) == 7
+    assert rows.height == 7
 
 
 def test_the_trex_split_has_three_splits_of_one_distribution():
     rows, _ = collected(20, "trex")
-    assert [sum(f.split == s for f in rows) for s in ("train", "dev", "test")] == [12, 4, 4]
-    assert len({f.key for f in rows}) == 20
+    assert [rows.filter(split=s).height for s in ("train", "dev", "test")] == [12, 4, 4]
+    assert rows["key"].n_unique() == 20
 
 
 def test_embedded_facts_search_on_trained_on_and_test_on_both():

@@ -12,7 +12,7 @@ import pytest
 from tokenizers import normalizers
 
 from kgprobe.probes import prompt_settings
-from kgprobe.probes.jobs.autoprompt import outcomes, predict, search, sweep, tasks
+from kgprobe.probes.jobs.autoprompt import predict, search, sweep, tasks
 from kgprobe.probes.jobs.kept import journal
 from kgprobe.probes.jobs.methods import trained
 from kgprobe.probes.prompts.search import files
@@ -71,10 +71,10 @@ def test_a_stopped_search_resumes_to_the_same_bytes(tmp_path, monkeypatch):
     searched_task(whole, loaded)
     iterate, count = autoprompt.Search._iterate, iter(range(10**6))
 
-    def stop(self, state, draws, bar):
+    def stop(self, state, draws):
         if next(count) == 31:  # in the second restart of the second relation
             raise KeyboardInterrupt
-        iterate(self, state, draws, bar)
+        iterate(self, state, draws)
 
     with monkeypatch.context() as patch:
         patch.setattr(autoprompt.Search, "_iterate", stop)
@@ -111,9 +111,9 @@ def test_written_prompts_and_controls_of_a_searched_one(tmp_path, answering):
     # the initial triggers are all masks: the model's answers without a search
     start = frame.filter((pl.col("prompt") == "initial_triggers") & (pl.col("group") == "P36"))
     template = Template.parse("{sub} [T]x2 [P] .", "masked")
-    blank = outcomes.TriggerPrompt(template, (loaded.tokenizer.mask_token_id,) * 2)
+    blank = tasks.TriggerPrompt(template, (loaded.tokenizer.mask_token_id,) * 2)
     rows = tasks.load(folder, {"groups": ["P36"]}).evaluated
-    plain, _ = outcomes.outcomes(own.predictor, "x", {"P36": blank}, rows, own.task.vocabulary)
+    plain, _ = tasks.outcomes(own.predictor, "x", {"P36": blank}, rows, own.task.vocabulary)
     columns = ["split", "example", "best", "worst", "logprob"]
     assert start.select(columns).rows() == plain.select(columns).rows()
     assert start["logprob"].is_not_null().any()
@@ -135,7 +135,7 @@ def test_a_causal_model_gets_prompts_that_end_in_the_answer(tmp_path, answering)
 
 
 def test_a_stopped_run_of_prompts_resumes_with_the_next_relation(tmp_path, monkeypatch):
-    loaded, group, done = tiny("bert"), outcomes._group, []
+    loaded, group, done = tiny("bert"), tasks._group, []
     folder = prompt_folders.facts(tmp_path / "auto_world")
     task, asked = tasks.load(folder, {}), ["majority", "manual", "demos"]
 
@@ -150,10 +150,10 @@ def test_a_stopped_run_of_prompts_resumes_with_the_next_relation(tmp_path, monke
         done.append(given)
         return group(*given)
 
-    monkeypatch.setattr(outcomes, "_group", stopping)
+    monkeypatch.setattr(tasks, "_group", stopping)
     with pytest.raises(KeyboardInterrupt):
         answers()
-    monkeypatch.setattr(outcomes, "_group", lambda *given: done.append(given) or group(*given))
+    monkeypatch.setattr(tasks, "_group", lambda *given: done.append(given) or group(*given))
     resumed, stored = answers(), len(done)
     assert not list((tmp_path / "unfinished").iterdir())
     whole = answers()

@@ -10,8 +10,16 @@ import pytest
 from kgprobe import schema
 from kgprobe.benchmarks.autoprompt import relations
 from kgprobe.benchmarks.autoprompt.frames import TaskError
-from kgprobe.benchmarks.autoprompt.perturbed import ObjectMention, draw, perturb, pool_of, without
-from kgprobe.benchmarks.autoprompt.relations import Evidence, Record
+from kgprobe.benchmarks.autoprompt.relations import (
+    Evidence,
+    ObjectMention,
+    Record,
+    SplitRecord,
+    draw,
+    perturb,
+    pool_of,
+    without,
+)
 from kgprobe.settings.benchmarks import PromptSentences, Rows
 
 CITIES = {
@@ -191,9 +199,10 @@ def test_pools_exclude_texts_in_any_case_and_sample_by_hash():
 
 def test_a_relation_with_one_object_cannot_be_perturbed():
     pool = pool_of([("Rome", "Rome")])
-    context = [ObjectMention("in Rome .", "Rome", 3)]
+    record = Record("P19", "P19/Q1/Q2", "Q1", "S", "Rome", ())
+    row = SplitRecord(record, "test", [ObjectMention("in Rome .", "Rome", 3)])
     for mode in ("fact", "released"):
-        assert perturb(pool, "f", "Rome", [], context, 0, mode, "test") == []
+        assert perturb(pool, row, 0, mode) == []
 
 
 EVIDENCE = {"sub_surface": "A", "obj_surface": "B", "masked_sentence": "A in [MASK] ."}

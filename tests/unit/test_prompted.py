@@ -9,7 +9,7 @@ import torch
 from tokenizers import normalizers
 
 from kgprobe.metrics import prompts as metrics
-from kgprobe.probes.jobs.autoprompt import outcomes
+from kgprobe.probes.jobs.autoprompt import tasks
 from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.models.finite import NotFiniteError
 from kgprobe.probes.models.predict import Predictor
@@ -70,8 +70,8 @@ def test_ranks_are_those_of_a_plain_sort(name):
     template = Template.parse(text, loaded.spec.kind)
     tokens = single(loaded, template, WORDS)
     asked = facts(sorted(tokens))
-    prompt = outcomes.TriggerPrompt(template, (40, 50))
-    found, record = outcomes.outcomes(
+    prompt = tasks.TriggerPrompt(template, (40, 50))
+    found, record = tasks.outcomes(
         Predictor(loaded), "searched", {"P1": prompt}, asked, [*WORDS, "Timbuktu"]
     )
     check(found, OUTCOMES)
@@ -99,8 +99,8 @@ def test_ties_are_ranges():
             decoder.weight[tokens[word]] = decoder.weight[tokens[words[0]]]
             decoder.bias[tokens[word]] = decoder.bias[tokens[words[0]]]
     rows = [{"label": words[0], "others": [words[1], words[4]]}, {"label": words[4]}]
-    found, _ = outcomes.outcomes(
-        Predictor(loaded), "manual", {"": outcomes.TriggerPrompt(template, (40, 50))},
+    found, _ = tasks.outcomes(
+        Predictor(loaded), "manual", {"": tasks.TriggerPrompt(template, (40, 50))},
         examples(rows), words,
     )  # fmt: skip
     tied, alone = found.to_dicts()
@@ -116,9 +116,9 @@ def test_batches_and_threads_do_not_matter():
     template = Template.parse(MASKED, "masked")
     asked = facts(sorted(single(loaded, template, WORDS)))
     made = [
-        outcomes.outcomes(
+        tasks.outcomes(
             Predictor(loaded, budget), "searched",
-            {"P1": outcomes.TriggerPrompt(template, (40, 50))},
+            {"P1": tasks.TriggerPrompt(template, (40, 50))},
             asked.sample(fraction=1.0, shuffle=True, seed=seed), WORDS,
         )[0]
         for seed, budget in enumerate((Budget(16), Budget(200)))
@@ -135,8 +135,8 @@ def test_multi_token_golds_have_no_rank_and_are_counted():
     assert tokens
     assert all(token == vocabulary[f"Ġ{word}"] for word, token in tokens.items())
     asked = examples([{"label": "Burkina Faso"}, {"label": min(tokens)}])
-    prompt = outcomes.manual(loaded, "{sub} is [P].")
-    found, record = outcomes.outcomes(
+    prompt = tasks.manual(loaded, "{sub} is [P].")
+    found, record = tasks.outcomes(
         Predictor(loaded), "manual", {"": prompt}, asked, [*WORDS, "Burkina Faso"]
     )
     check(found, OUTCOMES)
@@ -165,8 +165,8 @@ def test_words_with_the_same_token_share_a_column():
     assert options.column["Of"] == options.column["of"]
     assert options.names[options.column["of"]] == "Of"
     asked = examples([{"label": "of", "others": ["Of"]}])
-    found, _ = outcomes.outcomes(
-        Predictor(loaded), "m", {"": outcomes.TriggerPrompt(template)}, asked, ["Of", "of"]
+    found, _ = tasks.outcomes(
+        Predictor(loaded), "m", {"": tasks.TriggerPrompt(template)}, asked, ["Of", "of"]
     )
     row = found.row(0, named=True)
     assert (row["answer"], row["best"], row["filtered_best"], row["options"]) == ("of", 1, 1, 1)
@@ -180,8 +180,8 @@ def test_classes_answer_by_the_sum_of_their_label_tokens(name):
     labels = {"no": (60, 61, 62), "yes": (70,), "maybe": (80, 81)}
     asked = examples([{"group": "", "label": c, "fields": {"sub": s}} for c in labels
                       for s in ("Rome", "Paris and Niger", "a")])  # fmt: skip
-    prompt = outcomes.TriggerPrompt(template, (40, 50), labels)
-    found, _ = outcomes.outcomes(Predictor(loaded), "searched", {"": prompt}, asked)
+    prompt = tasks.TriggerPrompt(template, (40, 50), labels)
+    found, _ = tasks.outcomes(Predictor(loaded), "searched", {"": prompt}, asked)
     logs = whole(loaded, template, (40, 50), [json.loads(text) for text in asked["fields"]])
     for row, label, own in zip(found.to_dicts(), asked["label"], logs, strict=True):
         mass = {c: np.exp(own[list(ids)]).sum() for c, ids in labels.items()}
@@ -197,34 +197,34 @@ def test_a_context_is_a_field_and_is_truncated_if_too_long():
     rows = [{"group": g, "fact": "f", "label": "Rome", "surfaces": ["rome"],
              "fields": {"sub": "Italy", "context": "Niger " * n}}
             for g, n in (("P1", 3), ("P1", 200), ("P2", 5))]  # fmt: skip
-    prompt = outcomes.TriggerPrompt(Template.parse(text, "masked"), (40,), {}, "context")
+    prompt = tasks.TriggerPrompt(Template.parse(text, "masked"), (40,), {}, "context")
     asked = examples(rows)
-    found, record = outcomes.outcomes(Predictor(loaded), "searched", {"": prompt}, asked, WORDS)
+    found, record = tasks.outcomes(Predictor(loaded), "searched", {"": prompt}, asked, WORDS)
     assert (record["P1"]["cut"], record["P2"]["cut"]) == (1, 0)
     per_fact, per_sentence = metrics.sentences(metrics.join_outcomes(asked, found))
     assert (per_fact.height, per_sentence.height) == (2, 3)
-    short = outcomes.TriggerPrompt(Template.parse(text, "masked"), (40,))
+    short = tasks.TriggerPrompt(Template.parse(text, "masked"), (40,))
     with pytest.raises(ValueError, match="too long"):
-        outcomes.outcomes(Predictor(loaded), "searched", {"": short}, asked, WORDS)
+        tasks.outcomes(Predictor(loaded), "searched", {"": short}, asked, WORDS)
 
 
 def test_bad_input_is_reported():
     loaded = tiny("bert")
     predictor = Predictor(loaded)
-    prompt = outcomes.TriggerPrompt(Template.parse("{sub} [P]", "masked"))
+    prompt = tasks.TriggerPrompt(Template.parse("{sub} [P]", "masked"))
     asked = examples([{}, {"group": "P2"}])
     with pytest.raises(ValueError, match="no prompt for 1 groups: P2"):
-        outcomes.outcomes(predictor, "manual", {"P1": prompt}, asked, WORDS)
+        tasks.outcomes(predictor, "manual", {"P1": prompt}, asked, WORDS)
     with pytest.raises(AnswerError, match="none of 1 answer words is one token"):
-        outcomes.outcomes(predictor, "manual", {"": prompt}, asked, ["Xylophone Quartet"])
+        tasks.outcomes(predictor, "manual", {"": prompt}, asked, ["Xylophone Quartet"])
     with pytest.raises(AnswerError, match=r"\[60\] stand for two classes"):
         Options.classes({"a": (60,), "b": (60, 61)})
     with pytest.raises(AnswerError, match="without label tokens"):
         Options.classes({"a": (60,), "b": ()})
-    classes = outcomes.TriggerPrompt(prompt.template, (), {"a": (60,), "b": (61,)})
+    classes = tasks.TriggerPrompt(prompt.template, (), {"a": (60,), "b": (61,)})
     with pytest.raises(ValueError, match=r"classes \['Rome'\] have no label tokens"):
-        outcomes.outcomes(predictor, "manual", {"": classes}, asked)
+        tasks.outcomes(predictor, "manual", {"": classes}, asked)
     with torch.no_grad():
         loaded.model.get_output_embeddings().bias[3] = float("nan")
     with pytest.raises(NotFiniteError, match=r"bert: log-sum-exp .* nan at P1 test .* token 2 "):
-        outcomes.outcomes(predictor, "manual", {"": prompt}, asked, WORDS)
+        tasks.outcomes(predictor, "manual", {"": prompt}, asked, WORDS)

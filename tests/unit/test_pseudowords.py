@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from kgprobe.probes.text.pseudowords import _pair, pseudowords, random_words
+from kgprobe.probes.text.vectors import _pair, pseudowords, random_words
 from tests.unit.tiny_models import tiny
 
 

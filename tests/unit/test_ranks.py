@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 from kgprobe import schema
+from kgprobe.probes.jobs.frames import rankable
 from kgprobe.probes.jobs.methods import cloze as ranking
 from kgprobe.probes.models.load import ModelSpec
-from kgprobe.probes.text.spelling import rankable
 from tests.unit.tiny_models import tiny
 
 LABELS = ["country", "capital", "Rome", "a sentence", "\u200b", "one token"]

@@ -121,8 +121,8 @@ def written(p, k=1):
         loaded=SimpleNamespace(tokenizer=tokenizer, spec=spec), step=lambda name, compute: compute()
     )
     names = Names(tokenizer)
-    writer = _Writer(model, FillSettings(k=k, beams=2), 9, names, [])
-    prompt = DistinctPrompt(np.zeros(1, dtype=np.int64), {0: [0]})
+    writer = _Writer(model, FillSettings(k=k, beams=2), 9, names)
+    prompt = DistinctPrompt(np.zeros(1, dtype=np.int64), "item", {0: [0]})
     _, _, phrases = writer.write(Script(p), [prompt])[0][0]
     return list(phrases)
 

@@ -8,7 +8,7 @@ import pytest
 
 from kgprobe import schema
 from kgprobe.probes.jobs.methods import reason as method
-from kgprobe.probes.jobs.ontoprobe import entailment, soft
+from kgprobe.probes.jobs.ontoprobe import reason, soft
 from kgprobe.probes.models.load import load_model
 from kgprobe.settings.probes import CausalRules, Soft
 from kgprobe.tables.answers import Probe
@@ -65,7 +65,7 @@ def test_a_causal_model_needs_no_memorizing_answers(tmp_path):
     items = frames.reasoning().filter(role="test")["item"].to_list()
     keys = ("scheme", "p1", "p2", "pair")
     ranked = pl.DataFrame(
-        [(i, "manual+manual", *form, 0, 1, 1, 1) for i in items for form in entailment.FORMS],
+        [(i, "manual+manual", *form, 0, 1, 1, 1) for i in items for form in reason.FORMS],
         schema=["item", *keys, "best", "worst", "in_order"], orient="row",
     )  # fmt: skip
     tests = pl.DataFrame([(i, "manual", 0, 1, 1, 1) for i in items],

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from kgprobe.benchmarks.ontoprobe.modes import Switches, resolve
-from kgprobe.probes.jobs.ontoprobe import entailment, reason, soft
+from kgprobe.probes.jobs.ontoprobe import reason, soft
 from kgprobe.probes.models.load import ModelSpec
 from kgprobe.probes.scoring.cloze.vectors import gold_ranks, prompts, scores
 from kgprobe.probes.text.mask_slots import (
@@ -19,15 +19,14 @@ from kgprobe.probes.text.mask_slots import (
     tokenize_prompts,
     tokens_with_slots,
 )
-from kgprobe.probes.text.pseudowords import pseudowords
-from kgprobe.probes.text.vectors import inserted
+from kgprobe.probes.text.vectors import inserted, pseudowords
 from kgprobe.settings.probes import Soft
 from kgprobe.templates import mark
 from tests.unit import soft_frames as frames
 from tests.unit.tiny_models import save, sentencepiece, tiny, tokenizer, with_tokenizer
 
 CASES = reason.cases(frames.reasoning())
-SLOTS = entailment.layout(dict.fromkeys(sorted(frames.TASKS), 3))
+SLOTS = reason.layout(dict.fromkeys(sorted(frames.TASKS), 3))
 
 
 def shown(question):
@@ -45,14 +44,14 @@ def shown(question):
 def test_prompts_of_all_forms_and_schemes():
     case = CASES["rdfs9"][4]
     found = {
-        (scheme, form): shown(entailment.prompt(case, form, scheme, 0, SLOTS))
-        for scheme in entailment.SCHEMES
-        for form in entailment.FORMS
+        (scheme, form): shown(reason.prompt(case, form, scheme, 0, SLOTS))
+        for scheme in reason.SCHEMES
+        for form in reason.FORMS
     }
     p1, p2, h = "Niger 4 is a country .", "X is niger 4 .", "X is a [MASK] ."
     s1 = "Niger 4 SCO1 SCO2 SCO3 Rome ."
     s2, sh = "X TP1 TP2 TP3 niger 4 .", "X TP1 TP2 TP3 [MASK] ."
-    both, first, second, none = entailment.FORMS
+    both, first, second, none = reason.FORMS
     assert found["manual+manual", both] == f"{p1} {p2} Therefore, {h}"
     assert found["manual+manual", first] == f"{p1} Therefore, {h}"
     assert found["manual+manual", second] == f"{p2} Therefore, {h}"
@@ -68,17 +67,17 @@ def test_prompts_of_all_forms_and_schemes():
 
 def test_pattern_premises_have_no_soft_form():
     case = CASES["rdfs7"][4]
-    text = shown(entailment.prompt(case, (True, True), "soft+manual", 1, SLOTS))
+    text = shown(reason.prompt(case, (True, True), "soft+manual", 1, SLOTS))
     assert text == ("Niger 4 SPO1 SPO2 SPO3 Rome . X1 lie in Africa Y1 . Therefore, X1 [MASK] Y1 .")
 
 
 @pytest.mark.parametrize("rule", list(CASES))
-@pytest.mark.parametrize("scheme", entailment.SCHEMES)
+@pytest.mark.parametrize("scheme", reason.SCHEMES)
 def test_pseudowords_are_in_every_prompt_of_every_rule(rule, scheme):
     loaded = tiny("bert")
     for case in CASES[rule]:
-        for form in entailment.FORMS:
-            asked = [entailment.prompt(case, form, scheme, pair, SLOTS) for pair in range(10)]
+        for form in reason.FORMS:
+            asked = [reason.prompt(case, form, scheme, pair, SLOTS) for pair in range(10)]
             for pair, row in enumerate(tokenize_prompts(loaded, asked)):
                 ids = set(row.ids.tolist()) - set(range(rows_of_embedding(loaded)))
                 words = {i - rows_of_embedding(loaded) - SLOTS.words for i in ids}
@@ -87,7 +86,7 @@ def test_pseudowords_are_in_every_prompt_of_every_rule(rule, scheme):
                 assert own <= {2 * pair, 2 * pair + 1}
                 if rule == "rdfs7" or (rule == "rdfs3" and form[1]):
                     assert own == {2 * pair, 2 * pair + 1}
-        test = tokenize_prompts(loaded, [entailment.premise_test(case, "manual", 3, SLOTS)])[0]
+        test = tokenize_prompts(loaded, [reason.premise_test(case, "manual", 3, SLOTS)])[0]
         first = rows_of_embedding(loaded) + SLOTS.words
         assert first + 6 in test.ids
 
@@ -97,7 +96,7 @@ def test_released_prompts_keep_letters_as_the_released_code():
 
     def ask(rule):
         case = CASES[rule][4]
-        return entailment.prompt(case, (False, True), "manual+manual", 0, SLOTS, switches)
+        return reason.prompt(case, (False, True), "manual+manual", 0, SLOTS, switches)
 
     assert shown(ask("rdfs9")) == "[X] is niger 4 . Therefore, [X] is a [MASK] ."
     assert shown(ask("rdfs7")) == "X lie in Africa Y . Therefore, X [MASK] [Y] ."
@@ -107,24 +106,24 @@ def test_released_prompts_keep_letters_as_the_released_code():
 def test_order_and_the_word_implies_are_switches():
     case = CASES["rdfs5"][4]
     turned = Switches(premise_order="P2_P1")
-    text = shown(entailment.prompt(case, (True, True), "manual+soft", 0, SLOTS, turned))
+    text = shown(reason.prompt(case, (True, True), "manual+soft", 0, SLOTS, turned))
     assert text == "X is niger 4 . c1 Niger 4 is a country . c2 X implies [MASK] ."
     kept = Switches(soft_implies="kept")
-    text = shown(entailment.prompt(case, (False, False), "soft+soft", 0, SLOTS, kept))
+    text = shown(reason.prompt(case, (False, False), "soft+soft", 0, SLOTS, kept))
     assert text == "c2 X implies SPO1 SPO2 SPO3 [MASK] ."
 
 
 def test_no_subject_is_trained_on_and_tested():
     own = reason.cases(frames.reasoning(twin=5))["rdfs5"]
-    tested, left_out = entailment.select_test_cases(own, "manual+soft")
+    tested, left_out = reason.select_test_cases(own, "manual+soft")
     assert left_out == ["rdfs5-5"]
     assert not {c.subject for c in own if c.role != "test"} & {c.subject for c in tested}
-    assert len(entailment.select_test_cases(own, "manual+manual")[0]) == 3
-    again = [*own, entailment.RuleRow(**{**own[0].__dict__, "item": "rdfs5-9", "role": "test"})]
+    assert len(reason.select_test_cases(own, "manual+manual")[0]) == 3
+    again = [*own, reason.RuleRow(**{**own[0].__dict__, "item": "rdfs5-9", "role": "test"})]
     with pytest.raises(
         ValueError, match=r"rdfs5-9 \('niger 0'\): rdfs5-0 is about the same subject"
     ):
-        entailment.select_test_cases(again, "soft+soft")
+        reason.select_test_cases(again, "soft+soft")
 
 
 @pytest.mark.parametrize("bos", ["none", "forced"])
@@ -233,7 +232,7 @@ PLAN = Soft(seeds=1, epochs=2, losses=("bce",), masks=("multi",), poolings=("mea
 SWITCHES = resolve("default", {"pseudoword_pairs": "2"})
 
 
-def run(tmp_path, name="bert", switches=SWITCHES, schemes=entailment.SCHEMES, twin=None):
+def run(tmp_path, name="bert", switches=SWITCHES, schemes=reason.SCHEMES, twin=None):
     spec, folder = saved(tmp_path, name), tmp_path / "prompts"
     record = soft.train(spec, frames.items(), frames.candidates(), switches, PLAN, folder)
     ranks, curves, _ = soft.rank(spec, frames.items(), frames.candidates(), folder, switches)
@@ -254,7 +253,7 @@ ENDS = ("manual+manual", "soft+soft")
 
 
 @pytest.mark.parametrize(
-    ("name", "schemes"), [("bert", entailment.SCHEMES), ("gpt2", ENDS), ("t5", ENDS)]
+    ("name", "schemes"), [("bert", reason.SCHEMES), ("gpt2", ENDS), ("t5", ENDS)]
 )
 def test_every_kind_of_model_trains_ranks_and_reasons(tmp_path, name, schemes):
     record, ranks, curves, (reasons, premises, reason_record) = run(
@@ -315,7 +314,7 @@ def trained(tmp_path_factory):
     ],
 )  # fmt: skip
 def test_each_switch_changes_scores(trained, tmp_path, key, value, monkeypatch):
-    monkeypatch.setattr(entailment, "TAKEN", 1)
+    monkeypatch.setattr(reason, "TAKEN", 1)
     plain, other = (
         reasoned(tmp_path, "bert", switches, ("soft+soft",), trained[0], rules=("rdfs7", "rdfs9"))
         for switches in (SWITCHES, replace(SWITCHES, **{key: value}))

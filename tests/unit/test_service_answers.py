@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from kgprobe.sources.sparql import errors
+from kgprobe.sources.sparql import answers
 from kgprobe.sources.sparql.answers import Answer, check_answer, check_status
 from kgprobe.sources.sparql.endpoint import Endpoint, Policy
 from kgprobe.sources.sparql.pull import pull
 
-PLACE = errors.Place("wdqs (https://query.example.org)", "facts.rq", 1)
-AGENT = "kgprobe/1 (https://example.org) SPARQLWrapper/2"
+PLACE = answers.Place("wdqs (https://query.example.org)", "facts.rq", 1)
+AGENT = "kgprobe/1 (https://example.org) requests/2"
 JSON, TEXT = "application/sparql-results+json", "text/plain"
 QUERY = "SPARQL-QUERY: queryStr=SELECT ?s { VALUES ?s { " + "wd:Q42 " * 9000 + "} }\n"
 BLAZEGRAPH = (
@@ -39,12 +39,12 @@ def answer(status: int, body: str, kind: str = TEXT, **headers: str) -> Answer:
     return Answer(status, {"content-type": kind, **headers}, body.encode())
 
 
-def meaning(came: Answer) -> type[errors.SourceError] | None:
+def meaning(came: Answer) -> type[answers.SourceError] | None:
     """Return the class of the error that an answer raises."""
     try:
         check_status(came, PLACE, AGENT)
         check_answer(came, PLACE, ["s"])
-    except errors.SourceError as error:
+    except answers.SourceError as error:
         return type(error)
     return None
 
@@ -80,11 +80,11 @@ def meaning(came: Answer) -> type[errors.SourceError] | None:
     ],
 )
 def test_a_time_out_is_recognized_in_every_form(status, body, kind):
-    assert meaning(answer(status, body, kind)) is errors.TimedOut
+    assert meaning(answer(status, body, kind)) is answers.TimedOut
 
 
 def test_a_time_out_message_shows_its_line_and_not_the_query():
-    with pytest.raises(errors.TimedOut) as caught:
+    with pytest.raises(answers.TimedOut) as caught:
         check_status(answer(500, QUERY + DEADLINE), PLACE, AGENT)
     assert "Query deadline is expired" in caught.value.came
     assert "wd:Q42" not in caught.value.came
@@ -103,7 +103,7 @@ def test_a_time_out_message_shows_its_line_and_not_the_query():
     ],
 )
 def test_a_refusal_names_the_setting_at_once(status, body, kind):
-    with pytest.raises(errors.EndpointRefused) as caught:
+    with pytest.raises(answers.EndpointRefused) as caught:
         check_status(answer(status, body, kind), PLACE, AGENT)
     message = str(caught.value)
     assert not caught.value.reaction, "nothing to try again"
@@ -114,23 +114,23 @@ def test_a_refusal_names_the_setting_at_once(status, body, kind):
 @pytest.mark.parametrize(
     ("status", "body", "kind", "cause"),
     [
-        (429, "Too Many Requests - Please retry in 35 seconds.", TEXT, errors.RateLimited),
-        (429, '{"exception":"Too many queries at a time"}', JSON, errors.RateLimited),
-        (429, "Rate limit exceeded at this time", TEXT, errors.RateLimited),
+        (429, "Too Many Requests - Please retry in 35 seconds.", TEXT, answers.RateLimited),
+        (429, '{"exception":"Too many queries at a time"}', JSON, answers.RateLimited),
+        (429, "Rate limit exceeded at this time", TEXT, answers.RateLimited),
         (500, '{"exception":"Tried to allocate 2 GB, but only 1 GB were available"}', JSON,
-         errors.PartialAnswer),
-        (500, "Insufficient free Heap Memory 512Mb for group by", TEXT, errors.PartialAnswer),
+         answers.PartialAnswer),
+        (500, "Insufficient free Heap Memory 512Mb for group by", TEXT, answers.PartialAnswer),
         (200, "<title>Sign in</title><script>setTimeout(f, 9)</script>", "text/html",
-         errors.ServerTrouble),
-        (500, "NullPointerException", TEXT, errors.ServerTrouble),
-        (502, "<title>502 Bad Gateway</title>", "text/html", errors.ServerTrouble),
-        (500, "Virtuoso 37000 Error SP030: SPARQL compiler", TEXT, errors.QueryRejected),
-        (400, "MalformedQueryException", TEXT, errors.QueryRejected),
-        (404, "", "", errors.EndpointRefused),
-        (521, "<title>Web server is down</title>", "text/html", errors.ServerTrouble),
-        (206, "{}", JSON, errors.PartialAnswer),
-        (200, "<title>Maintenance</title>", "text/html", errors.ServerTrouble),
-        (200, '{"head":{"vars":["s"]},"results":{"bin', JSON, errors.PartialAnswer),
+         answers.ServerTrouble),
+        (500, "NullPointerException", TEXT, answers.ServerTrouble),
+        (502, "<title>502 Bad Gateway</title>", "text/html", answers.ServerTrouble),
+        (500, "Virtuoso 37000 Error SP030: SPARQL compiler", TEXT, answers.QueryRejected),
+        (400, "MalformedQueryException", TEXT, answers.QueryRejected),
+        (404, "", "", answers.EndpointRefused),
+        (521, "<title>Web server is down</title>", "text/html", answers.ServerTrouble),
+        (206, "{}", JSON, answers.PartialAnswer),
+        (200, "<title>Maintenance</title>", "text/html", answers.ServerTrouble),
+        (200, '{"head":{"vars":["s"]},"results":{"bin', JSON, answers.PartialAnswer),
         (200, '{"head":{"vars":["s"]},"results":{"bindings":[]}}', JSON, None),
     ],
 )  # fmt: skip
@@ -150,7 +150,7 @@ def test_a_capped_answer_is_asked_for_less_at_once_and_the_page_says_so():
         ("x-sparql-maxrows", "smaller now", "asks for less at once"),
         ("x-sql-state", "smaller", "waits, asks for less"),
     ):
-        with pytest.raises(errors.PartialAnswer) as caught:
+        with pytest.raises(answers.PartialAnswer) as caught:
             check_status(answer(200, "{}", JSON, **{header: "10000"}), PLACE, AGENT)
         assert caught.value.reaction == reaction
         page = Path(__file__).parents[2] / "docs/sources.md"
@@ -160,7 +160,7 @@ def test_a_capped_answer_is_asked_for_less_at_once_and_the_page_says_so():
 
 def test_a_page_reached_by_a_redirect_is_reported():
     came = Answer(200, {"content-type": "text/html"}, b"<title>Sign in</title>", "https://sso/in")
-    with pytest.raises(errors.ServerTrouble, match=r"text/html, of https://sso/in: Sign in"):
+    with pytest.raises(answers.ServerTrouble, match=r"text/html, of https://sso/in: Sign in"):
         check_status(came, PLACE, AGENT)
 
 
@@ -176,7 +176,7 @@ def test_a_page_reached_by_a_redirect_is_reported():
 )
 def test_a_cell_with_invalid_format_is_no_answer(cell):
     body = '{"head":{"vars":["s"]},"results":{"bindings":[{"s":' + cell + "}]}}"
-    assert meaning(answer(200, body, JSON)) is errors.MalformedAnswer
+    assert meaning(answer(200, body, JSON)) is answers.MalformedAnswer
 
 
 def test_instances_of_another_class_are_no_answer(tmp_path, monkeypatch):
@@ -186,7 +186,7 @@ def test_instances_of_another_class_are_no_answer(tmp_path, monkeypatch):
     row = ",".join(f'"{n}":{{"type":"uri","value":"{value}"}}' for n, value in cells.items())
     one = '{"rows":{"type":"literal","value":"1"}}'
 
-    def ask(endpoint: Endpoint, text: str, agent: str, place: errors.Place) -> Answer:
+    def ask(endpoint: Endpoint, text: str, agent: str, place: answers.Place) -> Answer:
         names, rows = '"rows"', one
         if "UNION" in text:
             names, rows = '"rows","class","instance","label"', f"{one},{{{row}}}"
@@ -197,6 +197,6 @@ def test_instances_of_another_class_are_no_answer(tmp_path, monkeypatch):
     monkeypatch.setattr("kgprobe.sources.sparql.pull.ask", ask)
     query = Path(__file__).parents[2] / "resources/queries/dbpedia/instances.rq"
     endpoint = Endpoint("local", "http://127.0.0.1:9/sparql", Policy(attempts=1))
-    with pytest.raises(errors.MalformedAnswer, match=r"only \?class that this page asked for"):
+    with pytest.raises(answers.MalformedAnswer, match=r"only \?class that this page asked for"):
         pull(query, endpoint, tmp_path / "other", {"class": "Publisher"})
     assert pull(query, endpoint, tmp_path / "same", {"class": "Person"}).frame().height == 1

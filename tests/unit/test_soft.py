@@ -397,28 +397,6 @@ def test_added_rows_join_the_softmax_only_on_request():
     assert lost.tolist() == pytest.approx([float(lost[0])] * len(one), abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("name", "masks", "pooling"),
-    [("gpt2", "single", "mean"), ("gpt2", "multi", "max"), ("t5", "single", "first")],
-)
-def test_invalid_configurations_are_refused(name, masks, pooling):
-    loaded = tiny(name)
-    ids = candidate_ids(loaded, LABELS, "none", "").ids
-    with pytest.raises(ValueError, match="has no scores under"):
-        ScoresWithGradient(loaded, [], ids, masks, pooling)
-
-
-def test_bad_rows_are_refused():
-    loaded = tiny("bert")
-    rows, ids = prompts(loaded), candidate_ids(loaded, LABELS, "none", "").ids
-    data, start = soft.PromptRows(rows, GOLDS), soft.initial(loaded, soft.SoftPromptRecipe())
-    with pytest.raises(ValueError, match="no development rows; the split is larger"):
-        soft.fit(loaded, data, soft.PromptRows([], []), ids, start, soft.SoftPromptRecipe(epochs=1))
-    bad = soft.PromptRows(rows, [*GOLDS[:-1], (99,)])
-    with pytest.raises(ValueError, match="a training row has no gold"):
-        soft.fit(loaded, bad, data, ids, start, soft.SoftPromptRecipe(epochs=1))
-
-
 @pytest.mark.parametrize("rows", [1, 3, 11])
 @pytest.mark.parametrize(("name", "loss"), [("gpt2", "bce"), ("llama", "nll"), ("t5", "bce")])
 def test_gradients_of_blocks_sum_to_those_of_the_batch(name, loss, rows, monkeypatch):

@@ -9,7 +9,7 @@ import pytest
 from kgprobe import schema
 from kgprobe.benchmarks.autoprompt import frames
 from kgprobe.metrics import prompts as metrics
-from kgprobe.probes.baselines import majority
+from kgprobe.probes import ranked
 from kgprobe.probes.jobs.autoprompt import search, tasks
 from kgprobe.probes.prompts.search.settings import NOT_RELEASED
 from kgprobe.sampling import hash_key
@@ -661,7 +661,7 @@ def test_a_label_without_a_rank_only_on_dev_is_left_out_of_the_majority():
              "test": ["Islam", "Islam", "Hinduism"]}  # fmt: skip
     own = religion(words=words)
     options = ["Hinduism", "Islam"]
-    own = replace(own, outcomes=majority.majority(own.examples, options))
+    own = replace(own, outcomes=ranked.majority(own.examples, options))
     expected = numbers.per_example(own)["p1"].to_list()
     assert expected == [1, 1, 0]
     assert numbers.hits(own, numbers.MAJORITY)["p1"].to_list() == expected
@@ -674,7 +674,7 @@ def test_majority_and_constant_equal_the_answering_baselines(seed):
 
     own = religion(words={s: drawn(s, n) for s, n in (("train", 7), ("dev", 3), ("test", 9))})
     options = sorted(set(own.examples["label"]))
-    for name, answer in ((numbers.MAJORITY, majority.majority), (numbers.BEST, majority.constant)):
+    for name, answer in ((numbers.MAJORITY, ranked.majority), (numbers.BEST, ranked.constant)):
         rows = replace(own, outcomes=answer(own.examples, options))
         for split in ("dev", "test"):
             expected = numbers.per_example(rows, split)
@@ -744,7 +744,7 @@ def test_the_majority_is_of_the_model_s_training_facts(tmp_path):
     for most in (1, 2, None):
         found = stored(own, tmp_path, most={"train": most})
         task = frames.part(own.examples, {"most": {"train": most}})
-        baseline = majority.majority(task, sorted(set(own.examples["label"])))
+        baseline = ranked.majority(task, sorted(set(own.examples["label"])))
         expected = numbers.per_example(replace(own, outcomes=baseline))["p1"].to_list()
         values = numbers.hits(found, numbers.MAJORITY)["p1"].to_list()
         assert values == pytest.approx(expected), most

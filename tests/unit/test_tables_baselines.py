@@ -12,11 +12,11 @@ import pytest
 from kgprobe import schema
 from kgprobe.job import job
 from kgprobe.probes.jobs import stage
-from kgprobe.probes.jobs.autoprompt import outcomes
-from kgprobe.probes.jobs.fill import fill_frame
+from kgprobe.probes.jobs.autoprompt import tasks
 from kgprobe.probes.jobs.kept import Kept
 from kgprobe.probes.jobs.methods import baseline, content_free
 from kgprobe.probes.jobs.methods.cloze import rank_frame
+from kgprobe.probes.jobs.methods.fill import fill_frame
 from kgprobe.probes.jobs.score import score_frame
 from kgprobe.probes.jobs.stage import Part
 from kgprobe.probes.models.predict import Predictor
@@ -187,8 +187,8 @@ def test_facts_have_no_subject_and_random_init_baselines(tmp_path, without):
         assert subjects == (words if without == SUBJECT else real)
     model = loaded if without == SUBJECT else reinitialize(loaded, "all", 0)
     texts = json.loads((folder / "task.json").read_text())["prompts"]["manual"]
-    prompts = {group: outcomes.manual(model, own["masked"]) for group, own in texts.items()}
-    by_hand, _ = outcomes.outcomes(
+    prompts = {group: tasks.manual(model, own["masked"]) for group, own in texts.items()}
+    by_hand, _ = tasks.outcomes(
         Predictor(model), "manual", prompts, asked, sorted(prompt_folders.WORDS)
     )
     key = ["group", "example"]

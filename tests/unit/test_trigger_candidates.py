@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from kgprobe.probes.prompts.search.candidates import filter_candidates, spelled_like, vocabulary_of
-from kgprobe.probes.prompts.search.problem import problem
-from kgprobe.probes.prompts.search.scores import Scorer, top
+from kgprobe.probes.prompts.search.scores import Scorer, problem, top
 from kgprobe.probes.prompts.search.search import search
 from kgprobe.probes.prompts.search.settings import SearchSettings, settings_for
 from kgprobe.probes.text.vectors import embedding_modules

@@ -42,7 +42,8 @@ with (
             for table, contract in ontology.TABLES.items()
         )
         concept_rows = own.take(
-            own.OwnOntology(*frames, own.popularity(facts)),
+            ontology.OntologyTables(*frames),
+            own.popularity(facts),
             read_table(run.input.patterns),
             modes.resolve(chosen.mode, chosen.switches),
             run.params.seed,
@@ -62,20 +63,14 @@ with (
     more = [row for path in run.input.tables for row in read_table(path)]
     rows = [*templates, *own_words.of_attributes(section, more)]
     words = own_words.verbalized_relations(rows, schema.read(run.input.names, PROPERTIES))
-    normal = definition.normal_labels(read_table(run.input.bias))
+    normal = {row["object"]: row["label"] for row in read_table(run.input.bias)}
     known = own_words.relations_by_property(section)
     statements = engine.files([run.input.statements])
     encoded = graph.encode(engine, statements, False, section.ids == "own", known)
 
     def attribute(one: str) -> str:
         settings = definition.settings_of(
-            run.params.attributes,
-            one,
-            run.params.seed,
-            words.written,
-            words.names,
-            normal,
-            words.by_label,
+            run.params.attributes, one, run.params.seed, *words, normal
         )
         module = importlib.import_module(f"kgprobe.benchmarks.attributes.{one}")
         with engine.temporary():

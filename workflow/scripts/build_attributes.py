@@ -20,7 +20,7 @@ with (
     open_engine(typed(Joins, run.params.joins), run.resources.mem_mb, run.threads) as engine,
 ):
     tables = (run.input[name] for name in ("edges", "literals", "entities", "ids"))
-    normal = definition.normal_labels(read_table(run.input.bias))
+    normal = {row["object"]: row["label"] for row in read_table(run.input.bias)}
     if run.params.section:
         section = typed(OwnGraph, run.params.section)
         built_on = graph.read(engine, *tables, own_words.relations_by_property(section))
@@ -34,18 +34,12 @@ with (
         built_on = graph.read(engine, *tables)
         names = {row["id"]: row["property"] for row in read_table(run.input.names)}
         by_label = label_templates(pl.read_parquet(run.input.properties))
-        words = own_words.VerbalizedRelations(run.params.templated, by_label, names)
+        words = run.params.templated, by_label, names
 
     def build(i: int, attribute: str) -> None:
         module = importlib.import_module(f"kgprobe.benchmarks.attributes.{attribute}")
         settings = definition.settings_of(
-            run.params.settings,
-            attribute,
-            run.params.seed,
-            words.written,
-            words.names,
-            normal,
-            words.by_label,
+            run.params.settings, attribute, run.params.seed, *words, normal
         )
         benchmark = module.build(built_on, settings)
         provenance = run.provenance(

@@ -1,5 +1,7 @@
 from pathlib import Path
 
+import polars as pl
+
 from kgprobe import schema
 from kgprobe.benchmarks.autoprompt import facts as prompt_facts
 from kgprobe.benchmarks.autoprompt import frames
@@ -19,11 +21,11 @@ with job(snakemake) as run:
     variant, funnel = VARIANTS[name], Funnel(name)
     words = prompt_facts.read_vocabulary(Path(run.input.words[0]))
     facts = prompt_facts.read_facts(Path(run.input.facts[0]), settings.relations)
-    relations = list(dict.fromkeys(fact.group for fact in facts))
+    relations = facts["group"].unique(maintain_order=True).to_list()
     if settings.search == "pulls":
         statements = schema.read(run.input.wikidata, schema.STATEMENTS)
-        test = [f for f in facts if f.split == "test"] if variant != "trex" else []
-        facts = test + prompt_own.collect(
+        test = facts.filter(split="test") if variant != "trex" else facts.clear()
+        searched = prompt_own.collect(
             relations,
             test,
             schema.read(run.input.trex, schema.FACTS),
@@ -35,6 +37,7 @@ with job(snakemake) as run:
             seed,
             funnel,
         )
+        facts = pl.concat([test, searched])
     keep, reason = set(words) if variant == "roberta" else None, "object in the vocabulary"
     if run.params.models:
         from kgprobe.probes.models.load import ModelSpec
@@ -46,8 +49,6 @@ with job(snakemake) as run:
     published = prompt_facts.read_published(Path(run.input.manual[0]).parent)
     template_rows, triggers = read_table(run.input.templates), run.params.triggers
     task = prompt_facts.describe(name, "facts", relations, published, template_rows, triggers)
-    built = prompt_facts.build(
-        facts, words, task, settings, keep.__contains__ if keep else None, reason, funnel
-    )
+    built = prompt_facts.build(facts, words, task, settings, keep, reason, funnel)
     given = run.provenance(**dict(run.params.items()))
     frames.write(built, Path(run.output.examples).parent, given)

@@ -1,10 +1,9 @@
 import sys
-from functools import partial
 from pathlib import Path
 
 from kgprobe.http import user_agent
 from kgprobe.job import job, log
-from kgprobe.sources.dumps.archives import fetch
+from kgprobe.sources.dumps.archives import set_aside, unpack
 from kgprobe.sources.dumps.download import Bounds, download, place
 from kgprobe.sources.dumps.lock_file import Tree
 
@@ -14,10 +13,11 @@ with job(snakemake) as run:
     archive, data = source["archives"][params.number], Path(run.config["data"])
     bounds = Bounds.of(run.config["sources"]["downloads"], archive["max_bytes"])
     kept, agent = place(data, params.url), user_agent(params.url, run.config["contact"])
-    get = partial(download, params.url, kept, agent=agent, sums=archive["sums"], bounds=bounds)
+    download(params.url, kept, agent=agent, sums=archive["sums"], bounds=bounds)
     tree = Tree(**params.tree) if params.tree else None
     folder = Path(source["folder"])
-    contents = fetch(get, params.url, kept, folder, params.parts, tree, cut=params.cut)
+    with set_aside(kept):
+        contents = unpack(kept, folder, params.parts, tree, url=params.url, cut=params.cut)
     log.info("%s: %s", params.url, contents.describe(tree))
     if contents.missing or contents.unpinned:
         print(f"{params.url}: {contents.describe(tree)}", file=sys.stderr)

@@ -16,16 +16,20 @@ with job(snakemake) as run:
     if run.input.get("released"):
         concept_rows = released.take(Path(run.input.released[0]).parent, switches)
     else:
-        names = ("classes", "class_chains", "instances", "properties", "property_chains")
-        contracts = (built.CLASSES, built.CHAINS, built.INSTANCES, built.PROPERTIES, built.CHAINS)
         partly = run.params.partly
-        contracts = [replace(contract, may_be_empty=partly) for contract in contracts]
-        frames = [schema.read(run.input[n], c) for n, c in zip(names, contracts, strict=True)]
-        known = schema.read(run.input.statements, schema.STATEMENTS)
-        tables = own.OwnOntology(*frames, own.popularity(known))
-        patterns = read_table(run.input.patterns)
-        most = run.params.properties
-        concept_rows = own.take(tables, patterns, switches, run.params.seed, most, partly)
+        frames = (
+            schema.read(run.input[table], replace(contract, may_be_empty=partly))
+            for table, contract in built.TABLES.items()
+        )
+        concept_rows = own.take(
+            built.OntologyTables(*frames),
+            own.popularity(schema.read(run.input.statements, schema.STATEMENTS)),
+            read_table(run.input.patterns),
+            switches,
+            run.params.seed,
+            run.params.properties,
+            partly,
+        )
     sets = build.build(concept_rows, switches, name)
     options, templates = chosen.lite_options, chosen.lite_templates
     few = build.lite(sets, chosen.lite, options, run.params.seed, templates)

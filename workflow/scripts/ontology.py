@@ -7,13 +7,6 @@ from kgprobe.benchmarks.ontoprobe import released as ontoprobe_released
 from kgprobe.job import job
 from kgprobe.knowledge import ontology
 
-CONTRACTS = {
-    **ontology.TABLES,
-    "alignment": ontology.ALIGNMENT,
-    "rejects": ontology.REJECTS,
-    "steps": ontology.STEPS,
-}
-
 with job(snakemake) as run:
     dbpedia = {Path(p).stem: pl.read_parquet(p) for p in run.input.dbpedia}
     wikidata = {Path(p).stem: pl.read_parquet(p) for p in run.input.wikidata}
@@ -29,5 +22,5 @@ with job(snakemake) as run:
         seed=run.params.seed,
         named=None if named is None else named.drop_nulls().to_list(),
     )
-    for name, contract in CONTRACTS.items():
+    for name, contract in ontology.CONTRACTS.items():
         schema.write(getattr(built, name), contract, run.output[name], run.provenance())

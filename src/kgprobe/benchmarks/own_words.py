@@ -5,7 +5,6 @@ ontology_patterns.tsv, for the relations of one graph.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -154,25 +153,16 @@ def of_attributes(section: OwnGraph, more: Iterable[Mapping[str, str]]) -> Rows:
     ]
 
 
-@dataclass(frozen=True)
-class VerbalizedRelations:
-    """Relations with manual sentences, relations that only have the template of their label, and
-    names of relations."""
-
-    written: Collection[str]
-    by_label: Collection[str]
-    names: Mapping[str, str]
-
-
 def verbalized_relations(
     rows: Iterable[Mapping[str, str]], properties: pl.DataFrame
-) -> VerbalizedRelations:
-    """Classify relations by rows of `templates` and a table of relations (property, label)."""
+) -> tuple[set[str], set[str], dict[str, str]]:
+    """Return relations with manual sentences, relations that only have the template of their label,
+    and names of relations, from rows of `templates` and a table of relations (property, label)."""
     rows = list(rows)
     by_label = {row["relation"] for row in rows if row["note"].startswith(BY_LABEL)}
-    names = dict(properties.drop_nulls("label").select("property", "label").rows())
-    names |= {row["relation"]: row["note"] for row in rows if row["relation"] not in names}
-    return VerbalizedRelations({row["relation"] for row in rows} - by_label, by_label, names)
+    names = {row["relation"]: row["note"] for row in rows}
+    names |= dict(properties.drop_nulls("label").select("property", "label").rows())
+    return {row["relation"] for row in rows} - by_label, by_label, names
 
 
 def patterns(rows: Sequence[Mapping[str, str]], labels: Mapping[str, str | None]) -> Rows:

@@ -31,6 +31,13 @@ def of_statements(statements: pl.DataFrame) -> pl.DataFrame:
     return items.select(list(FACTS.columns)).unique(["kg", "subject", "relation", "object"])
 
 
+def uses(statements: pl.DataFrame, subject: str = "subject", obj: str = "object") -> pl.DataFrame:
+    """Return (name, n): the number of statements that contain each entity, or its label; one about
+    an entity and itself counts once."""
+    ends = statements.select(name=pl.concat_list(subject, obj).list.unique()).explode("name")
+    return ends.drop_nulls().group_by("name").agg(n=pl.len().cast(pl.Int64))
+
+
 def fact_id(relation: str = "relation", subject: str = "subject", obj: str = "object") -> pl.Expr:
     """Return an expression for the id of a fact, `relation/subject/object`."""
     return pl.concat_str(relation, subject, obj, separator="/")

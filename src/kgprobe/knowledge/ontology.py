@@ -5,7 +5,6 @@ All functions are pure and take frames with the columns of the queries in resour
 opaque strings: IRIs of DBpedia (`dbo:`) and of Wikidata as they were pulled.
 """
 
-from collections import defaultdict, deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
@@ -68,42 +67,38 @@ TABLES = {
     "properties": PROPERTIES,
     "property_chains": CHAINS,
 }
+#: All tables of `OntologyTables`.
+CONTRACTS = {**TABLES, "alignment": ALIGNMENT, "rejects": REJECTS, "steps": STEPS}
 
 
 @dataclass(frozen=True)
 class OntologyTables:
-    """The tables of an ontology, under the contracts of this module."""
+    """The tables of an ontology, under CONTRACTS; a user-supplied graph has no alignment."""
 
     classes: pl.DataFrame
     class_chains: pl.DataFrame
     instances: pl.DataFrame
     properties: pl.DataFrame
     property_chains: pl.DataFrame
-    alignment: pl.DataFrame
-    rejects: pl.DataFrame
-    steps: pl.DataFrame
+    alignment: pl.DataFrame | None = None
+    rejects: pl.DataFrame | None = None
+    steps: pl.DataFrame | None = None
 
 
-def distances(edges: pl.DataFrame) -> dict[str, dict[str, int]]:
-    """Return the shortest distance from every child to each of its ancestors; cycles are allowed.
+def distances(edges: pl.DataFrame) -> pl.DataFrame:
+    """Return id, ancestor and the shortest `distance` between them; cycles are allowed.
 
     `edges` has the columns child, parent.
     """
-    parents: dict[str, list[str]] = defaultdict(list)
-    for child, parent in edges.select("child", "parent").unique().sort("child", "parent").rows():
-        if child != parent:
-            parents[child].append(parent)
-    ancestors: dict[str, dict[str, int]] = {}
-    for start in parents:
-        reached, waiting = {start: 0}, deque([start])
-        while waiting:
-            node = waiting.popleft()
-            for parent in parents.get(node, ()):
-                if parent not in reached:
-                    reached[parent] = reached[node] + 1
-                    waiting.append(parent)
-        ancestors[start] = {node: n for node, n in reached.items() if n}
-    return ancestors
+    apart = pl.col("id") != pl.col("ancestor")
+    parents = edges.select(id="child", ancestor="parent").unique().filter(apart)
+    nearest, above = [parents], parents.rename({"id": "ancestor", "ancestor": "next"})
+    while nearest[-1].height:
+        reached = nearest[-1].join(above, on="ancestor").select("id", ancestor="next").unique()
+        nearest.append(
+            reached.filter(apart).join(pl.concat(nearest), on=reached.columns, how="anti")
+        )
+    return pl.concat(rows.with_columns(distance=n) for n, rows in enumerate(nearest, 1))
 
 
 def chains(nodes: pl.DataFrame, edges: pl.DataFrame) -> pl.DataFrame:
@@ -112,18 +107,14 @@ def chains(nodes: pl.DataFrame, edges: pl.DataFrame) -> pl.DataFrame:
     `nodes` has the columns id, label. Undeclared nodes (see `strays`) have no rows, but lead to
     their own ancestors.
     """
-    labels = dict(nodes.select("id", "label").rows())
-    rows = []
-    for node, reached in distances(edges).items():
-        if node not in labels:
-            continue
-        declared = (ancestor for ancestor in reached if ancestor in labels)
-        ordered = sorted(declared, key=lambda a: (reached[a], labels[a].casefold(), labels[a], a))
-        rows += [
-            (node, labels[node], ancestor, labels[ancestor], reached[ancestor], position)
-            for position, ancestor in enumerate(ordered)
-        ]
-    return pl.DataFrame(rows, schema=dict(CHAINS.columns), orient="row").sort("id", "position")
+    above = nodes.select(ancestor="id", ancestor_label="label")
+    rows = distances(edges).join(nodes, on="id").join(above, on="ancestor")
+    label = pl.col("ancestor_label")
+    folded = label.map_elements(str.casefold, return_dtype=pl.String)
+    ordered = rows.sort("id", "distance", folded, label, "ancestor")
+    position = pl.int_range(pl.len(), dtype=pl.Int32).over("id")
+    named = ordered.with_columns(pl.col("distance").cast(pl.Int32), position=position)
+    return named.select(list(CHAINS.columns))
 
 
 def strays(nodes: pl.DataFrame, edges: pl.DataFrame, prefix: str) -> pl.DataFrame:
@@ -402,5 +393,4 @@ def build_own(
     )
     described = kinds.select(list(CLASSES.columns)), class_chains, instances
     related = chosen.select(list(PROPERTIES.columns)), property_chains
-    none, rejects = (pl.DataFrame(schema=dict(c.columns)) for c in (ALIGNMENT, REJECTS))
-    return OntologyTables(*described, *related, none, rejects, steps)
+    return OntologyTables(*described, *related, steps=steps)

@@ -340,7 +340,7 @@ class Roles:
     """types of relations"""
 
 
-#: What may be wrong with a graph that is given; sources/graphs/problems.py says each in words.
+#: What may be wrong with a graph that is given; sources/graphs/raw.py says each in words.
 ProblemKind = Literal[
     "missing_label",
     "two_labels",

@@ -21,8 +21,7 @@ from kgprobe.settings.sources import RELEASED, Archive, Sums
 from kgprobe.sources.dumps.archives import below
 from kgprobe.sources.dumps.download import place, recorded, sums_of, wrong_form, wrong_sums
 from kgprobe.sources.dumps.lock_file import Tree, blob, find_tree, read_lock_file, tree_of
-from kgprobe.sources.sparql.canonical import read_terms, row_hash
-from kgprobe.sources.sparql.snapshots import META, RESULT
+from kgprobe.sources.sparql.snapshots import META, RESULT, read_terms, row_hash
 
 #: The file that Snakemake writes into each folder made by a rule.
 STAMP = ".snakemake_timestamp"

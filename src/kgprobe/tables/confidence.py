@@ -141,7 +141,9 @@ def _abstention(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Num
     )
     means = by_item(judged, "said", "right", "net", "every")
     n, answered = study.count(means["item"]), means.filter(pl.col("said") > 0)
-    yield of.but(metric="abstention threshold", value=100 * min(limit, 1.0), n=n)
+    # infinite where no answer pays
+    value = 100 * limit if np.isfinite(limit) else None
+    yield of.but(metric="abstention threshold", value=value, n=n)
     yield of.but(metric="answered", **study.estimate(means, "said"))
     if answered.height:
         share = study.estimate(means, "right", over="said")

@@ -18,8 +18,8 @@ DEFINITION = Definition("bias", ("p",), "{}", ("s", "o"), (Triple("fact", "s", "
 def build(graph: Graph, settings: AttributeSettings[Bias]) -> BuiltAttribute:
     """Build all triples of `relations` whose subject is in at most `max_degree` edges.
 
-    Objects that are variants of one gender, religion or continent get one label (`bias_labels`:
-    {relation: {object: label}}); objects missing in that table keep theirs and are listed.
+    Objects that are variants of one gender, religion or continent get one label (`bias_labels`);
+    objects missing in that table keep theirs and are listed.
     """
     setup = Setup(DEFINITION, graph, settings)
     triples = query(setup)
@@ -57,8 +57,7 @@ def query(setup: Setup[Bias]) -> Table:
 def with_normal_labels(setup: Setup[Bias], triples: Table) -> Graph:
     """Return the graph in which every object of the table has its normal label, also as an option;
     the funnel lists the triples' objects that are not in the table."""
-    graph, tables = setup.graph, setup.settings.bias_labels.values()
-    normal = {o: label for objects in tables for o, label in objects.items()}
+    graph, normal = setup.graph, setup.settings.bias_labels
     objects = graph.frame(triples.select("o").distinct())["o"].sort()
     names = graph.entity_names(objects)
     unknown = [names[o] for o in objects if names[o] not in normal]

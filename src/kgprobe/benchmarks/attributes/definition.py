@@ -1,6 +1,6 @@
 """Definition of an attribute: its examples, its settings, and the inputs of its construction."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -47,8 +47,8 @@ class AttributeSettings(Generic[Section]):
     """those of `templates` that only have the generic template of their label"""
     labels: Mapping[str, str]
     """names of relations"""
-    bias_labels: Mapping[str, Mapping[str, str]]
-    """{relation: {object: normal label}}"""
+    bias_labels: Mapping[str, str]
+    """object -> normal label"""
 
 
 def settings_of(
@@ -56,9 +56,9 @@ def settings_of(
     attribute: str,
     seed: int = 0,
     templates: Collection[str] | None = None,
-    labels: Mapping[str, str] | None = None,
-    bias_labels: Mapping[str, Mapping[str, str]] | None = None,
     by_label: Collection[str] = (),
+    labels: Mapping[str, str] | None = None,
+    bias_labels: Mapping[str, str] | None = None,
 ) -> AttributeSettings[Any]:
     """Return the settings of `attribute` from the section `attributes` of the config.
 
@@ -83,14 +83,6 @@ def as_record(settings: AttributeSettings[object]) -> dict[str, Any]:
     """Return settings by name, without lists of relations and names, for messages and records."""
     shared = {k: v for k, v in vars(settings.shared).items() if k not in {*ATTRIBUTES, *OTHER}}
     return {**shared, **vars(settings.section), "seed": settings.seed}
-
-
-def normal_labels(rows: Iterable[Mapping[str, str]]) -> dict[str, dict[str, str]]:
-    """Return {relation: {object: normal label}} from rows of attributes_bias.tsv."""
-    labels: dict[str, dict[str, str]] = {}
-    for row in rows:
-        labels.setdefault(row["relation"], {})[row["object"]] = row["label"]
-    return labels
 
 
 @dataclass(frozen=True)

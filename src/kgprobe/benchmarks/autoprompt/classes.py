@@ -6,17 +6,20 @@ to the smallest within each split, by seeded hash, in several draws. A draw is a
 prompt, and the table gives mean and range.
 """
 
-from collections import Counter
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from kgprobe.benchmarks.autoprompt import frames, templates
-from kgprobe.benchmarks.autoprompt.frames import SPLITS, Example, Task, TaskError, existing
+from kgprobe.benchmarks.autoprompt.frames import SPLITS, Task, TaskError, existing
+from kgprobe.benchmarks.autoprompt.overlap import IN_EARLIER, IN_LATER, with_places
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.experiments import text_lines
-from kgprobe.sampling import hash_key
+from kgprobe.sampling import keys
+from kgprobe.schema import EXAMPLES
 from kgprobe.settings.benchmarks import PromptClasses, Rows
 
 SENTIMENT = {"0": "negative", "1": "positive"}
@@ -30,8 +33,8 @@ FORMS: Mapping[str, tuple[tuple[str, ...], bool]] = {
 _SICK = {"train": "SICK_train.txt", "dev": "SICK_trial.txt", "test": "SICK_test_annotated.txt"}
 
 
-def read_sst2(folder: Path) -> list[Example]:
-    """Read examples from sentiment-{train,dev,test}: sentence, tab, 0 or 1; sentences are stripped.
+def read_sst2(folder: Path) -> pl.DataFrame:
+    """Read EXAMPLES from sentiment-{train,dev,test}: sentence, tab, 0 or 1; sentences are stripped.
 
     Raises TaskError for missing files and invalid lines.
     """
@@ -44,11 +47,11 @@ def read_sst2(folder: Path) -> list[Example]:
                 raise TaskError(f"{path}, line {number}: {line!r}; expected a sentence, a tab, 0|1")
             fields = {"sentence": sentence}
             examples.append(_example(split, number, "sst2", fields, SENTIMENT[label]))
-    return examples
+    return frames.frame(examples)
 
 
-def read_sick(folder: Path) -> list[Example]:
-    """Read the official split of SICK (4,500 / 500 / 4,927 pairs) with its classes.
+def read_sick(folder: Path) -> pl.DataFrame:
+    """Read EXAMPLES of the official split of SICK (4,500 / 500 / 4,927 pairs).
 
     The paper did not use the later, smaller one-file release. Raises TaskError.
     """
@@ -70,86 +73,73 @@ def read_sick(folder: Path) -> list[Example]:
                 raise TaskError(f"{path}, line {number}: pair_ID {pair!r}; expected a number")
             fields = {"prem": cells["sentence_A"], "hyp": cells["sentence_B"]}
             examples.append(_example(split, int(pair), "sick", fields, label))
-    return examples
+    return frames.frame(examples)
 
 
 def build(
-    examples: Sequence[Example], name: str, settings: PromptClasses, triggers: int, seed: int
+    examples: pl.DataFrame, name: str, settings: PromptClasses, triggers: int, seed: int
 ) -> Task:
     """Build the task `auto_{name}`: sst2, sick, sick_3way or sick_2way."""
     funnel = Funnel(f"auto_{name}")
     settled = _settle(examples, settings.overlap, funnel)
     classes, balanced = FORMS.get(name, (tuple(sorted(SENTIMENT.values())), False))
-    inside = [e for e in settled if e.label in classes]
-    chosen = inside
+    chosen = settled.filter(pl.col("label").is_in(classes))
     if balanced:
-        draws = range(settings.draws)
-        chosen = [e for draw in draws for e in balance(inside, f"draw{draw}", name, seed)]
-    groups = sorted({e.group for e in chosen})
+        draws = (balance(chosen, f"draw{n}", name, seed) for n in range(settings.draws))
+        chosen = pl.concat(draws)
+    groups = chosen["group"].unique().sort().to_list()
     for group in groups:
         for split in SPLITS:
-            rows = [e for e in chosen if (e.group, e.split) == (group, split)]
-            before = sum(e.split == split for e in settled)
-            funnel.add(group, f"{split}: examples", before, len(rows), (), (e.label for e in rows))
-    frames.require(
-        frames.sizes(chosen), Rows(*[len(classes)] * 3), f"auto_{name}", "check the files"
-    )
+            before, labels = (
+                rows.filter(split=split)["label"] for rows in (settled, chosen.filter(group=group))
+            )
+            funnel.add(group, f"{split}: examples", len(before), len(labels), (), labels)
+    least = Rows(*[len(classes)] * 3)
+    frames.require(frames.sizes(chosen), least, f"auto_{name}", "check the files")
     task = _describe(name, groups, triggers)
-    return Task(frames.frame(chosen), sorted(classes), task, funnel.frame())
+    return Task(chosen, sorted(classes), task, funnel.frame())
 
 
-def balance(examples: Sequence[Example], group: str, name: str, seed: int) -> list[Example]:
+def balance(examples: pl.DataFrame, group: str, name: str, seed: int) -> pl.DataFrame:
     """Undersample every class of every split to the smallest one, by seeded hash of the facts; a
     split that lacks one of the classes becomes empty."""
-    kept = []
-    labels, _ = FORMS[name]
-    for split in SPLITS:
-        rows = [e for e in examples if e.split == split]
-        counts = Counter(e.label for e in rows)
-        least = min(counts[label] for label in labels)
-        for label in labels:
-            facts = [e.fact for e in rows if e.label == label]
-            order = sorted((hash_key(seed, name, group, split, fact), fact) for fact in facts)
-            chosen = {fact for _, fact in order[:least]}
-            kept += [replace(e, group=group) for e in rows if e.fact in chosen]
-    return kept
+    key = keys(examples, seed, ["split", "fact"], name, group)
+    ordered = examples.with_columns(group=pl.lit(group), _key=key).sort("_key", "fact")
+    counts = [(pl.col("label") == label).sum().over("split") for label in FORMS[name][0]]
+    turn = pl.int_range(pl.len()).over("split", "label")
+    return ordered.filter(turn < pl.min_horizontal(counts)).drop("_key")
 
 
-def _example(split: str, number: int, source: str, *texts: Any) -> Example:
-    """Create an example of a source from its fields and label."""
-    return Example("", split, f"{number:05d}", f"{source}/{split}/{number:05d}", *texts)
+def _example(split: str, number: int, source: str, *texts: Any) -> tuple[Any, ...]:
+    """Return a row of EXAMPLES from its fields and label."""
+    return "", split, f"{number:05d}", f"{source}/{split}/{number:05d}", *texts, (), (), ()
 
 
-def _settle(examples: Sequence[Example], switch: str, funnel: Funnel) -> list[Example]:
+def _settle(examples: pl.DataFrame, switch: str, funnel: Funnel) -> pl.DataFrame:
     """Count and flag texts that also are in an earlier split, and treat them as `switch` says."""
-    texts = {
-        split: {tuple(sorted(e.fields.items())) for e in examples if e.split == split}
-        for split in SPLITS
-    }
-    earlier = {"train": set(), "dev": texts["train"], "test": texts["train"] | texts["dev"]}
-    later = {"train": texts["dev"] | texts["test"], "dev": texts["test"], "test": set()}
-    kept = []
+    pair = pl.when(IN_EARLIER).then(pl.lit("pair"))
+    placed = with_places(examples, "fields").with_columns(
+        flags=pl.concat_list(pair).list.drop_nulls()
+    )
+    kept = placed.filter(~IN_LATER) if switch == "remove_train" else placed
     for split in SPLITS:
-        rows = [e for e in examples if e.split == split]
-        keys = [tuple(sorted(e.fields.items())) for e in rows]
-        shared = [key in earlier[split] for key in keys]
-        funnel.add("", f"{split}: distinct texts", len(rows), len(set(keys)))
+        rows = placed.filter(split=split)
+        shared = rows.filter(IN_EARLIER)["fields"]
+        funnel.add("", f"{split}: distinct texts", rows.height, rows["fields"].n_unique())
         if split != "train":
             step = f"{split}: text in no earlier split"
-            funnel.add("", step, len(rows), len(rows) - sum(shared))
-        if split == "test" and any(shared) and switch == "error":
+            funnel.add("", step, rows.height, rows.height - len(shared))
+        if split == "test" and len(shared) and switch == "error":
+            # the premise before the hypothesis
+            fields = dict(sorted(json.loads(shared[0]).items(), reverse=True))
             raise TaskError(
-                f"{funnel.benchmark}: {sum(shared)} test texts occur in train or dev, such as "
-                f"{dict(rows[shared.index(True)].fields)}; write overlap: remove_train or keep"
+                f"{funnel.benchmark}: {len(shared)} test texts occur in train or dev, such as "
+                f"{fields}; write overlap: remove_train or keep"
             )
-        for example, key, known in zip(rows, keys, shared, strict=True):
-            if switch == "remove_train" and key in later[split]:
-                continue
-            kept.append(replace(example, flags=["pair"]) if known else example)
         if switch == "remove_train":
-            left = sum(e.split == split for e in kept)
-            funnel.add("", f"{split}: text in no later split", len(rows), left)
-    return kept
+            left = kept.filter(split=split).height
+            funnel.add("", f"{split}: text in no later split", rows.height, left)
+    return kept.select(list(EXAMPLES.columns))
 
 
 def _describe(name: str, groups: Sequence[str], triggers: int) -> dict[str, Any]:

@@ -7,22 +7,25 @@
 The files hold only labels. Module own creates facts for search from our own pulls.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from kgprobe.benchmarks.autoprompt import frames, templates
-from kgprobe.benchmarks.autoprompt.frames import FLAGS, SPLITS, Example, Task, TaskError, existing
-from kgprobe.benchmarks.autoprompt.overlap import Fact, flags, others, settle
+from kgprobe.benchmarks.autoprompt.frames import FLAGS, SPLITS, Task, TaskError, existing
+from kgprobe.benchmarks.autoprompt.overlap import annotate, facts_of, settle
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.experiments import json_rows, text_lines
-from kgprobe.knowledge.facts import by_number
+from kgprobe.knowledge.facts import by_number, fact_id
+from kgprobe.schema import EXAMPLES
 from kgprobe.settings.benchmarks import PromptFacts
 from kgprobe.templates import answer_is_last
 
 
-def read_facts(folder: Path, relations: Sequence[str] | None = None) -> list[Fact]:
-    """Read `folder/{relation}/{train,dev,test}.jsonl` in file order, relations by number.
+def read_facts(folder: Path, relations: Sequence[str] | None = None) -> pl.DataFrame:
+    """Read the facts of `folder/{relation}/{train,dev,test}.jsonl`, relations by number.
 
     Raises TaskError for missing files, and for lines without `sub` or `obj`.
     """
@@ -36,8 +39,8 @@ def read_facts(folder: Path, relations: Sequence[str] | None = None) -> list[Fac
         for split in SPLITS:
             path = existing(folder / relation / f"{split}.jsonl", "LAMA's facts", "lama")
             rows = json_rows(path, TaskError, texts=("sub", "obj"))
-            facts += [Fact(relation, split, row["sub"], row["obj"]) for _, row in rows]
-    return facts
+            facts += [(relation, split, row["sub"], row["obj"]) for _, row in rows]
+    return facts_of(facts)
 
 
 def read_vocabulary(path: Path) -> list[str]:
@@ -47,60 +50,64 @@ def read_vocabulary(path: Path) -> list[str]:
 
 
 def build(
-    facts: Sequence[Fact],
+    facts: pl.DataFrame,
     vocabulary: Sequence[str],
     task: dict[str, Any],
     settings: PromptFacts,
-    keep: Callable[[str], bool] | None = None,
+    keep: Collection[str] | None = None,
     reason: str = "",
     funnel: Funnel | None = None,
 ) -> Task:
     """Build a task from `facts`.
 
-    `keep` tells which objects stay; `reason` names this filter in the funnel. Facts whose object is
-    not in the vocabulary are counted but stay, since models differ in what they can predict.
-    `funnel` already holds the counts from gathering the facts.
+    `keep`: the objects that stay, null for all; `reason` names this filter in the funnel. Facts
+    whose object is not in the vocabulary are counted but stay, since models differ in what they can
+    predict. `funnel` already holds the counts from gathering the facts.
     """
     name = task["benchmark"]
     funnel = funnel or Funnel(name)
-    known = set(vocabulary)
+    known = sorted(set(vocabulary))
+    marked = facts.with_columns(
+        stays=pl.lit(True) if keep is None else pl.col("object").is_in(list(keep)),
+        inside=pl.col("object").is_in(known),
+    )
     left = []
-    for group in dict.fromkeys(fact.group for fact in facts):
-        group_facts = [f for f in facts if f.group == group]
+    for (group,), group_facts in marked.group_by("group", maintain_order=True):
         for split in SPLITS:
-            rows = [f for f in group_facts if f.split == split]
-            stay = [f for f in rows if keep(f.object)] if keep else rows
-            funnel.add(group, f"{split} facts", len(rows), len(rows), *ends(rows))
-            if keep:
-                funnel.add(group, f"{split}: {reason}", len(rows), len(stay), *ends(stay))
-            inside = [f for f in stay if f.object in known]
-            step = f"{split}: object in the vocabulary (others stay)"
-            funnel.add(group, step, len(stay), len(inside), *ends(inside))
-            left += stay
-    left = settle(left, settings.overlap, funnel, name)
-    items = examples(left)
-    _count_flags(items, funnel)
-    remedy = "name fewer relations, or pull more facts"
+            rows = group_facts.filter(split=split)
+            stay = rows.filter("stays")
+            steps = [(" facts", rows, rows), (f": {reason}", rows, stay)][: 1 + (keep is not None)]
+            inside = ": object in the vocabulary (others stay)", stay, stay.filter("inside")
+            for step, before, after in (*steps, inside):
+                funnel.add(str(group), f"{split}{step}", before.height, after.height, *ends(after))
+            left.append(stay.select(facts.columns))
+    settled = annotate(settle(pl.concat(left), settings.overlap, funnel, name))
+    _count_flags(settled, funnel)
+    items, remedy = examples(settled), "name fewer relations, or pull more facts"
     frames.require(frames.sizes(items, task["groups"]), settings.least, name, remedy)
-    task["groups"] = sorted({e.group for e in items}, key=by_number)
-    return Task(frames.frame(items), sorted(known), task, funnel.frame())
+    task["groups"] = sorted(items["group"].unique(), key=by_number)
+    return Task(items, known, task, funnel.frame())
 
 
-def examples(facts: Sequence[Fact]) -> list[Example]:
-    """Return one example per fact; a label pair repeated in its split keeps all its rows."""
-    rows: dict[tuple[str, str], int] = {}
-    seen: dict[tuple[str, ...], int] = {}
-    items = []
-    for fact, flagged, right in zip(facts, flags(facts), others(facts), strict=True):
-        place = rows.get((fact.group, fact.split), 0)
-        rows[fact.group, fact.split] = place + 1
-        times = seen.get(fact[:4], 0) + 1
-        seen[fact[:4]] = times
-        key = fact.key or f"{fact.group}/{fact.subject}/{fact.object}"
-        name = key if times == 1 else f"{key}#{times}"
-        cells = (f"{place:05d}", name, {"sub": fact.subject}, fact.object)
-        items.append(Example(fact.group, fact.split, *cells, others=right, flags=flagged))
-    return items
+def examples(facts: pl.DataFrame) -> pl.DataFrame:
+    """Return one of EXAMPLES per fact of `annotate`; a label pair repeated in its split keeps all
+    its rows."""
+    place = pl.int_range(pl.len()).over("group", "split")
+    times = pl.int_range(1, 1 + pl.len()).over("group", "split", "subject", "object")
+    key = pl.when(pl.col("key") != "").then("key").otherwise(fact_id("group"))
+    return facts.select(
+        "group",
+        "split",
+        example=place.cast(pl.String).str.zfill(5),
+        fact=pl.when(times > 1).then(pl.format("{}#{}", key, times)).otherwise(key),
+        fields=pl.col("subject").map_elements(
+            lambda subject: frames.as_json({"sub": subject}), return_dtype=pl.String
+        ),
+        label="object",
+        surfaces=pl.lit([], EXAMPLES.columns["surfaces"]),
+        others="others",
+        flags="flags",
+    )
 
 
 def describe(
@@ -155,25 +162,25 @@ def read_published(folder: Path) -> dict[str, dict[str, dict[str, str]]]:
     }
 
 
-def ends(facts: Sequence[Fact]) -> tuple[list[str], list[str]]:
+def ends(facts: pl.DataFrame) -> tuple[pl.Series, pl.Series]:
     """Return (subjects, objects) of facts."""
-    return [f.subject for f in facts], [f.object for f in facts]
+    return facts["subject"], facts["object"]
 
 
-def count_splits(funnel: Funnel, relation: str, facts: Sequence[Fact], step: str) -> None:
+def count_splits(funnel: Funnel, relation: str, facts: pl.DataFrame, step: str) -> None:
     """Add a step for each split of a relation's facts; `step` formats its name."""
     for split in SPLITS:
-        some = [fact for fact in facts if fact.split == split]
-        funnel.add(relation, step.format(split), len(facts), len(some), *ends(some))
+        some = facts.filter(split=split)
+        funnel.add(relation, step.format(split), facts.height, some.height, *ends(some))
 
 
-def _count_flags(examples: Sequence[Example], funnel: Funnel) -> None:
+def _count_flags(facts: pl.DataFrame, funnel: Funnel) -> None:
     """Add steps for the no-overlap subset: test facts without each flag, then without any."""
-    for group in dict.fromkeys(e.group for e in examples):
-        test = [e for e in examples if e.group == group and e.split == "test"]
+    for (group,), rows in facts.group_by("group", maintain_order=True):
+        test = rows.filter(split="test")
         for flag in FLAGS:
-            clean = [e for e in test if flag not in e.flags]
-            funnel.add(group, f"test: not {flag}", len(test), len(clean))
-        clean = [e for e in test if not e.flags]
-        both = [e.fields["sub"] for e in clean], [e.label for e in clean]
-        funnel.add(group, "test: no-overlap subset", len(test), len(clean), *both)
+            clean = test.filter(~pl.col("flags").list.contains(flag))
+            funnel.add(str(group), f"test: not {flag}", test.height, clean.height)
+        clean = test.filter(pl.col("flags").list.len() == 0)
+        step = "test: no-overlap subset"
+        funnel.add(str(group), step, test.height, clean.height, *ends(clean))

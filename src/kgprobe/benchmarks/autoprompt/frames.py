@@ -5,7 +5,7 @@ predicted), task.json (templates per kind of model, names, notes), funnel.parque
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -27,21 +27,6 @@ class TaskError(ValueError):
 
 
 @dataclass(frozen=True)
-class Example:
-    """A row of EXAMPLES before it is written."""
-
-    group: str
-    split: str
-    name: str
-    fact: str
-    fields: Mapping[str, str]
-    label: str
-    surfaces: Sequence[str] = ()
-    others: Sequence[str] = ()
-    flags: Sequence[str] = ()
-
-
-@dataclass(frozen=True)
 class Task:
     """The content of a task's files: EXAMPLES, vocabulary, task.json, FUNNEL."""
 
@@ -51,14 +36,19 @@ class Task:
     funnel: pl.DataFrame
 
 
-def frame(examples: Iterable[Example]) -> pl.DataFrame:
-    """Return EXAMPLES; fields become JSON with sorted keys, lists lose repeated values."""
-    rows = []
-    for e in examples:
-        fields = json.dumps(dict(e.fields), sort_keys=True, ensure_ascii=False)
-        lists = (list(dict.fromkeys(texts)) for texts in (e.surfaces, e.others, e.flags))
-        rows.append((e.group, e.split, e.name, e.fact, fields, e.label, *lists))
-    return pl.DataFrame(rows, schema=dict(EXAMPLES.columns), orient="row")
+def as_json(fields: Mapping[str, str]) -> str:
+    """Return the text of an example's fields."""
+    return json.dumps(fields, sort_keys=True, ensure_ascii=False)
+
+
+def frame(rows: Iterable[tuple[Any, ...]]) -> pl.DataFrame:
+    """Return EXAMPLES of rows in its order of columns, in which `fields` is a mapping and lists may
+    repeat values."""
+    cells = [
+        (*row[:4], as_json(row[4]), row[5], *(list(dict.fromkeys(texts)) for texts in row[6:]))
+        for row in rows
+    ]
+    return pl.DataFrame(cells, schema=dict(EXAMPLES.columns), orient="row")
 
 
 def require(counts: Mapping[str, Mapping[str, int]], least: Rows, source: str, remedy: str) -> None:
@@ -78,12 +68,11 @@ def require(counts: Mapping[str, Mapping[str, int]], least: Rows, source: str, r
         raise TaskError(f"{source}: too few examples; {remedy}\n  " + "\n  ".join(short))
 
 
-def sizes(examples: Iterable[Example], groups: Iterable[str] = ()) -> dict[str, dict[str, int]]:
+def sizes(examples: pl.DataFrame, groups: Iterable[str] = ()) -> dict[str, dict[str, int]]:
     """Return group -> split -> number of examples, also for `groups` without examples."""
     counts: dict[str, dict[str, int]] = {group: {} for group in groups}
-    for example in examples:
-        splits = counts.setdefault(example.group, {})
-        splits[example.split] = splits.get(example.split, 0) + 1
+    for group, split, n in examples.group_by("group", "split", maintain_order=True).len().rows():
+        counts.setdefault(group, {})[split] = n
     return counts
 
 

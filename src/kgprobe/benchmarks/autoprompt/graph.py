@@ -10,7 +10,6 @@ addition, held-out facts, on which a calibrated prompt stays near chance. Fact i
 table of training facts, which tells the two apart. For other models all test facts count alike.
 """
 
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
 import polars as pl
@@ -18,18 +17,16 @@ import polars as pl
 from kgprobe.benchmarks.autoprompt import facts as prompt_facts
 from kgprobe.benchmarks.autoprompt.frames import (
     SPLITS,
-    Example,
     Task,
     TaskError,
-    frame,
     require,
     sizes,
 )
-from kgprobe.benchmarks.autoprompt.overlap import Fact
+from kgprobe.benchmarks.autoprompt.overlap import FACT, annotate, facts_of
 from kgprobe.benchmarks.autoprompt.templates import first_manual
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.knowledge.facts import fact_id
-from kgprobe.sampling import hash_key, split
+from kgprobe.sampling import keys, split
 from kgprobe.settings.benchmarks import PromptGraph, PromptWorld
 
 #: how many of the largest relations an error names if none has enough facts
@@ -53,20 +50,19 @@ def build(
     """
     labeled, manual, funnel = _labeled(facts), first_manual(templates), Funnel(name)
     relation_ids = settings.relations or sorted(labeled["relation"].unique())
-    columns = ("fact", "subject", "subject_label", "object_label")
-    chosen: list[Fact] = []
+    chosen: list[pl.DataFrame] = []
     counts: dict[str, dict[str, int]] = {}
     for relation in relation_ids:
-        rows = labeled.filter(relation=relation).select(columns).sort("fact").rows()
-        with_template = rows if relation in manual else []
-        funnel.add(relation, "facts with a template", len(rows), len(with_template))
+        rows = labeled.filter(relation=relation)
+        with_template = rows if relation in manual else rows.clear()
+        funnel.add(relation, "facts with a template", rows.height, with_template.height)
         relation_facts = _relation(name, relation, with_template, settings, seed, funnel)
-        counts |= sizes(prompt_facts.examples(relation_facts)) or {relation: {}}
+        counts |= sizes(relation_facts, [relation])
         sizes_of, least = counts[relation], settings.least
         is_enough = all(sizes_of.get(part, 0) >= getattr(least, part) for part in SPLITS)
         if settings.relations or is_enough:
-            chosen += relation_facts
-    examples = prompt_facts.examples(chosen)
+            chosen.append(relation_facts)
+    examples = _examples(chosen)
     remedy = "name other relations, or lower prompt_tasks.graphs.least"
     largest = sorted(counts, key=lambda relation: -sum(counts[relation].values()))[:FEW]
     short = {relation: counts[relation] for relation in largest}
@@ -91,98 +87,101 @@ def build_world(
     held-out test facts, sampled by hash, have answers that training facts have. Raises TaskError
     if there are too few facts.
     """
-    labeled, funnel = _labeled(facts), Funnel(WORLD)
-    status = dict(trained_on.select("fact", "trained_on").rows())
-    columns = ("relation", "fact", "subject", "subject_label", "object", "object_label")
-    chosen: list[Fact] = []
-    for relation in settings.relations:
-        rows = labeled.filter(relation=relation).select(columns).sort("fact").rows()
-        chosen += _world_relation(relation, rows, status, forms, settings, seed, funnel)
-    examples = prompt_facts.examples(chosen)
+    # every form that is an answer somewhere in this graph is in the vocabulary, like LAMA's
+    words = pl.col("object").replace_strict(forms, default=pl.col("object_label"))
+    labeled, funnel = _labeled(facts).with_columns(object_label=words), Funnel(WORLD)
+    labeled = labeled.join(trained_on.select("fact", "trained_on"), on="fact", how="left")
+    chosen = [
+        _world_relation(relation, labeled.filter(relation=relation), settings, seed, funnel)
+        for relation in settings.relations
+    ]
+    examples = _examples(chosen)
     require(sizes(examples, settings.relations), settings.least, WORLD, "name other relations")
     if missing := [r for r in settings.relations if r not in first_manual(templates)]:
         raise TaskError(f"{WORLD}: no manual template in templates.tsv for {', '.join(missing)}")
-    # every form that is an answer somewhere in this graph, like LAMA's common vocabulary
-    words = labeled.select("object", "object_label").unique().rows()
-    vocabulary = {forms.get(entity, label) for entity, label in words}
-    return _task(examples, vocabulary, templates, triggers, funnel)
+    return _task(examples, labeled["object_label"].unique(), templates, triggers, funnel)
 
 
 def _labeled(facts: pl.DataFrame) -> pl.DataFrame:
-    return facts.drop_nulls(["subject_label", "object_label"]).with_columns(fact=fact_id())
+    """Return the labeled facts with their ids, sorted by these."""
+    labeled = facts.drop_nulls(["subject_label", "object_label"])
+    return labeled.with_columns(fact=fact_id()).sort("fact")
+
+
+def _examples(facts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    return prompt_facts.examples(annotate(pl.concat([facts_of(()), *facts])))
 
 
 def _task(
-    examples: Sequence[Example],
+    examples: pl.DataFrame,
     vocabulary: Iterable[str],
     templates: Sequence[dict[str, str]],
     triggers: int,
     funnel: Funnel,
 ) -> Task:
-    manual, relations = first_manual(templates), list(dict.fromkeys(e.group for e in examples))
+    manual, relations = first_manual(templates), examples["group"].unique().to_list()
     published = {"manual": {relation: manual[relation] for relation in relations}}
     task = prompt_facts.describe(
         funnel.benchmark, "facts", relations, published, templates, triggers
     )
-    return Task(frame(examples), sorted(vocabulary), task, funnel.frame())
+    return Task(examples, sorted(vocabulary), task, funnel.frame())
+
+
+def _with_split(rows: pl.DataFrame, shares: Sequence[float], seed: int, name: str) -> pl.DataFrame:
+    """Add the split of every row's subject."""
+    splits = [*split(rows["subject"].unique(), shares, seed, name).items()]
+    by_subject = pl.DataFrame(splits, dict.fromkeys(("subject", "split"), pl.String), orient="row")
+    return rows.join(by_subject, on="subject", maintain_order="left")
+
+
+def _as_facts(rows: pl.DataFrame) -> pl.DataFrame:
+    labels = {"subject": "subject_label", "object": "object_label"}
+    return rows.select(group="relation", split="split", key="fact", **labels).select(*FACT)
 
 
 def _relation(
     name: str,
     relation: str,
-    rows: Sequence[tuple[str, ...]],
+    rows: pl.DataFrame,
     settings: PromptGraph,
     seed: int,
     funnel: Funnel,
-) -> list[Fact]:
-    """Return the split facts of one relation; rows: fact, subject, subject label, object label."""
+) -> pl.DataFrame:
+    """Return the facts of one relation, in their splits."""
     # a prompt cannot tell apart subjects with one name, so the first represents all of them
-    first = {label: subject for _, subject, label, _ in reversed(rows)}
-    ordered = sorted(rows, key=lambda row: (hash_key(seed, name, first[row[2]]), row))
-    order: list[tuple[str, ...]] = []
-    for _, group in itertools.groupby(ordered, key=lambda row: first[row[2]]):
+    merged = rows.with_columns(subject=pl.col("subject").first().over("subject_label"))
+    ordered = merged.with_columns(key=keys(merged, seed, ["subject"], name)).sort("key", "fact")
+    kept, total = [], 0
+    for subject, n in ordered.group_by("subject", maintain_order=True).len().rows():
         # a subject with only some of its facts would lack correct answers
-        if len(order) + len(whole := list(group)) <= settings.most:
-            order += whole
-    funnel.add(relation, f"at most {settings.most}", len(rows), len(order))
-    splits = split({first[row[2]] for row in order}, settings.shares, seed, name)
-    facts = [
-        Fact(relation, splits[first[label]], label, answer, fact)
-        for fact, _, label, answer in order
-    ]
+        if total + n <= settings.most:
+            kept.append(subject)
+            total += n
+    funnel.add(relation, f"at most {settings.most}", rows.height, total)
+    chosen = ordered.filter(pl.col("subject").is_in(kept))
+    facts = _as_facts(_with_split(chosen, settings.shares, seed, name))
     prompt_facts.count_splits(funnel, relation, facts, "{} facts")
     return facts
 
 
 def _world_relation(
-    relation: str,
-    rows: Sequence[tuple[str, ...]],
-    status: Mapping[str, bool],
-    forms: Mapping[str, str],
-    settings: PromptWorld,
-    seed: int,
-    funnel: Funnel,
-) -> list[Fact]:
+    relation: str, rows: pl.DataFrame, settings: PromptWorld, seed: int, funnel: Funnel
+) -> pl.DataFrame:
     """Return the facts of one relation, in their splits."""
-    trained_on = [row for row in rows if status.get(row[1])]
-    splits = split({row[2] for row in trained_on}, settings.shares, seed, WORLD)
-    facts = [
-        Fact(relation, splits[subject], label, forms.get(entity, name), fact)
-        for _, fact, subject, label, entity, name in trained_on
-    ]
+    is_known = pl.col("trained_on").fill_null(False)
+    known = _with_split(rows.filter(is_known), settings.shares, seed, WORLD)
     # no subjects of train and dev, and only answers of training facts, so that chance is the same
-    answers = {row[4] for row in trained_on}
+    searched = known.filter(pl.col("split") != "test")["subject"].to_list()
+    apart = rows.filter(
+        ~is_known,
+        ~pl.col("subject").is_in(searched),
+        pl.col("object").is_in(known["object"].to_list()),
+    )
     # the old word in the hash stays, because another one would draw other facts
-    apart = [
-        (hash_key(seed, WORLD, "untaught", fact), fact, label, forms.get(entity, name))
-        for _, fact, subject, label, entity, name in rows
-        if not status.get(fact) and splits.get(subject, "test") == "test" and entity in answers
-    ]
-    extra = [
-        Fact(relation, "test", label, word, fact)
-        for _, fact, label, word in sorted(apart)[: settings.held_out]
-    ]
+    key = keys(apart, seed, ["fact"], WORLD, "untaught")
+    held_out = apart.with_columns(key=key, split=pl.lit("test")).sort("key", "fact")
+    facts, extra = _as_facts(known), _as_facts(held_out.head(settings.held_out))
     prompt_facts.count_splits(funnel, relation, facts, "{}: training facts")
-    n, ends = len(rows) - len(trained_on), prompt_facts.ends(extra)
-    funnel.add(relation, "test: held-out facts", n, len(extra), *ends)
-    return facts + extra
+    n, ends = rows.height - known.height, prompt_facts.ends(extra)
+    funnel.add(relation, "test: held-out facts", n, extra.height, *ends)
+    return pl.concat([facts, extra])

@@ -1,95 +1,82 @@
 """Facts that are in more than one split: count them, and treat them as a switch says.
 
-Facts are compared as label pairs, because the published files have no ids: two entities with the
-same name count as one (docs/papers/autoprompt.md, Overlap).
+Facts are a frame of labels (FACT), compared as pairs because the published files have no ids: two
+entities with the same name count as one (docs/papers/autoprompt.md, Overlap).
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable
 
-from kgprobe.benchmarks.autoprompt.frames import TaskError
+import polars as pl
+
+from kgprobe.benchmarks.autoprompt.frames import SPLITS, TaskError
 from kgprobe.benchmarks.funnel import Funnel
 
-
-class Fact(NamedTuple):
-    """A fact as labels, with its split; `key` identifies the row."""
-
-    group: str
-    split: str
-    subject: str
-    object: str
-    key: str = ""
-
-    @property
-    def pair(self) -> tuple[str, str]:
-        return self.subject, self.object
+PAIR = ("group", "subject", "object")
+#: columns of facts: labels with their split; `key` identifies the row, and may be ""
+FACT = dict.fromkeys(("group", "split", "subject", "object", "key"), pl.String)
+IN_EARLIER, IN_LATER = pl.col("first") < pl.col("place"), pl.col("last") > pl.col("place")
 
 
-def settle(facts: Sequence[Fact], switch: str, funnel: Funnel, source: str) -> list[Fact]:
+def facts_of(rows: Iterable[tuple[str, ...]]) -> pl.DataFrame:
+    """Return the facts of rows in the order of FACT; a missing `key` is ""."""
+    return pl.DataFrame([(*row, "")[:5] for row in rows], schema=FACT, orient="row")
+
+
+def with_places(rows: pl.DataFrame, *key: str) -> pl.DataFrame:
+    """Add `place`, the position of a row's split, and those of the `first` and the `last` split
+    with an equal `key`."""
+    place = pl.col("split").replace_strict(SPLITS, range(3), return_dtype=pl.Int8)
+    span = {"first": pl.col("place").min().over(key), "last": pl.col("place").max().over(key)}
+    return rows.with_columns(place=place).with_columns(**span)
+
+
+def settle(facts: pl.DataFrame, switch: str, funnel: Funnel, source: str) -> pl.DataFrame:
     """Return the facts that `switch` keeps, in order, and count every relation's shared facts.
 
     error: a test fact in train or dev raises TaskError; remove_train: it is removed from train and
     dev (and a dev fact from train); keep: published sets are unchanged, with a no-overlap score.
     """
-    kept: list[Fact] = []
-    bad = []
-    for group in dict.fromkeys(fact.group for fact in facts):
-        rows = [fact for fact in facts if fact.group == group]
-        pairs = {s: {f.pair for f in rows if f.split == s} for s in ("train", "dev", "test")}
-        learned = pairs["train"] | pairs["dev"]
-        test = [f for f in rows if f.split == "test"]
-        shared = [f for f in test if f.pair in learned]
-        between = [f for f in rows if f.split == "dev" and f.pair in pairs["train"]]
+    placed, bad = with_places(facts, *PAIR), []
+    kept = placed.filter(~IN_LATER) if switch == "remove_train" else placed
+    for (group,), rows in placed.group_by("group", maintain_order=True):
+        name, left = str(group), kept.filter(group=group).height
+        test, dev = rows.filter(split="test"), rows.filter(split="dev")
+        shared = test.filter(IN_EARLIER).select("subject", "object").rows()
         if shared:
-            bad.append(f"{group}: {len(shared)} of {len(test)}, such as {shared[0].pair}")
-        later = {"train": pairs["dev"] | pairs["test"], "dev": pairs["test"], "test": set()}
-        left = rows
-        if switch == "remove_train":
-            left = [f for f in rows if f.pair not in later[f.split]]
-        funnel.add(group, "test facts in train or dev", len(test), len(test) - len(shared))
-        seen = len([f for f in rows if f.split == "dev"])
-        funnel.add(group, "dev facts in train", seen, seen - len(between))
-        funnel.add(group, f"overlap: {switch}", len(rows), len(left))
-        kept += left
+            bad.append(f"{name}: {len(shared)} of {test.height}, such as {shared[0]}")
+        funnel.add(name, "test facts in train or dev", test.height, test.height - len(shared))
+        funnel.add(name, "dev facts in train", dev.height, dev.filter(~IN_EARLIER).height)
+        funnel.add(name, f"overlap: {switch}", rows.height, left)
     if bad and switch == "error":
         raise TaskError(
             f"{source}: test facts that occur in train or dev; write overlap: remove_train to take "
             "them out of these, or keep to leave the sets as they are\n  " + "\n  ".join(bad[:12])
         )
-    return kept
+    return kept.select(*FACT)
 
 
-def flags(facts: Sequence[Fact]) -> list[list[str]]:
-    """Return the flags that exclude each fact from the no-overlap subset, in the order of `facts`.
+def annotate(facts: pl.DataFrame) -> pl.DataFrame:
+    """Add `flags`, which exclude a fact from the no-overlap subset, and `others`, the further
+    correct answers of its subject and relation in any split, sorted.
 
     pair, inverse: the fact, or the fact with its ends exchanged, is in an earlier split of its
     relation (train and dev for test, train for dev). within: the object's label is a substring of
     the subject's, case-sensitive. same: they are equal.
     """
-    known: dict[str, set[tuple[str, str]]] = {}
-    dev: dict[str, set[tuple[str, str]]] = {}
-    for fact in facts:
-        if fact.split == "train":
-            known.setdefault(fact.group, set()).add(fact.pair)
-        if fact.split == "dev":
-            dev.setdefault(fact.group, set()).add(fact.pair)
-    by_fact = []
-    none: set[tuple[str, str]] = set()
-    for fact in facts:
-        earlier = [known.get(fact.group, none)] if fact.split != "train" else []
-        earlier += [dev.get(fact.group, none)] if fact.split == "test" else []
-        reasons = ["pair"] if any(fact.pair in e for e in earlier) else []
-        back = (fact.object, fact.subject)
-        reasons += ["inverse"] if any(back in e for e in earlier) else []
-        reasons += ["within"] if fact.object in fact.subject else []
-        reasons += ["same"] if fact.object == fact.subject else []
-        by_fact.append(reasons)
-    return by_fact
-
-
-def others(facts: Sequence[Fact]) -> list[list[str]]:
-    """Return further correct answers of each fact's subject and relation, of any split, sorted."""
-    right: dict[tuple[str, str], set[str]] = {}
-    for fact in facts:
-        right.setdefault((fact.group, fact.subject), set()).add(fact.object)
-    return [sorted(right[f.group, f.subject] - {f.object}) for f in facts]
+    placed = with_places(facts, *PAIR)
+    inverse = placed.select("group", subject="object", object="subject", inverse="first").unique()
+    answers = facts.group_by("group", "subject").agg(others=pl.col("object").unique().sort())
+    joined = placed.join(inverse, on=PAIR, how="left", maintain_order="left")
+    joined = joined.join(answers, on=["group", "subject"], maintain_order="left")
+    reasons = {
+        "pair": IN_EARLIER,
+        "inverse": pl.col("inverse") < pl.col("place"),
+        "within": pl.col("subject").str.contains(pl.col("object"), literal=True),
+        "same": pl.col("subject") == pl.col("object"),
+    }
+    flags = [pl.when(condition).then(pl.lit(name)) for name, condition in reasons.items()]
+    return joined.select(
+        *FACT,
+        flags=pl.concat_list(flags).list.drop_nulls(),
+        others=pl.col("others").list.set_difference(pl.concat_list("object")).list.sort(),
+    )

@@ -3,19 +3,25 @@
 The records are LAMA's T-REx facts with evidences: a sentence whose object is [MASK], and the
 surface forms of subject and object in it. The paper's own training sentences are not public, so
 the facts are split, by subject: train and test share neither facts nor subjects.
+
+Perturbed contexts have another object of the relation in place of the correct one, in two modes
+(docs/papers/autoprompt.md, Decisions):
+
+fact: one new object per fact, never a correct answer of its subject, in the annotated slot only.
+released: any other object; in the test set one per sentence, replacing every occurrence of the old
+object, which splits the sentences of a fact into groups.
 """
 
 import codecs
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from kgprobe.benchmarks.autoprompt import frames
-from kgprobe.benchmarks.autoprompt.frames import SPLITS, Example, Task, TaskError, existing
-from kgprobe.benchmarks.autoprompt.overlap import Fact, flags, others
-from kgprobe.benchmarks.autoprompt.perturbed import ObjectMention, perturb, pool_of
+from kgprobe.benchmarks.autoprompt.frames import SPLITS, Task, TaskError, existing
+from kgprobe.benchmarks.autoprompt.overlap import annotate, facts_of
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.experiments import json_rows
 from kgprobe.knowledge.facts import by_number
@@ -23,6 +29,10 @@ from kgprobe.sampling import hash_key
 from kgprobe.settings.benchmarks import PromptSentences
 from kgprobe.sources.dumps import stream
 
+#: a row of EXAMPLES, for `frames.frame`
+Row = tuple[Any, ...]
+#: label of an object of a relation -> its surface forms in sentences, both sorted
+Pool = Mapping[str, Sequence[str]]
 MASK = "[MASK]"
 _WORD = re.compile(r"\S+")
 
@@ -45,6 +55,24 @@ class Record:
     subject: str
     object: str
     evidences: tuple[Evidence, ...]
+
+
+class ObjectMention(NamedTuple):
+    """A context, the object's surface form in it, and its start (-1: truncated)."""
+
+    text: str
+    surface: str
+    start: int
+
+
+class SplitRecord(NamedTuple):
+    """A record in its split, the contexts chosen for it, and its flags and others of EXAMPLES."""
+
+    record: Record
+    split: str
+    contexts: Sequence[ObjectMention]
+    flags: Sequence[str] = ()
+    others: Sequence[str] = ()
 
 
 def read_records(folder: Path, exclude: Sequence[str] = ()) -> list[Record]:
@@ -77,20 +105,19 @@ def build(
     words; test facts give all distinct sentences of at most that many words.
     """
     funnel = Funnel(task["benchmark"])
-    examples: list[Example] = []
+    rows: list[Row] = []
     facts: dict[str, Record] = {}
     for record in records:  # a fact may have several, each with sentences of its own
         if first := facts.get(record.fact):
             record = replace(first, evidences=first.evidences + record.evidences)
         facts[record.fact] = record
     for relation in dict.fromkeys(record.relation for record in facts.values()):
-        rows = [record for record in facts.values() if record.relation == relation]
-        examples += _relation(rows, settings, seed, perturbed, funnel)
-    frames.require(
-        frames.sizes(examples), settings.least, task["benchmark"], "name fewer relations"
-    )
-    task["groups"] = sorted({e.group for e in examples}, key=by_number)
-    return Task(frames.frame(examples), sorted(vocabulary), task, funnel.frame())
+        of_relation = [record for record in facts.values() if record.relation == relation]
+        rows += _relation(of_relation, settings, seed, perturbed, funnel)
+    examples, remedy = frames.frame(rows), "name fewer relations"
+    frames.require(frames.sizes(examples), settings.least, task["benchmark"], remedy)
+    task["groups"] = sorted(examples["group"].unique(), key=by_number)
+    return Task(examples, sorted(vocabulary), task, funnel.frame())
 
 
 def split_of(record: Record, shares: Sequence[float], seed: int) -> str:
@@ -105,44 +132,8 @@ def _relation(
     seed: int,
     perturbed: str,
     funnel: Funnel,
-) -> list[Example]:
+) -> list[Row]:
     relation, words = records[0].relation, settings.words
-    distinct, short = _distinct(records, words, funnel)
-    placed = [(r, split_of(r, settings.shares, seed)) for r in records]
-    facts = [Fact(r.relation, split, r.subject, r.object, r.fact) for r, split in placed]
-    known = {
-        fact.key: (flagged, right)
-        for fact, flagged, right in zip(facts, flags(facts), others(facts), strict=True)
-    }
-    chosen: dict[str, list[ObjectMention]] = {}
-    for record, split in placed:
-        if split == "test":
-            chosen[record.fact] = _contexts(short[record.fact], words)
-            continue
-        inside = [c for c in _contexts(distinct[record.fact], words) if c.start >= 0]
-        order = sorted(inside, key=lambda c: (hash_key(seed, "sentence", record.fact, c.text), c))
-        chosen[record.fact] = order[:1]
-    for split in SPLITS:
-        rows = [record for record, where in placed if where == split]
-        left = [record for record in rows if chosen[record.fact]]
-        funnel.add(relation, f"{split}: facts with a sentence", len(rows), len(left), *_ends(left))
-    test = [record.fact for record, split in placed if split == "test"]
-    # perturbed contexts can differ in the position that is replaced
-    contexts = sum(len({c if perturbed else c.text for c in chosen[fact]}) for fact in test)
-    sentences = sum(len(short[fact]) for fact in test)
-    funnel.add(relation, "test: equal contexts dropped", sentences, contexts)
-    if not perturbed:
-        return [
-            e for r, split in placed for e in _examples(r, split, chosen[r.fact], *known[r.fact])
-        ]
-    return _perturbed(placed, chosen, known, seed, perturbed, funnel)
-
-
-def _distinct(
-    records: Sequence[Record], words: int, funnel: Funnel
-) -> tuple[dict[str, list[Evidence]], dict[str, list[Evidence]]]:
-    """Return (distinct evidences, those of at most `words` words) by fact, and count both steps."""
-    relation = records[0].relation
     distinct = {r.fact: list(dict.fromkeys(r.evidences)) for r in records}
     short = {
         f: [e for e in texts if len(e.sentence.split()) <= words] for f, texts in distinct.items()
@@ -156,54 +147,122 @@ def _distinct(
     usable = [r for r in records if short[r.fact]]
     step = f"facts: a sentence of at most {words} words"
     funnel.add(relation, step, len(records), len(usable), *_ends(usable))
-    return distinct, short
+    splits = [split_of(r, settings.shares, seed) for r in records]
+    placed = zip(records, splits, strict=True)
+    facts = facts_of((relation, split, r.subject, r.object, r.fact) for r, split in placed)
+    rows = []
+    for record, split, more in zip(
+        records, splits, annotate(facts).select("flags", "others").rows(), strict=True
+    ):
+        contexts = _contexts((short if split == "test" else distinct)[record.fact], words)
+        if split != "test":
+            keys = {c: hash_key(seed, "sentence", record.fact, c.text) for c in contexts}
+            contexts = sorted((c for c in contexts if c.start >= 0), key=lambda c: (keys[c], c))[:1]
+        rows.append(SplitRecord(record, split, contexts, *more))
+    for split in SPLITS:
+        of_split = [row for row in rows if row.split == split]
+        left = [row.record for row in of_split if row.contexts]
+        step = f"{split}: facts with a sentence"
+        funnel.add(relation, step, len(of_split), len(left), *_ends(left))
+    test = [row for row in rows if row.split == "test"]
+    # perturbed contexts can differ in the position that is replaced
+    n = sum(len({c if perturbed else c.text for c in row.contexts}) for row in test)
+    sentences = sum(len(short[row.record.fact]) for row in test)
+    funnel.add(relation, "test: equal contexts dropped", sentences, n)
+    if perturbed:
+        return _perturbed(rows, seed, perturbed, funnel)
+    return [example for row in rows for example in _examples(row)]
 
 
-def _examples(
-    record: Record,
-    split: str,
-    contexts: Sequence[ObjectMention],
-    flagged: Sequence[str],
-    right: Sequence[str],
-) -> Iterator[Example]:
+def _examples(row: SplitRecord) -> Iterator[Row]:
     """Yield an example per distinct context, with all surface forms of the object in it."""
     surfaces: dict[str, list[str]] = {}
-    for context in contexts:
+    for context in row.contexts:
         surfaces.setdefault(context.text, []).append(context.surface)
     for place, (text, written) in enumerate(surfaces.items()):
-        fields = {"context": text, "sub": record.subject}
-        cells = (f"{record.fact}/{place:04d}", record.fact, fields, record.object)
-        yield Example(record.relation, split, *cells, written, right, flagged)
+        yield _example(row, place, row.record.fact, text, row.record.object, written, row.others)
 
 
-def _perturbed(
-    placed: Sequence[tuple[Record, str]],
-    chosen: Mapping[str, list[ObjectMention]],
-    known: Mapping[str, tuple[list[str], list[str]]],
-    seed: int,
-    mode: str,
-    funnel: Funnel,
-) -> list[Example]:
+def _example(
+    row: SplitRecord,
+    place: int,
+    fact: str,
+    text: str,
+    label: str,
+    *lists: Sequence[str],
+    **more: str,
+) -> Row:
+    record, fields = row.record, {"context": text, "sub": row.record.subject, **more}
+    name = f"{record.fact}/{place:04d}"
+    return record.relation, row.split, name, fact, fields, label, *lists, row.flags
+
+
+def _perturbed(rows: Sequence[SplitRecord], seed: int, mode: str, funnel: Funnel) -> list[Row]:
     """Return examples with another object of the relation; count facts without another."""
-    pool = pool_of((r.object, m.surface) for r, _ in placed for m in chosen[r.fact])
-    items, without, mentions = [], 0, 0
-    usable = [(record, split) for record, split in placed if chosen[record.fact]]
-    for record, split in usable:
-        flagged, right = known[record.fact]
-        changes = perturb(
-            pool, record.fact, record.object, right, chosen[record.fact], seed, mode, split
-        )
+    pool = pool_of((row.record.object, c.surface) for row in rows for c in row.contexts)
+    items: list[Row] = []
+    without = mentions = 0
+    usable = [row for row in rows if row.contexts]
+    for row in usable:
+        fact, old = row.record.fact, row.record.object
+        changes = perturb(pool, row, seed, mode)
         without += not changes
-        for place, change in enumerate(changes):
-            mentions += record.object in change.text or change.old_surface in change.text
-            grouped = record.fact if mode == "fact" else f"{record.fact}~{change.label}"
-            fields = {"context": change.text, "sub": record.subject, "old": record.object}
-            cells = (f"{record.fact}/{place:04d}", grouped, fields, change.label)
-            items.append(Example(record.relation, split, *cells, [change.surface], [], flagged))
-    relation = placed[0][0].relation
+        for place, (text, label, surface) in enumerate(changes):
+            mentions += old in text or row.contexts[place].surface in text
+            group = fact if mode == "fact" else f"{fact}~{label}"
+            items.append(_example(row, place, group, text, label, [surface], [], old=old))
+    relation = rows[0].record.relation
     funnel.add(relation, "facts: another object to put in", len(usable), len(usable) - without)
     funnel.add(relation, "contexts: old object nowhere left", len(items), len(items) - mentions)
     return items
+
+
+def pool_of(pairs: Iterable[tuple[str, str]]) -> Pool:
+    """Return the pool of (label, surface) pairs."""
+    forms: dict[str, list[str]] = {}
+    for label, surface in sorted(set(pairs)):
+        forms.setdefault(label, []).append(surface)
+    return forms
+
+
+def without(pool: Pool, barred: Iterable[str]) -> list[tuple[str, list[str]]]:
+    """Return (label, surfaces) without `barred` texts, ignoring case."""
+    never = {text.casefold() for text in barred}
+    left = {
+        label: [surface for surface in surfaces if surface.casefold() not in never]
+        for label, surfaces in pool.items()
+        if label.casefold() not in never
+    }
+    return [(label, surfaces) for label, surfaces in left.items() if surfaces]
+
+
+def draw(options: Sequence[tuple[str, list[str]]], seed: int, *parts: str) -> tuple[str, str]:
+    """Draw (label, surface) from `options` by hash of `parts`."""
+    label, surfaces = options[hash_key(seed, "object", *parts) % len(options)]
+    return label, surfaces[hash_key(seed, "surface", *parts) % len(surfaces)]
+
+
+def perturb(pool: Pool, row: SplitRecord, seed: int, mode: str) -> list[tuple[str, str, str]]:
+    """Return (text, label, surface) of every context with another object; none if the relation has
+    no other."""
+    fact, right = row.record.fact, (row.record.object, *row.others)
+    barred = [row.record.object]
+    if mode == "fact":
+        # also exclude the surface forms of correct answers in other sentences
+        forms = (surface for label in right for surface in pool.get(label, ()))
+        barred = [*right, *(context.surface for context in row.contexts), *forms]
+    if not (options := without(pool, barred)):
+        return []
+    changes = []
+    for place, (text, was, start) in enumerate(row.contexts):
+        if mode == "released" and row.split == "test":
+            label, surface = draw(options, seed, fact, str(place))
+            changed = text.replace(was, surface)
+        else:
+            label, surface = draw(options, seed, fact)
+            changed = text[:start] + surface + text[start + len(was) :]
+        changes.append((changed, label, surface))
+    return changes
 
 
 def _contexts(evidences: Sequence[Evidence], words: int) -> list[ObjectMention]:
@@ -237,9 +296,9 @@ def _rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
     if path.suffix != ".gz":
         return [(n, row) for n, row in json_rows(path, TaskError) if "evidences" in row]
     try:
-        with stream.lines(path) as packed:
-            lines = enumerate((line.removeprefix(codecs.BOM_UTF8) for line in packed), 1)
-            return json_rows(path, TaskError, ((n, line) for n, line in lines if line.strip()))
+        packed = stream.lines(path)
+        lines = enumerate((line.removeprefix(codecs.BOM_UTF8) for line in packed), 1)
+        return json_rows(path, TaskError, ((n, line) for n, line in lines if line.strip()))
     except stream.DumpError as error:
         raise TaskError(f"{path}: damaged ({error}); fetch it again") from error
 

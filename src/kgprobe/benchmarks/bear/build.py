@@ -5,7 +5,6 @@ chosen so that the invariants of the released data hold. A constructed set is no
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
@@ -15,7 +14,7 @@ from kgprobe.benchmarks.bear.filters import REASONS, filtered, map_to_ancestors,
 from kgprobe.benchmarks.bear.frames import BearFrames, check_balance, check_nested, relation_frames
 from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.contracts import WHOLE
-from kgprobe.knowledge.facts import by_number
+from kgprobe.knowledge.facts import by_number, uses
 from kgprobe.schema import FUNNEL, Contract
 from kgprobe.settings.benchmarks import Bear
 
@@ -107,20 +106,25 @@ def build(
         texts = templates.get(relation, ())
         for size, chosen in (("big", big), ("lite", lite)):
             name = f"{origin}_{size}"
-            choices.append(_choice_row(name, row, chosen, len(texts)))
-            if chosen and len(texts) == 3:
+            counts = chosen.counts if chosen else choice.NONE
+            outcome = KEPT if len(texts) == 3 else f"{len(texts)} {NEEDED}"
+            outcome = outcome if chosen else "too few answers"
+            choices.append((name, relation, row["cardinality"], *counts, outcome))
+            if chosen and outcome == KEPT:
                 parts[size].append(_frames(name, relation, chosen, texts, forms))
-        if (outcome := choices[-1][-1]) != KEPT:
+        if outcome != KEPT:
             funnel.add(relation, outcome, judged.height - lost.height, 0)
+    report = pl.DataFrame(choices, schema=dict(choice.CHOICE.columns), orient="row")
     if not parts["lite"]:
-        if wordless := sorted({row[1] for row in choices if row[-1].endswith(NEEDED)}):
+        wordless = report.filter(pl.col("outcome").str.ends_with(NEEDED))["relation"]
+        if names := wordless.unique().sort()[:NAMED].to_list():
             raise ValueError(
-                f"{origin}: {', '.join(wordless[:NAMED])} have enough answers and not three "
+                f"{origin}: {', '.join(names)} have enough answers and not three "
                 "templates; write them, or give these relations labels that templates can be made "
                 "of"
             )
-        counts = pl.concat(dropped)["reason"].value_counts(name="n").sort("reason")
-        reasons = ", ".join(f"{n} {reason}" for reason, n in counts.rows()) or "none"
+        by_reason = pl.concat(dropped)["reason"].value_counts(name="n").sort("reason")
+        reasons = ", ".join(f"{n} {reason}" for reason, n in by_reason.rows()) or "none"
         remedy = "lower `total` or `min_answers`"
         if config.short == "shrink" and config.min_answers == 2:  # nothing is left to lower
             remedy = "add facts: two subjects of one relation with different answers are enough"
@@ -139,7 +143,7 @@ def build(
         lite_sets,
         funnel.frame(),
         lost,
-        pl.DataFrame(choices, schema=dict(choice.CHOICE.columns), orient="row"),
+        report,
         pl.concat(spares),
         pl.DataFrame(verdicts, schema=dict(choice.REVIEWED.columns), orient="row"),
     )
@@ -165,13 +169,9 @@ def with_popularity(statements: pl.DataFrame, key: str) -> pl.DataFrame:
             subject_popularity=pl.col("subject_sitelinks").fill_null(0),
             object_popularity=pl.col("object_sitelinks").fill_null(0),
         )
-    # a statement about an entity and itself contains it once
-    others = statements.filter(pl.col("object") != pl.col("subject"))["object"]
-    both = pl.concat([statements["subject"], others.alias("subject")])
-    counts = both.value_counts(name="n").with_columns(pl.col("n").cast(pl.Int64))
     for side in ("subject", "object"):
-        named = counts.rename({"subject": side, "n": f"{side}_popularity"})
-        statements = statements.join(named, on=side, how="left", maintain_order="left")
+        counts = uses(statements).rename({"name": side, "n": f"{side}_popularity"})
+        statements = statements.join(counts, on=side, how="left", maintain_order="left")
     return statements
 
 
@@ -199,15 +199,3 @@ def _count(funnel: Funnel, relation: str, judged: pl.DataFrame) -> None:
         rows = alive.height, left.height
         funnel.add(relation, step, *rows, left["subject"].unique(), left["object"].unique())
         alive = left
-
-
-def _choice_row(
-    benchmark: str, row: Mapping[str, str], chosen: RelationSample | None, templates: int
-) -> tuple[Any, ...]:
-    if chosen is None:
-        numbers: tuple[Any, ...] = (0, 0, 0, 0, 0, None, None, None, None, "too few answers")
-    else:
-        outcome = KEPT if templates == 3 else f"{templates} {NEEDED}"
-        counts = (chosen.answers, chosen.per_answer, chosen.frame.height, chosen.feasible)
-        numbers = (*counts, chosen.tried, *chosen.bounds, outcome)
-    return (benchmark, row["relation"], row["cardinality"], *numbers)

@@ -41,17 +41,19 @@ REVIEWED = Contract(
 )
 
 
+Counts = tuple[int | None, ...]
+#: the counts of a relation with too few answers
+NONE: Counts = (*[0] * 5, *[None] * 4)
+
+
 @dataclass(frozen=True)
 class RelationSample:
-    """The instances of one relation: `frame` in final order; `bounds` as in CHOICE."""
+    """The instances of one relation: `frame` in final order; `counts`: from answers in CHOICE to
+    the last bound."""
 
     frame: pl.DataFrame
-    answers: int
-    per_answer: int
-    feasible: int
-    tried: int
     spares: pl.DataFrame
-    bounds: tuple[int | None, int | None, int | None, int | None]
+    counts: Counts
 
 
 def rejected_subjects(
@@ -102,9 +104,8 @@ def choose(
     spare = left.filter(pl.col("position") < q + config.spares)
     popular = answers["object_popularity"].to_list()
     bounds = (popular[k - 1], popular[k] if len(popular) > k else None, *_bounds(top, left))
-    tried = size.max_answers - k
-    chosen = ordered(top).drop("position")
-    return RelationSample(chosen, k, q, feasible.height, tried, spare, bounds)
+    numbers = k, q, top.height, feasible.height, size.max_answers - k
+    return RelationSample(ordered(top).drop("position"), spare, (*numbers, *bounds))
 
 
 def _balance(counts: list[int], config: Bear, size: Size) -> tuple[int, int] | None:
@@ -145,9 +146,8 @@ def _pairs(rest: pl.DataFrame, least: int, most: int, spares: int) -> RelationSa
     popularity = ranked.select(pl.min_horizontal(*both)).to_series().to_list()
     size = min(most, ranked.height)
     following = popularity[size] if ranked.height > size else None
-    bounds = (popularity[size - 1], following, popularity[size - 1], following)
-    chosen = ordered(ranked.head(most))
-    return RelationSample(chosen, chosen.height, 1, ranked.height, 0, spare, bounds)
+    counts = size, 1, size, ranked.height, 0, *[popularity[size - 1], following] * 2
+    return RelationSample(ordered(ranked.head(most)), spare, counts)
 
 
 def ordered(chosen: pl.DataFrame) -> pl.DataFrame:

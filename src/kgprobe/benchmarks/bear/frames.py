@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from kgprobe.benchmarks.bear.filters import fold, overlap
+from kgprobe.knowledge.facts import uses
 from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS, write
 from kgprobe.templates import sentence
 
@@ -49,9 +50,7 @@ class BearFrames:
         subjects = self.items["subject_id"].unique().implode()
         links = statements.drop_nulls("subject_sitelinks").select("subject", "subject_sitelinks")
         links = links.filter(pl.col("subject").is_in(subjects)).unique().sort(pl.all())
-        others = statements.filter(pl.col("object") != pl.col("subject"))["object"]
-        ends = pl.concat([statements["subject"], others.alias("subject")])
-        counts = ends.filter(ends.is_in(subjects)).value_counts(name="n")
+        counts = uses(statements).filter(pl.col("name").is_in(subjects))
         known = {subject: {"statements": n} for subject, n in counts.rows()}
         known |= {subject: {"sitelinks": n} for subject, n in links.rows()}
         metas = [

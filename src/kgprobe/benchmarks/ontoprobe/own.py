@@ -1,7 +1,7 @@
 """Build the five tasks from pulled ontology tables: classes, chains, instances, properties."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from unicodedata import normalize
 
@@ -11,6 +11,8 @@ from kgprobe.benchmarks.ontoprobe import concepts
 from kgprobe.benchmarks.ontoprobe.build import TaskProblems, distinct
 from kgprobe.benchmarks.ontoprobe.concepts import Class, ConceptRows, Concepts, Property, TaskRow
 from kgprobe.benchmarks.ontoprobe.modes import Switches
+from kgprobe.knowledge.facts import uses
+from kgprobe.knowledge.ontology import OntologyTables
 from kgprobe.sampling import hash_key
 from kgprobe.sampling import take as sample
 from kgprobe.templates import sentence
@@ -18,21 +20,9 @@ from kgprobe.templates import sentence
 ABOVE = "with a superproperty that has a pattern"
 
 
-@dataclass(frozen=True)
-class OwnOntology:
-    """The ontology's frames (contracts of knowledge.ontology), and `popularity`: the number of
-    statements for the label of an entity."""
-
-    classes: pl.DataFrame
-    class_chains: pl.DataFrame
-    instances: pl.DataFrame
-    properties: pl.DataFrame
-    property_chains: pl.DataFrame
-    popularity: Mapping[str, int]
-
-
 def take(
-    tables: OwnOntology,
+    tables: OntologyTables,
+    popular: Mapping[str, int],
     patterns: Sequence[Mapping[str, str]],
     switches: Switches,
     seed: int,
@@ -41,6 +31,7 @@ def take(
 ) -> ConceptRows:
     """Select rows by seeded hash of their subjects: train and dev (switch `split`), rest for test.
 
+    `popular` is the `popularity` of labels.
     Properties must have a pattern, domain, range and a superproperty with a pattern; those with the
     most statements are taken: `properties`, or as many as the switch says. With `partly`, for
     user-supplied graphs, a property needs one of superproperty, domain and range, and tasks with
@@ -51,7 +42,7 @@ def take(
         properties = int(switches.properties)
     classes = _classes(tables)
     known, steps = _concepts(tables, classes, patterns, switches, properties, problems, partly)
-    rows = [*_types(tables, classes, switches, seed), *_stated(known)]
+    rows = [*_types(tables, classes, popular, switches, seed), *_stated(known)]
     with_instance = {row.golds[0] for row in rows if row.task == "TP"}
     steps.append(("TP", "classes with an instance", len(with_instance)))
     chosen = []
@@ -75,13 +66,10 @@ def take(
 
 def popularity(facts: pl.DataFrame) -> dict[str, int]:
     """Return label -> number of statements in which it is the label of subject or object."""
-    # a statement whose ends have the same label counts once
-    others = facts.filter(pl.col("object_label").ne_missing(pl.col("subject_label")))
-    ends = pl.concat([facts["subject_label"], others["object_label"]]).drop_nulls()
-    return dict(ends.value_counts().rows())
+    return dict(uses(facts, "subject_label", "object_label").rows())
 
 
-def _classes(tables: OwnOntology) -> dict[str, Class]:
+def _classes(tables: OntologyTables) -> dict[str, Class]:
     """Return IRI -> class; the first of several classes with one name decides the spelling."""
     chains = _by_first(tables.class_chains.sort("id", "position").select("id", "ancestor"))
     members = _by_first(tables.instances.sort("class", "instance").select("class", "label"))
@@ -98,7 +86,7 @@ def _classes(tables: OwnOntology) -> dict[str, Class]:
 
 
 def _concepts(
-    tables: OwnOntology,
+    tables: OntologyTables,
     classes: Mapping[str, Class],
     patterns: Sequence[Mapping[str, str]],
     switches: Switches,
@@ -178,7 +166,11 @@ def _check(classes: pl.DataFrame, texts: Mapping[str, str], problems: TaskProble
 
 
 def _types(
-    tables: OwnOntology, of: Mapping[str, Class], switches: Switches, seed: int
+    tables: OntologyTables,
+    of: Mapping[str, Class],
+    popular: Mapping[str, int],
+    switches: Switches,
+    seed: int,
 ) -> list[TaskRow]:
     """Return a TP row per instance label (golds: its classes and their chains), limited per class
     by the hash that sampled the instances of the ontology."""
@@ -190,8 +182,8 @@ def _types(
     for iri, instance, label in rows.select("class", "instance", "label").rows():
         kind = of[iri]
         golds, depth = _golds((kind.label, *kind.chain)), len(kind.chain)
-        use = tables.popularity.get(label)
-        row = TaskRow("TP", 0, "", instance, label, golds, None, depth, use, "instances")
+        n = popular.get(label)
+        row = TaskRow("TP", 0, "", instance, label, golds, None, depth, n, "instances")
         # a name with several classes is one question, for which all are right, the deepest first
         name = normalize("NFC", label)
         other = by_label.get(name, row)

@@ -21,7 +21,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -30,7 +31,7 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from kgprobe.probes.baselines.classified import batches, steady
-from kgprobe.probes.models.batching import Ints, padded
+from kgprobe.probes.models.batching import Ints, Ragged, padded
 from kgprobe.probes.models.finite import finite
 from kgprobe.probes.ranked import fields, part
 from kgprobe.schema import OUTCOMES
@@ -54,8 +55,7 @@ PAIRS = 7
 LONGEST = 8
 
 
-@dataclass(frozen=True)
-class WordSpan:
+class WordSpan(NamedTuple):
     """Words start:end of a sentence, and their text."""
 
     start: int
@@ -63,8 +63,7 @@ class WordSpan:
     text: str
 
 
-@dataclass(frozen=True)
-class Marked:
+class Marked(NamedTuple):
     """A sentence with the mentions of its subject and of possible objects."""
 
     words: tuple[str, ...]
@@ -72,14 +71,9 @@ class Marked:
     others: tuple[WordSpan, ...]
 
 
-def words_of(text: str) -> list[tuple[str, int, int]]:
-    """Return (word, start, end) of every word and punctuation mark."""
-    return [(m.group(), m.start(), m.end()) for m in _WORD.finditer(text)]
-
-
 def casefold_words(text: str) -> list[str]:
-    """Return the case-folded words of a text."""
-    return [word.casefold() for word, _, _ in words_of(text)]
+    """Return the case-folded words and punctuation marks of a text."""
+    return [word.casefold() for word in _WORD.findall(text)]
 
 
 def label_words(labels: Iterable[str]) -> Set[tuple[str, ...]]:
@@ -97,32 +91,34 @@ def mark_mentions(text: str, subject: str, labels: Set[tuple[str, ...]]) -> Mark
 
     The subject is located by its label, ignoring case; other mentions do not overlap it.
     """
-    words = words_of(text)
-    lower = [word.casefold() for word, _, _ in words]
-    place = find(lower, casefold_words(subject))
-    if place is None:
+    words, wanted = list(_WORD.finditer(text)), casefold_words(subject)
+    lower = [word[0].casefold() for word in words]
+    starts = range(len(words) - len(wanted) + 1) if wanted else ()
+    first = next((i for i in starts if lower[i : i + len(wanted)] == wanted), None)
+    if first is None:
         return None
-    span = WordSpan(*place, text[words[place[0]][1] : words[place[1] - 1][2]])
-    others = []
-    position = 0
+
+    def span(start: int, end: int) -> WordSpan:
+        return WordSpan(start, end, text[words[start].start() : words[end - 1].end()])
+
+    others, position = [], 0
     while position < len(words):
-        if span.start <= position < span.end:
-            position = span.end
+        if position == first:
+            position += len(wanted)
             continue
-        end = _end(words, lower, position, span, labels)
+        bound, end = first if position < first else len(words), position
+        if lower[position] not in _OPENING:
+            while end < bound and words[end][0][:1].isupper():
+                end += 1
+        # a known label is preferred to a run of capitalized words if it is longer
+        longer = range(min(position + LONGEST, bound), end, -1)
+        end = next((e for e in longer if tuple(lower[position:e]) in labels), end)
         if end > position:
-            others.append(WordSpan(position, end, text[words[position][1] : words[end - 1][2]]))
+            others.append(span(position, end))
         position = max(end, position + 1)
     if not others:
         return None
-    return Marked(tuple(word for word, _, _ in words), span, tuple(others))
-
-
-def find(words: list[str], wanted: list[str]) -> tuple[int, int] | None:
-    """Return (start, end) of the first occurrence of `wanted` in `words`, or None."""
-    size = len(wanted)
-    starts = range(len(words) - size + 1 if size else 0)
-    return next(((i, i + size) for i in starts if words[i : i + size] == wanted), None)
+    return Marked(tuple(word[0] for word in words), span(first, first + len(wanted)), tuple(others))
 
 
 def nearest(sentence: Marked, pairs: int = PAIRS) -> list[list[WordSpan]]:
@@ -130,38 +126,6 @@ def nearest(sentence: Marked, pairs: int = PAIRS) -> list[list[WordSpan]]:
     middle = sentence.subject.start + sentence.subject.end
     order = sorted(sentence.others, key=lambda m: (abs(m.start + m.end - middle), m.start))
     return [order[i : i + pairs] for i in range(0, len(order), pairs)]
-
-
-def relations_of(facts: Iterable[Mapping[str, object]]) -> dict[tuple[str, str], str]:
-    """Map (subject, object) as folded words -> relation, for labels and surfaces of training facts.
-
-    If two relations hold for a pair, the first by name is used.
-    """
-    relations: dict[tuple[str, str], str] = {}
-    for fact in sorted(facts, key=lambda f: str(f["group"])):
-        for name in [fact["label"], *fact["surfaces"]]:  # type: ignore[misc]
-            pair = folded(str(fact["subject"])), folded(str(name))
-            relations.setdefault(pair, str(fact["group"]))
-    return relations
-
-
-def _end(
-    words: Sequence[tuple[str, int, int]],
-    lower: Sequence[str],
-    start: int,
-    subject: WordSpan,
-    labels: Set[tuple[str, ...]],
-) -> int:
-    """Return the end of the longest mention that starts at `start`, or `start` if there is none."""
-    bound = subject.start if start < subject.start else len(words)
-    run = start
-    if lower[start] not in _OPENING:
-        while run < bound and words[run][0][:1].isupper():
-            run += 1
-    for end in range(min(start + LONGEST, bound), start, -1):
-        if end > run and tuple(lower[start:end]) in labels:
-            return end
-    return run
 
 
 @dataclass(frozen=True)
@@ -179,8 +143,7 @@ class RelationLstmSettings:
     seed: int = 0
 
 
-@dataclass(frozen=True)
-class SentenceExample:
+class SentenceExample(NamedTuple):
     """A sentence, some of its other mentions, and their relations (0: none known)."""
 
     sentence: Marked
@@ -282,12 +245,8 @@ def train(
                 ids, roles, lengths, pairs, gold = _batch([examples[i] for i in chosen], words)
                 logits = network(ids, roles, lengths, pairs)
                 loss = nn.functional.cross_entropy(logits, gold)
-                finite(
-                    loss,
-                    MODEL,
-                    lambda batch=chosen, at=epoch: f"epoch {at}, sentences {batch.tolist()}",
-                    "loss",
-                )
+                where = f"epoch {epoch}, sentences {chosen.tolist()}"
+                finite(loss, MODEL, lambda where=where: where, "loss")
                 optimizer.zero_grad()
                 loss.backward()
                 nn.utils.clip_grad_norm_(network.parameters(), 5.0)
@@ -319,18 +278,17 @@ def _batch(
     """Return (ids, roles, lengths, pairs, gold relation), the pairs of all sentences as rows."""
     rows: list[Ints] = []
     roles: list[Ints] = []
-    gold: list[int] = []
-    pairs = np.full((len(examples), max(len(le.others) for le in examples)), -1, dtype=np.int64)
-    for number, example in enumerate(examples):
-        row = np.array([_id(word, words) for word in example.sentence.words], dtype=np.int64)
-        for place, other in enumerate(example.others):
+    for sentence, others, _ in examples:
+        row = np.array([_id(word, words) for word in sentence.words], dtype=np.int64)
+        for other in others:
             role = np.zeros(len(row), dtype=np.int64)
-            role[example.sentence.subject.start : example.sentence.subject.end] = 1
+            role[sentence.subject.start : sentence.subject.end] = 1
             role[other.start : other.end] = 2
-            pairs[number, place] = len(rows)
             rows.append(row)
             roles.append(role)
-        gold += list(example.relations)
+    sizes = np.cumsum([0, *(len(example.others) for example in examples)])
+    pairs = Ragged(np.arange(len(rows)), sizes).matrix(-1)
+    gold = [relation for example in examples for relation in example.relations]
     (ids, mask), (marks, _) = padded(rows, PAD, "cpu"), padded(roles, 0, "cpu")
     return ids, marks, mask.sum(1), torch.from_numpy(pairs), torch.tensor(gold)
 
@@ -345,20 +303,25 @@ def fit(
     labels = label_words(
         name for row in rows for name in (row["subject"], row["label"], *row["surfaces"])
     )
-    known = relations_of(rows)
     relations = [NOTHING, *sorted({row["group"] for row in rows})]
-    number = {name: i for i, name in enumerate(relations)}
+    #: (subject, object) as folded words -> relation, the first by name if several hold
+    known: dict[tuple[str, str], int] = {}
+    for row in sorted(rows, key=itemgetter("group")):
+        for name in (row["label"], *row["surfaces"]):
+            pair = folded(row["subject"]), folded(name)
+            known.setdefault(pair, relations.index(row["group"]))
     samples: list[SentenceExample] = []
     used = 0
     for row in rows:
         sentence = mark_mentions(row["sentence"], row["subject"], labels)
-        if sentence is None or not _holds(sentence, row):
-            continue
-        used += 1
-        subject = folded(row["subject"])
-        for others in nearest(sentence):
-            gold = [number[known.get((subject, folded(m.text)), NOTHING)] for m in others]
-            samples.append(SentenceExample(sentence, others, gold))
+        objects = [casefold_words(name) for name in (row["label"], *row["surfaces"])]
+        mentions = [casefold_words(m.text) for m in sentence.others] if sentence else []
+        if sentence and any(m[: len(o)] == o for m in mentions for o in objects if o):
+            used += 1
+            subject = folded(row["subject"])
+            for others in nearest(sentence):
+                gold = [known.get((subject, folded(m.text)), 0) for m in others]
+                samples.append(SentenceExample(sentence, others, gold))
     counts = {"train_sentences": len(rows), "train_used": used}
     log.info("relation extractor: %d of %d training sentences usable", used, len(rows))
     return replace(train(samples, relations, settings, progress), labels=labels, counts=counts)
@@ -373,32 +336,24 @@ def answer(
     usable. The gold's rank is null if it is not in the graph.
     """
     rows = _rows(part(examples, *splits))
+    # fact -> folded object -> (confidence in the queried relation, original text)
     graphs: dict[tuple[str, str, str], dict[str, tuple[float, str]]] = {}
     left_out = 0
     for row in rows:
         graph = graphs.setdefault((row["group"], row["split"], row["fact"]), {})
-        edges = _edges(trained, row)
-        left_out += not edges
-        for key, edge in edges.items():
-            graph[key] = max(graph.get(key, edge), edge, key=lambda e: e[0])
+        sentence = mark_mentions(row["sentence"], row["subject"], trained.labels)
+        if sentence is None or row["group"] not in trained.relations:
+            left_out += 1
+            continue
+        column = trained.relations.index(row["group"])
+        for mention, chances in trained.confidences(sentence):
+            edge = (float(chances[column]), mention.text)
+            name = folded(mention.text)
+            graph[name] = max(graph.get(name, edge), edge, key=itemgetter(0))
     trained.counts |= {"test_sentences": len(rows), "test_left_out": left_out}
     log.info("relation extractor: %d of %d sentences left out", left_out, len(rows))
     outcomes = [_outcome(row, graphs[row["group"], row["split"], row["fact"]]) for row in rows]
     return pl.DataFrame(outcomes, schema=dict(OUTCOMES.columns), orient="row")
-
-
-def _edges(trained: Extractor, row: Mapping[str, Any]) -> dict[str, tuple[float, str]]:
-    """Map folded object -> (confidence in the queried relation, original text) in one sentence."""
-    sentence = mark_mentions(row["sentence"], row["subject"], trained.labels)
-    if sentence is None or row["group"] not in trained.relations:
-        return {}
-    column = trained.relations.index(row["group"])
-    edges: dict[str, tuple[float, str]] = {}
-    for mention, chances in trained.confidences(sentence):
-        edge = (float(chances[column]), mention.text)
-        key = folded(mention.text)
-        edges[key] = max(edges.get(key, edge), edge, key=lambda e: e[0])
-    return edges
 
 
 def _outcome(row: Mapping[str, Any], graph: Mapping[str, tuple[float, str]]) -> dict[str, Any]:
@@ -428,21 +383,6 @@ def _outcome(row: Mapping[str, Any], graph: Mapping[str, tuple[float, str]]) -> 
 
 
 def _rows(examples: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return the examples as dictionaries with `sentence` and `subject`, or raise ValueError."""
-    rows = []
-    for row, filled in zip(examples.iter_rows(named=True), fields(examples), strict=True):
-        for name in ("context", "sub"):
-            if name not in filled:
-                raise ValueError(
-                    f"example {row['example']!r} has no field {name!r}; it has {sorted(filled)}"
-                )
-        rows.append({**row, "sentence": filled["context"], "subject": filled["sub"]})
-    return rows
-
-
-def _holds(sentence: Marked, row: Mapping[str, Any]) -> bool:
-    """Return whether one of the other mentions is the object."""
-    wanted = [casefold_words(name) for name in (row["label"], *row["surfaces"])]
-    return any(
-        find(casefold_words(m.text), w) == (0, len(w)) for m in sentence.others for w in wanted
-    )
+    """Return the examples as dictionaries with `sentence` and `subject`."""
+    rows = zip(examples.iter_rows(named=True), fields(examples), strict=True)
+    return [{**row, "sentence": of["context"], "subject": of["sub"]} for row, of in rows]

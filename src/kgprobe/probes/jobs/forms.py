@@ -277,9 +277,9 @@ def build_questions(
         shown = _draw_examples(form, rows, candidates, pool, tally)
         template_of = dict(first.select("relation", "text").rows())
         questions = [
-            replace(q, prefix=_lines(shown[q.item], template_of[q.relation]))
+            replace(q, prefix="".join(f"{fill(text, s.subject, s.answer).text}\n" for s in few))
             for q in questions
-            if shown[q.item] and q.relation in template_of
+            if (few := shown[q.item]) and (text := template_of.get(q.relation))
         ]
         if not isinstance(answerer, Client):
             refuse_control_tokens(
@@ -304,24 +304,21 @@ def _draw_examples(
     tally: dict[str, int],
 ) -> Mapping[str, list[Demonstration]]:
     """Map item -> its examples; add counts to `tally`."""
+    # without items with a label that looks like a slot
     known = {one.item: one for few in pools(rows, candidates).values() for one in few}
-    drawn: dict[str, list[Demonstration]] = {}
-    right = 0
+    drawn: dict[str, list[Demonstration]] = {item: [] for item in rows["item"]}
     for item, relation in rows.select("item", "relation").rows():
-        if item not in known:  # a label that looks like a slot
-            drawn[item] = []
-            continue
-        few = demonstrations(known[item], pool.get(relation, []), form.demonstrations, form.seed)
-        if form.name == "few_shuffled":
-            few = shuffled(few)
-            right += sum(_read(one.answer) in one.golds for one in few)
-        drawn[item] = few
+        if item in known:
+            one, examples = known[item], pool.get(relation, [])
+            few = demonstrations(one, examples, form.demonstrations, form.seed)
+            drawn[item] = shuffled(few) if form.name == "few_shuffled" else few
     sizes = [len(few) for few in drawn.values()]
     tally["examples"] = sum(sizes)
     tally["without_example"] = sizes.count(0)
     tally["fewer_examples"] = sum(0 < size < form.demonstrations for size in sizes)
     if form.name == "few_shuffled":
-        tally["still_right"] = right
+        shown = [one for few in drawn.values() for one in few]
+        tally["still_right"] = sum(_read(one.answer) in one.golds for one in shown)
     lacking = rows.filter(pl.col("item").is_in([item for item, few in drawn.items() if not few]))
     for relation, count in sorted(lacking.group_by("relation").len().rows()):
         log.warning(
@@ -330,11 +327,6 @@ def _draw_examples(
             form.name, relation, count,
         )  # fmt: skip
     return drawn
-
-
-def _lines(shown: Sequence[Demonstration], text: str) -> str:
-    """Format the examples as lines, using a template."""
-    return "".join(f"{fill(text, one.subject, one.answer).text}\n" for one in shown)
 
 
 def _is_plain(row: Demonstration) -> bool:

@@ -80,22 +80,15 @@ class Kept:
 
     def find(self, wanted: Iterable[str]) -> tuple[list[Group], set[str]]:
         """Return (groups with requested units, each in one group; units that are not stored)."""
-        missing, groups = set(wanted), []
-        known = [
-            (path.parent, _read_record(path))
-            # not those of new answers, which are about to be renamed
-            for path in self.folder.glob(f"[!.]*/{RECORD}")
-        ]
-        # prefer most requested units, then fewest others; names break ties, so that
-        # the choice is deterministic
-        known.sort(
-            key=lambda one: (
-                -len(missing & set(one[1]["units"])),
-                len(one[1]["units"]),
-                one[0].name,
-            )
-        )
-        for folder, file in known:
+        missing, groups, known = set(wanted), [], []
+        # not those of new answers, which are about to be renamed
+        for path in self.folder.glob(f"[!.]*/{RECORD}"):
+            file = _read_record(path)
+            # prefer most requested units, then fewest others; names break ties, so that
+            # the choice is deterministic
+            units = set(file["units"])
+            known.append((-len(missing & units), len(units), path.parent.name, path.parent, file))
+        for *_, folder, file in sorted(known, key=lambda one: one[:3]):
             if hits := missing & set(file["units"]):
                 groups.append(Group(folder, hits, file["record"], len(hits) == len(file["units"])))
                 missing -= hits

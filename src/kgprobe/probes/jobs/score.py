@@ -11,8 +11,7 @@ from kgprobe.probes.jobs.frames import labels_of, of_columns, texts_of
 from kgprobe.probes.models.load import Load, ModelSpec, load_model
 from kgprobe.probes.scoring.sentence import score
 from kgprobe.sampling import by_hand
-from kgprobe.schema import CONTENT_FREE, ITEMS, SCORES, cast_columns
-from kgprobe.templates import NO_SUBJECTS
+from kgprobe.schema import SCORES
 
 Tables = tuple[
     list[score.Item], Mapping[str, Sequence[str]], Mapping[str, Sequence[tuple[int, str]]]
@@ -60,46 +59,6 @@ def score_frame(
     if not len(scores.columns["sum"]):  # more processes than shards
         return pl.DataFrame(schema=dict(SCORES.columns)), scores.record
     return of_columns(scores.columns, SCORES, continuation_sum="continued"), scores.record
-
-
-def content_free_frame(
-    spec: ModelSpec,
-    items: pl.DataFrame,
-    candidates: pl.DataFrame,
-    prompts: pl.DataFrame,
-    method: str,
-    folder: Path | None = None,
-    load: Load = load_model,
-) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """Return the CONTENT_FREE scores of a model and the record of the run; `items` are from
-    `without_subject`, other arguments as in `score_frame`."""
-    if not items.height:
-        return pl.DataFrame(schema=dict(CONTENT_FREE.columns)), {}
-    frame, record = score_frame(
-        spec, items, candidates, prompts, method, folder, load=load, title=", no subject"
-    )
-    keys = items.select("item", "relation", "subject", set="candidates")
-    return frame.join(keys, on="item").select(*CONTENT_FREE.columns), record
-
-
-def without_subject(items: pl.DataFrame) -> pl.DataFrame:
-    """Replace subjects by NO_SUBJECTS, once for each relation and candidate set that more subjects
-    share than there are NO_SUBJECTS: for others this would cost more than scoring the subjects."""
-    who = pl.when(pl.col("subject_id") == "").then("subject").otherwise("subject_id")
-    shared = items.group_by("relation", "candidates").agg(subjects=who.n_unique())
-    shared = shared.filter(pl.col("subjects") > len(NO_SUBJECTS)).drop("subjects")
-    rows = shared.sort(shared.columns).join(pl.DataFrame({"subject": NO_SUBJECTS}), how="cross")
-    row = pl.int_range(pl.len(), dtype=pl.Int32)
-    rows = rows.with_columns(
-        item=row.cast(pl.String),
-        group="relation",
-        role=pl.lit("content_free"),
-        subject_id=pl.lit(""),
-        answers=pl.lit([], dtype=pl.List(pl.Int32)),
-        row=row,
-        meta=pl.lit("{}"),
-    )
-    return cast_columns(rows, ITEMS)
 
 
 def tables(items: pl.DataFrame, candidates: pl.DataFrame, prompts: pl.DataFrame) -> Tables:

@@ -25,7 +25,6 @@ import shutil
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +32,8 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.job import JobContext, PartOutcomes, log, progress, versions
+from kgprobe.probes.api.client import open_client
 from kgprobe.probes.jobs import workers
-from kgprobe.probes.jobs.fill import answerer
 from kgprobe.probes.jobs.kept import (
     Group,
     Kept,
@@ -45,7 +44,7 @@ from kgprobe.probes.jobs.kept import (
     rows,
 )
 from kgprobe.probes.models import device
-from kgprobe.probes.models.load import ModelSpec, outline
+from kgprobe.probes.models.load import ModelSpec, load_model, outline
 from kgprobe.settings.probes import Api
 from kgprobe.settings.types import typed
 
@@ -210,7 +209,15 @@ def list_parts(
     model: Mapping[str, Any],
 ) -> list[Part]:
     """Return the parts of a rule; `model` is the identity of the model that is loaded for all."""
-    load, parts = once(partial(answerer, api=api)), []
+
+    def answerer(spec: ModelSpec) -> Any:
+        """Load the model of a row of models.tsv, or create a client of its server."""
+        if spec.kind == "api":
+            return open_client(spec, api)
+        device.ready()
+        return load_model(spec)
+
+    load, parts = once(answerer), []
     for entry in entries:
         context = [entry["method"], entry["benchmark"], entry["prompt"], dict(entry["settings"])]
         store = Kept(kept, *context, model, code[entry["method"]])
@@ -257,8 +264,11 @@ def work(
     device.ready()
     parts = list_parts(*arguments)
     for number in [*shared, *others]:
-        if number in others and not _begin(folder / str(number)):
-            continue
+        if number in others:
+            try:
+                (folder / str(number)).touch(exist_ok=False)
+            except FileExistsError:  # another process has started it
+                continue
         part, outcomes = parts[number], PartOutcomes()
         with outcomes.part(part.name):
             if number in shared:
@@ -268,15 +278,6 @@ def work(
         for cause in outcomes.failed:
             (folder / f"{number}.failed").write_text(cause, encoding="utf-8")
         progress(1)
-
-
-def _begin(mark: Path) -> bool:
-    """Return whether this process is the first to start the part."""
-    try:
-        mark.touch(exist_ok=False)
-    except FileExistsError:
-        return False
-    return True
 
 
 def _lacks(part: Part) -> bool:

@@ -133,7 +133,13 @@ def main(task: str, part: str, parts: str) -> None:
     log.addHandler(Lines(tell))
     log.setLevel(logging.INFO)
     log.propagate = False
-    threading.Thread(target=_end_with_job, daemon=True).start()
+
+    def end_with_job() -> None:
+        """Exit when the input closes, since a killed job cannot end its processes."""
+        os.read(0, 1)
+        os._exit(1)
+
+    threading.Thread(target=end_with_job, daemon=True).start()
     function = getattr(importlib.import_module(module), name)
     function(*arguments, (int(part), int(parts)), lambda done: tell(int(done)))
 
@@ -148,12 +154,6 @@ class Lines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Send one record."""
         self.tell([record.levelno, record.getMessage()])
-
-
-def _end_with_job() -> None:
-    """Exit when the input closes, since a killed job cannot end its processes."""
-    os.read(0, 1)
-    os._exit(1)
 
 
 if __name__ == "__main__":

@@ -3,12 +3,13 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+T = TypeVar("T")
 Ints = NDArray[np.int64]
 #: Padded positions of a batch if nothing is known about the model.
 DEFAULT_BUDGET = 1024
@@ -38,17 +39,21 @@ STARTS = 192
 
 @dataclass(frozen=True)
 class Ragged:
-    """Sequences of different lengths in one array: values[starts[i]:starts[i + 1]] is the i-th."""
+    """Sequences of different lengths in one array: values[starts[i]:starts[i + 1]] is the i-th,
+    which `name` describes in messages."""
 
     values: NDArray[Any]
     starts: Ints
+    name: Callable[[int], str] = "sentence {}".format
 
     @classmethod
-    def of(cls, rows: Sequence[NDArray[Any]]) -> "Ragged":
+    def of(
+        cls, rows: Sequence[NDArray[Any]], name: Callable[[int], str] = "sentence {}".format
+    ) -> "Ragged":
         """Build from a list of arrays."""
         sizes = np.array([len(row) for row in rows], dtype=np.int64)
         values = np.concatenate(rows) if len(rows) else np.zeros(0, dtype=np.int64)
-        return cls(values, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64))
+        return cls(values, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), name)
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -162,28 +167,41 @@ class Budget:
     def run(
         self,
         lengths: Sequence[int] | Ints,
-        forward: Callable[[Ints], None],
+        forward: Callable[[Ints], object],
+        name: Callable[[int], str] = "row {}".format,
+        packed: bool = False,
+    ) -> None:
+        """Call `forward` on every batch, as in `each`."""
+        for _ in self.each(lengths, forward, packed, name):
+            pass
+
+    def each(
+        self,
+        lengths: Sequence[int] | Ints,
+        forward: Callable[[Ints], T],
         packed: bool = False,
         name: Callable[[int], str] = "row {}".format,
         held: Sequence[int] | Ints | None = None,
-    ) -> None:
-        """Call `forward` on every batch; on out-of-memory on halves of it, down to single rows.
+    ) -> Iterator[tuple[Ints, T]]:
+        """Yield every batch with the result of `forward`; on out-of-memory halves of it, down to
+        single rows.
 
         The batch that failed is repeated. Any other exception propagates. `name`
         describes a row, for the error message about one that does not fit by itself.
         """
-        for batch in self.packed(lengths) if packed else self.batches(lengths, held):
-            self._attempt(batch, lengths, forward, name)
+        waiting = self.packed(lengths) if packed else self.batches(lengths, held)
+        for batch in waiting:
+            yield from self._attempt(batch, lengths, forward, name)
 
     def _attempt(
         self,
         batch: Ints,
         lengths: Sequence[int] | Ints,
-        forward: Callable[[Ints], None],
+        forward: Callable[[Ints], T],
         name: Callable[[int], str],
-    ) -> None:
+    ) -> Iterator[tuple[Ints, T]]:
         try:
-            forward(batch)
+            result = forward(batch)
         except (MemoryError, RuntimeError) as error:
             if not is_memory(error):
                 raise
@@ -192,15 +210,15 @@ class Budget:
                     f"{name(int(batch[0]))} of {lengths[batch[0]]} tokens does not fit into memory"
                 ) from error
         else:
+            yield batch, result
             return
         # outside the handler, since its exception would keep the failed tensors alive
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
         self.positions, self.room = max(self.positions // 2, 1), self.room and -(-self.room // 2)
         self.backoffs.append(self.positions)
-        half = len(batch) // 2
-        self._attempt(batch[:half], lengths, forward, name)
-        self._attempt(batch[half:], lengths, forward, name)
+        for part in np.split(batch, [len(batch) // 2]):
+            yield from self._attempt(part, lengths, forward, name)
 
 
 def is_memory(error: BaseException) -> bool:

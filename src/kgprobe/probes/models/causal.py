@@ -1,14 +1,23 @@
 """Log-probabilities of the tokens of sentences under a causal model (docs/scoring.md, Causal).
 
-Sentences are arranged as tries (trie.py): every distinct prefix goes through the model once, tries
-are concatenated without padding, and attention sees ancestors only. That feeds fewer positions than
-sharing prefixes per subject or answer, and copies no keys and values. The head runs once per node.
+Sentences are arranged as tries: every distinct prefix is one node and goes through the model once,
+tries are concatenated without padding, and attention sees ancestors only. That feeds fewer
+positions than sharing prefixes per subject or answer, and copies no keys and values. The head runs
+once per node; the last token of a sequence is never fed, since nothing is scored after it.
+
+    The capital of | France | is | Paris .
+                   |        |    | Niger . , Nigeria .        (a cluster: 3 sentences, 1 prefix)
+                   | Italy  | is | ...
+
+Long runs of sequences are cut into clusters of bounded size, because attention within a cluster
+grows with its square; a cut feeds the common prefix again, so cuts are made where that is short.
 """
 
 import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,9 +33,139 @@ from kgprobe.probes.models.head import WHOLE
 from kgprobe.probes.models.journal import keep_steps
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.parts import Parts
-from kgprobe.probes.models.trie import CAPACITY, Trie, lay_out, plan
 
 NAME = "kgprobe_trie"
+
+
+#: Maximum nodes of a cluster. At this size attention costs a few percent of the matrix products.
+CAPACITY = 128
+
+
+@dataclass(frozen=True)
+class Trie:
+    """Clusters of nodes (tokens to feed) and the sequences that are scored from them.
+
+    `order` sorts the sequences; cluster c holds the sorted sequences sentences[c]:sentences[c + 1]
+    and the nodes nodes[c]:nodes[c + 1]. `node[i, d]` is the node of the token at depth d of sorted
+    sequence i, -1 where it is not fed. `tokens` and `depths` belong to nodes, `first` is the first
+    sorted sequence that contains a node.
+    """
+
+    order: Ints
+    matrix: NDArray[np.int64]
+    node: Ints
+    sentences: Ints
+    nodes: Ints
+    tokens: Ints
+    depths: Ints
+    first: Ints
+
+    @property
+    def sizes(self) -> Ints:
+        """Number of nodes of every cluster."""
+        return np.diff(self.nodes)
+
+
+def plan(sequences: Ragged, capacity: int = CAPACITY) -> Trie:
+    """Build the trie of all sequences in clusters of `capacity` nodes (or one longer sequence)."""
+    matrix = sequences.matrix(-1).astype(np.int64)
+    order = np.lexsort(matrix.T[::-1]) if matrix.size else np.arange(len(sequences))
+    matrix, lengths = matrix[order], sequences.lengths[order]
+    fed = np.maximum(lengths - 1, 0)
+    # fed tokens that each sorted row shares with the row before it
+    common = np.zeros(len(matrix), dtype=np.int64)
+    same = np.cumprod(matrix[1:] == matrix[:-1], axis=1, dtype=np.int8).sum(1, dtype=np.int64)
+    common[1:] = np.minimum(same, np.minimum(fed[1:], fed[:-1]))
+    cuts = np.array([*_cuts(fed.tolist(), common.tolist(), capacity), len(fed)], dtype=np.int64)
+    common[cuts[:-1]] = 0
+    depth = np.arange(max(matrix.shape[1] - 1, 0))[None, :]
+    exists = depth < fed[:, None]
+    new = exists & (depth >= common[:, None])
+    # nodes are numbered in row-major order; a shared node has the number from the row above
+    number = np.cumsum(new.ravel()).reshape(new.shape) - 1
+    introduced = np.maximum.accumulate(np.where(new, np.arange(len(fed))[:, None], 0), axis=0)
+    node = np.where(exists, np.take_along_axis(number, introduced, axis=0), -1)
+    first, depths = np.nonzero(new)
+    bounds = np.concatenate([[0], np.cumsum(new.sum(1))])[cuts]
+    return Trie(
+        order, matrix, node, cuts, bounds, matrix[:, : new.shape[1]][new], depths, first
+    )  # fmt: skip
+
+
+def _cuts(fed: list[int], common: list[int], capacity: int) -> Iterator[int]:
+    """Yield the first row of every cluster: cut late, and where little has to be fed again."""
+    start = 0
+    while start < len(fed):
+        yield start
+        size, best, least = fed[start], start + 1, -1
+        row = start + 1
+        while row < len(fed) and size + fed[row] - common[row] <= capacity:
+            # a cut before `row` repeats common[row] tokens; among equal cuts prefer the later one
+            if size >= capacity // 2 and (least < 0 or common[row] <= least):
+                best, least = row, common[row]
+            size += fed[row] - common[row]
+            row += 1
+        if row == len(fed):
+            return
+        start = row if least < 0 or common[row] <= least else best
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Concatenated clusters of one batch, with their attention mask.
+
+    `gather` (clusters x longest) maps flat nodes to padded clusters, `scatter` back; `mask`
+    (clusters x longest x longest) is true where a node sees itself and its ancestors.
+    """
+
+    gather: Ints
+    scatter: Ints
+    mask: NDArray[np.bool_]
+    tokens: Ints
+    depths: Ints
+    owners: Ints
+    targets: Ints
+    places: tuple[Ints, Ints]
+
+
+def lay_out(trie: Trie, batch: Ints) -> Layout:
+    """Build the arrays for one pass over the clusters of `batch`.
+
+    `owners` (ascending) are the flat nodes at which `targets` are scored; `places` are the
+    (sequence, token) of each scored target.
+    """
+    sizes = trie.sizes[batch]
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    cluster = np.repeat(np.arange(len(batch)), sizes)
+    inner = np.arange(offsets[-1]) - offsets[cluster]
+    nodes = inner + trie.nodes[batch][cluster]
+    longest = int(sizes.max())
+    gather = np.zeros((len(batch), longest), dtype=np.int64)
+    gather[cluster, inner] = np.arange(offsets[-1])
+    mask = np.zeros((len(batch), longest, longest), dtype=bool)
+    mask[:, np.arange(longest), np.arange(longest)] = True
+    depths = trie.depths[nodes]
+    path = trie.node[trie.first[nodes]] - trie.nodes[batch][cluster][:, None]
+    above = np.arange(path.shape[1])[None, :] < depths[:, None]
+    node, depth = np.nonzero(above)
+    mask[cluster[node], inner[node], path[node, depth]] = True
+    rows = np.concatenate([np.arange(trie.sentences[c], trie.sentences[c + 1]) for c in batch])
+    counts = np.diff(trie.sentences)[batch]
+    shift = np.repeat(offsets[:-1] - trie.nodes[batch], counts)
+    row, depth = np.nonzero(trie.node[rows] >= 0)
+    owners = trie.node[rows][row, depth] + shift[row]
+    by_owner = np.argsort(owners, kind="stable")
+    row, depth = row[by_owner], depth[by_owner]
+    return Layout(
+        gather,
+        cluster * longest + inner,
+        mask,
+        trie.tokens[nodes],
+        depths,
+        owners[by_owner],
+        trie.matrix[rows[row], depth + 1],
+        (trie.order[rows[row]], depth + 1),
+    )
 
 
 class Causal(Parts):
@@ -44,30 +183,24 @@ class Causal(Parts):
         self,
         sequences: Ragged,
         done: Callable[[int], object] = lambda sentences: None,
-        name: Callable[[int], str] = "sentence {}".format,
     ) -> NDArray[np.float64]:
         """Return log p(t_j | t_<j) of every token; the first of a sequence is context only (0).
 
         Equal sequences are scored once, so that they tie: the last bits depend on the batch.
-        `done` gets the number of sequences scored, `name` describes a sequence by number. Raises
-        NotFiniteError, with `name` and position.
+        `done` gets the number of sequences scored. Raises NotFiniteError, with name and position.
         """
         own, number = sequences.distinct()
-        few = sequences if len(own) == len(sequences) else Ragged.of([sequences[i] for i in own])
+        few = Ragged.of([sequences[i] for i in own], lambda i: sequences.name(int(own[i])))
         result = np.zeros(len(few.values))
-
-        def name_own(sequence: int) -> str:
-            return name(int(own[sequence]))
-
         trie = plan(few)
         if len(trie.tokens) and self._can_share(few, trie):
-            self._shared(few, trie, result, done, name_own)
+            self._shared(few, trie, result, done)
         else:
-            self._plain(few, np.arange(len(few)), result, done, name_own)
-        if few is sequences:
-            return result
+            self._plain(few, np.arange(len(few)), result, done)
         done(len(sequences) - len(few))
-        return np.concatenate([result[few.starts[n] : few.starts[n + 1]] for n in number])
+        return np.concatenate(
+            [result[:0], *(result[slice(*few.starts[n : n + 2])] for n in number)]
+        )
 
     @torch.inference_mode()
     def visit_ends(self, rows: Ragged, read: Callable[[Ints, Any], None]) -> bool:
@@ -126,9 +259,11 @@ class Causal(Parts):
         small = plan(few)
         if len(small.tokens) == small.depths.max() + 1:
             return False  # a single path is no evidence
-        reason = self._refusal(longest) or float32_objection(
-            self.loaded, lambda: self._worst(few, small)
-        )
+        reason = f"{type(self.loaded.model).__name__} takes no positions"
+        if "position_ids" in inspect.signature(self.body.forward).parameters:
+            reason = window_objection(self.loaded, longest) or float32_objection(
+                self.loaded, lambda: self._worst(few, small)
+            )
         self.shares = not reason
         if reason:
             self._wrong = longest
@@ -153,18 +288,12 @@ class Causal(Parts):
             self.positions_fed, self.head_rows = before
         return float(np.abs(expected - shared).max())
 
-    def _refusal(self, longest: int) -> str:
-        if "position_ids" not in inspect.signature(self.body.forward).parameters:
-            return f"{type(self.loaded.model).__name__} takes no positions"
-        return window_objection(self.loaded, longest)
-
     def _shared(
         self,
         sequences: Ragged,
         trie: Trie,
         result: NDArray[np.float64],
         done: Callable[[int], object] = lambda sentences: None,
-        name: Callable[[int], str] = "sentence {}".format,
     ) -> None:
         sentences = np.diff(trie.sentences)
         clusters = np.flatnonzero(trie.sizes)
@@ -177,27 +306,24 @@ class Causal(Parts):
             flat = sequences.starts[sequence] + place
             scores = self.scores(hidden, layout.owners, layout.targets)
             try:
-                return flat, self._finite(flat, scores, sequences, name)
+                return flat, self._finite(flat, scores, sequences)
             except NotFiniteError:
                 # 0 times NaN is NaN: a NaN at an unattended token spreads to other sentences of the
                 # layout. Plain passes find its sentence, and score the others correctly
                 members = [
                     trie.order[trie.sentences[c] : trie.sentences[c + 1]] for c in clusters[batch]
                 ]
-                self._plain(sequences, np.concatenate(members), result, name=name)
+                self._plain(sequences, np.concatenate(members), result)
                 return flat, result[flat]
 
-        def put(batch: Ints, values: tuple[Ints, NDArray[np.float64]]) -> None:
-            result[values[0]] = values[1]
-            done(int(sentences[clusters[batch]].sum()))
+        def first(cluster: int) -> str:
+            return sequences.name(int(trie.order[trie.sentences[clusters[cluster]]]))
 
-        self.each(
-            trie.sizes[clusters],
-            forward,
-            put,
-            packed=True,
-            name=lambda c: name(int(trie.order[trie.sentences[clusters[c]]])),
-        )
+        for batch, (flat, scores) in self.each(
+            trie.sizes[clusters], forward, packed=True, name=first
+        ):
+            result[flat] = scores
+            done(int(sentences[clusters[batch]].sum()))
 
     def _plain(
         self,
@@ -205,7 +331,6 @@ class Causal(Parts):
         indices: Ints,
         result: NDArray[np.float64],
         done: Callable[[int], object] = lambda sentences: None,
-        name: Callable[[int], str] = "sentence {}".format,
     ) -> None:
         """Score every sequence by itself, without feeding its last token, batched by length.
 
@@ -227,26 +352,22 @@ class Causal(Parts):
             scores = self.scores(
                 hidden, np.arange(len(hidden)), np.concatenate([row[1:] for row in rows])
             )
-            return self._finite(flat(batch), scores, sequences, name)
+            return self._finite(flat(batch), scores, sequences)
 
-        def put(batch: Ints, scores: NDArray[np.float64]) -> None:
+        for batch, scores in self.each(
+            fed, forward, name=lambda row: sequences.name(int(indices[row]))
+        ):
             result[flat(batch)] = scores
             done(len(batch))
 
-        self.each(fed, forward, put, name=lambda row: name(int(indices[row])))
-
     def _finite(
-        self,
-        flat: Ints,
-        scores: NDArray[np.float64],
-        sequences: Ragged,
-        name: Callable[[int], str],
+        self, flat: Ints, scores: NDArray[np.float64], sequences: Ragged
     ) -> NDArray[np.float64]:
         """Return scores of tokens (indices in `sequences.values`) after a check for finiteness."""
 
         def where(n: int) -> str:
             row = int(np.searchsorted(sequences.starts, flat[n], side="right")) - 1
-            return f"{name(row)}, token {flat[n] - sequences.starts[row]}"
+            return f"{sequences.name(row)}, token {flat[n] - sequences.starts[row]}"
 
         finite(scores, self.loaded.spec.model, where)
         return scores

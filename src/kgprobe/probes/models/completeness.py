@@ -77,16 +77,11 @@ def fault(kind: str, model: Any, tokenizer: Any, info: Mapping[str, Any], limit:
     weights from it); `limit` is the maximum number of tokens of a sentence.
     """
     known, special = tokenizer.get_vocab(), {*tokenizer.all_special_ids}
+    ordinary = {*known.values()} - {*map(known.get, _find_unread(tokenizer))} - special
     return (
         _weights(model, info)
-        or _foreign(model, info)
         or _ids(kind, model, tokenizer, known)
-        or _direction(
-            kind,
-            model,
-            sorted({*known.values()} - {*map(known.get, _find_unread(tokenizer))} - special),
-            limit,
-        )
+        or _direction(kind, model, sorted(ordinary), limit)
     )
 
 
@@ -101,26 +96,23 @@ def _weights(model: Any, info: Mapping[str, Any]) -> str:
         name for name in info["missing_keys"] if not (name in buffers and BUFFER.search(name))
     )
     shapes = [
-        f"{name} ({_shape(stored)} stored, {_shape(wanted)} wanted)"
+        f"{name} ({' x '.join(map(str, stored))} stored, {' x '.join(map(str, wanted))} wanted)"
         for name, stored, wanted in sorted(info["mismatched_keys"])
     ]
-    parts = (
-        [f"{len(missing)} of its weights are missing: {_format_names(missing)}"] if missing else []
-    )
-    parts += [f"{len(shapes)} have another shape: {_format_names(shapes)}"] if shapes else []
-    if parts and unexpected(info):
-        parts.append(f"no place for {_format_names(unexpected(info))}")
-    return "; ".join(parts)
-
-
-def _foreign(model: Any, info: Mapping[str, Any]) -> str:
-    foreign = [name for name in unexpected(info) if FOREIGN.search(name)]
-    if not foreign:
-        return ""
-    return (
-        f"{type(model).__name__} has no place for {len(foreign)} weights of the checkpoint, which "
-        f"was saved by another class: {_format_names(foreign)}"
-    )
+    homeless = unexpected(info)
+    foreign = [name for name in homeless if FOREIGN.search(name)]
+    faults = {
+        f"{len(missing)} of its weights are missing: ": missing,
+        f"{len(shapes)} have another shape: ": shapes,
+    }
+    if missing or shapes:
+        faults["no place for "] = homeless
+    else:
+        faults[
+            f"{type(model).__name__} has no place for {len(foreign)} weights of the checkpoint, "
+            "which was saved by another class: "
+        ] = foreign
+    return "; ".join(text + _format_names(names) for text, names in faults.items() if names)
 
 
 def _ids(kind: str, model: Any, tokenizer: Any, vocabulary: Mapping[str, int]) -> str:
@@ -223,10 +215,13 @@ def familiar(
     """
     plain = [words for words in (text.split(" ") for text in texts) if len(words) > 2]
     owners = np.array([s for s, words in enumerate(plain) for _ in words[2:]])
-    dealt = _deal(owners)
+    dealt = _deal(owners)  # inner word i becomes word dealt[i]
+    inner = [word for words in plain for word in words[1:-1]]
+    pile = iter([inner[i] for i in dealt])
+    shuffled = [[words[0], *(next(pile) for _ in words[2:]), words[-1]] for words in plain]
     wanted = np.arange(len(owners)) % 2 == 1 if kind == "seq2seq" else np.full(len(owners), True)
     losses = []
-    for lines, mask in ((plain, wanted), (_dealt(plain, dealt), wanted[dealt])):
+    for lines, mask in ((plain, wanted), (shuffled, wanted[dealt])):
         rows = list(_rows(kind, model, tokenizer, bos, lines, mask))
         if not rows or max(max(len(row.ids), len(row.forced)) for row in rows) > limit:
             return {"count": 0, "belongs": None}
@@ -256,13 +251,6 @@ def _deal(owners: Any) -> Any:
     rng = np.random.default_rng(SEED)
     tries = [rng.permutation(len(owners)) for _ in range(1000)]
     return min(tries, key=lambda order: int((owners[order] == owners).sum()))
-
-
-def _dealt(lines: Sequence[Sequence[str]], dealt: Any) -> list[list[str]]:
-    """Permute the inner words (numbered across sentences): position i gets word dealt[i]."""
-    inner = [word for words in lines for word in words[1:-1]]
-    pile = iter([inner[i] for i in dealt])
-    return [[words[0], *(next(pile) for _ in words[2:]), words[-1]] for words in lines]
 
 
 class _ForcedRow(NamedTuple):
@@ -325,17 +313,12 @@ def _tokens(
     )
     first = tokenizer.eos_token_id if tokenizer.bos_token_id is None else tokenizer.bos_token_id
     front = [first] if kind == "causal" and bos != "none" and first is not None else []
-    spans, start = [], 0
-    for word in words:
-        end = start + len(word)
-        spans.append(
-            [
-                len(front) + t
-                for t, (a, b) in enumerate(coded["offset_mapping"])
-                if a < b and a < end and b > start
-            ]
-        )
-        start = end + 1
+    tokens = list(enumerate(coded["offset_mapping"], start=len(front)))
+    ends = np.cumsum([len(word) + 1 for word in words]) - 1
+    spans = [
+        [t for t, (a, b) in tokens if a < b and a < end and b > end - len(word)]
+        for word, end in zip(words, ends.tolist(), strict=True)
+    ]
     return front + list(coded["input_ids"]), spans
 
 
@@ -381,7 +364,3 @@ def _logits(kind: str, model: Any, ids: Any, mask: Any = None, forced: Any = Non
 def _format_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return ", ".join(names[:LISTED]) + more
-
-
-def _shape(shape: Sequence[int]) -> str:
-    return " x ".join(map(str, shape))

@@ -50,8 +50,9 @@ def first_wrong(values: torch.Tensor) -> int:
 
 def check_loss(loss: Any, logits: Any, model: str, epoch: int, batch: Any) -> None:
     """Raise NotFiniteError for the loss of a training batch, naming the first invalid example."""
-
-    def where() -> str:
-        return f"epoch {epoch}, training example {int(batch[first_wrong(logits)])}"
-
-    finite(loss, model, where, "loss")
+    finite(
+        loss,
+        model,
+        lambda: f"epoch {epoch}, training example {int(batch[first_wrong(logits)])}",
+        "loss",
+    )

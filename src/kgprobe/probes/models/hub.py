@@ -90,10 +90,8 @@ def _offline(repository: str, revision: str, fetch: str) -> str:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield the error and its causes, each once, the latest first."""
-    seen: set[int] = set()
+    """Yield the error and its causes, the latest first."""
     current: BaseException | None = error
-    while current is not None and id(current) not in seen:
-        seen.add(id(current))
+    while current is not None:
         yield current
         current = current.__cause__ or current.__context__

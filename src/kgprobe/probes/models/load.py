@@ -16,7 +16,7 @@ import transformers
 from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 
-from kgprobe.files import ROOT
+from kgprobe.files import ROOT, atomic
 from kgprobe.probes.models import completeness, hub
 from kgprobe.probes.models import device as devices
 from kgprobe.probes.models.hub import ModelError as ModelError
@@ -169,7 +169,13 @@ def load_model(spec: ModelSpec, device: str = "") -> Loaded:
     loaded, info, place = read_model(spec, device)
     check_fit(loaded, info, f"\n{_remedy(spec)}")
     loaded.record["unexpected"] = completeness.unexpected(info)
-    loaded.record["completeness"] = _familiar(loaded, place)
+    # whether tokenizer and weights belong together is reported with every number
+    what, texts = completeness.sentences(place)
+    given = spec.kind, loaded.model, loaded.tokenizer, spec.bos, loaded.limit, texts
+    try:
+        loaded.record["completeness"] = {"sentences": what, **completeness.familiar(*given)}
+    except ValueError as error:
+        raise ModelError(f"{spec.model}, from {spec.source}: {error}") from error
     return loaded
 
 
@@ -209,7 +215,12 @@ def read_model(spec: ModelSpec, device: str) -> tuple[Loaded, dict[str, Any], st
                 place, dtype=dtype, output_loading_info=True, ignore_mismatched_sizes=True,
                 **_passed_on(spec, dtype, chosen), **options,
             )  # fmt: skip
-        model = _adapted(model, spec)
+        if spec.adapter:
+            import peft
+
+            adapted = peft.PeftModel.from_pretrained(model, spec.adapter.removeprefix("folder:"))
+            # weights in 8 or 4 bit keep the adapter beside them
+            model = adapted.get_base_model() if spec.quantized else adapted.merge_and_unload()
     if spec.device_map or spec.quantized:
         chosen = model.get_input_embeddings().weight.device
     else:
@@ -233,24 +244,13 @@ def _passed_on(spec: ModelSpec, dtype: torch.dtype, device: torch.device) -> dic
     if not (spec.quantized or spec.device_map):
         return {}
     arguments: dict[str, Any] = {"device_map": spec.device_map or {"": str(device)}}
-    if spec.quantized == "int8":
-        stored = transformers.BitsAndBytesConfig(load_in_8bit=True)
-        arguments["quantization_config"] = stored
-    elif spec.quantized:
-        arguments["quantization_config"] = transformers.BitsAndBytesConfig(
-            load_in_4bit=True, bnb_4bit_quant_type=spec.quantized, bnb_4bit_compute_dtype=dtype
-        )
+    if spec.quantized:
+        stored: dict[str, Any] = {"load_in_8bit": True}
+        if spec.quantized != "int8":
+            stored = {"load_in_4bit": True, "bnb_4bit_quant_type": spec.quantized,
+                      "bnb_4bit_compute_dtype": dtype}  # fmt: skip
+        arguments["quantization_config"] = transformers.BitsAndBytesConfig(**stored)
     return arguments
-
-
-def _adapted(model: Any, spec: ModelSpec) -> Any:
-    """Merge the adapter of the row, or attach it to a model whose weights are in 8 or 4 bit."""
-    if not spec.adapter:
-        return model
-    import peft
-
-    adapted = peft.PeftModel.from_pretrained(model, spec.adapter.removeprefix("folder:"))
-    return adapted.get_base_model() if spec.quantized else adapted.merge_and_unload()
 
 
 def _columns(spec: ModelSpec) -> dict[str, Any]:
@@ -261,17 +261,6 @@ def _columns(spec: ModelSpec) -> dict[str, Any]:
         folder = Path(spec.adapter.removeprefix("folder:"))
         columns["adapter_weights"] = digest(sorted(folder.glob("adapter_*")))
     return columns
-
-
-def _familiar(loaded: Loaded, place: str) -> dict[str, Any]:
-    """Measure whether tokenizer and weights belong together, to report it with every number."""
-    what, texts = completeness.sentences(place)
-    spec, pair = loaded.spec, (loaded.model, loaded.tokenizer)
-    try:
-        record = completeness.familiar(spec.kind, *pair, spec.bos, loaded.limit, texts)
-    except ValueError as error:
-        raise ModelError(f"{spec.model}, from {spec.source}: {error}") from error
-    return {"sentences": what, **record}
 
 
 def outline(spec: ModelSpec) -> Loaded:
@@ -357,9 +346,8 @@ def unpack(spec: ModelSpec, folder: Path) -> dict[str, Any]:
     loaded.tokenizer.save_pretrained(folder)
     record = {"sha256": loaded.record["weights"], "dtype": spec.dtype, "model": spec.model}
     # the marker file is written last and atomically: without it the folder is not used
-    half = folder / f"{UNPACKED}.part"
-    half.write_text(json.dumps(record, sort_keys=True) + "\n", encoding="utf-8")
-    half.replace(folder / UNPACKED)
+    with atomic(folder / UNPACKED) as temporary:
+        temporary.write_text(json.dumps(record, sort_keys=True) + "\n", encoding="utf-8")
     return loaded.record
 
 

@@ -1,7 +1,6 @@
 """Log-probabilities at masked positions (docs/scoring.md, Masked)."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import torch
@@ -40,12 +39,11 @@ class Masked(Parts):
         places: Ints,
         ends: Ints,
         done: Callable[[int], object] = lambda rows: None,
-        name: Callable[[int], str] = "sentence {}".format,
     ) -> NDArray[np.float64]:
         """Return log p at places[i] of sentence owners[i] while places[i]:ends[i] are masked.
 
         Rows that are equal and scored at the same position are fed once. `done` gets the number of
-        rows scored. Raises NotFiniteError, with `name` and position.
+        rows scored. Raises NotFiniteError, with name and position.
         """
         token = self.loaded.tokenizer.mask_token_id
         targets = sentences.values[sentences.starts[owners] + places]
@@ -66,17 +64,17 @@ class Masked(Parts):
             finite(
                 values,
                 self.loaded.spec.model,
-                lambda n: f"{name(int(owners[flat[n]]))}, token {places[flat[n]]}",
+                lambda n: f"{sentences.name(int(owners[flat[n]]))}, token {places[flat[n]]}",
             )
             self.rows_fed += len(batch)
             return values
 
-        def put(batch: Ints, scores: NDArray[np.float64]) -> None:
+        for batch, scores in self.each(
+            distinct.lengths, forward, name=lambda r: sentences.name(int(owners[sample[r]]))
+        ):
             flat = np.concatenate([order[bounds[b] : bounds[b + 1]] for b in batch])
             result[flat] = scores
             done(len(flat))
-
-        self.each(distinct.lengths, forward, put, name=lambda r: name(int(owners[sample[r]])))
         return result
 
 
@@ -85,30 +83,17 @@ def _distinct(
 ) -> tuple[Ragged, Ints, Ints, Ints]:
     """Deduplicate rows: return (tokens, scored position, row number per query, one query per row).
 
-    Rows are ordered by length, then by their first appearance.
+    Rows are ordered by their first appearance.
     """
-    lengths = sentences.lengths[owners]
-    which = np.zeros(len(owners), dtype=np.int64)
-    rows: list[NDArray[Any]] = []
-    sample: list[NDArray[Any]] = []
-    count = 0
-    for length in np.unique(lengths):
-        same = np.flatnonzero(lengths == length)
-        columns = np.arange(length)[None, :]
-        ids = sentences.values[sentences.starts[owners[same]][:, None] + columns]
-        ids[(columns >= places[same, None]) & (columns < ends[same, None])] = mask
-        key = np.concatenate([ids, places[same, None]], axis=1)
-        packed = np.ascontiguousarray(key).view(np.dtype((np.void, 8 * key.shape[1]))).ravel()
-        _, first, inverse = np.unique(packed, return_index=True, return_inverse=True)
-        rank = np.empty(len(first), dtype=np.int64)
-        rank[np.argsort(first)] = np.arange(len(first))
-        which[same] = count + rank[inverse.ravel()]
-        kept = np.sort(first)
-        rows.append(ids[kept])
-        sample.append(same[kept])
-        count += len(first)
-    sizes = np.array([r.shape[1] for r in rows for _ in range(len(r))], dtype=np.int64)
-    values = np.concatenate([r.ravel() for r in rows]) if rows else np.zeros(0, dtype=np.int64)
-    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    chosen = np.concatenate(sample) if sample else np.zeros(0, dtype=np.int64)
-    return Ragged(values, starts), places[chosen], which, chosen
+    table = sentences.matrix(-1)[owners]
+    columns = np.arange(table.shape[1])[None, :]
+    table[(columns >= places[:, None]) & (columns < ends[:, None])] = mask
+    key = np.ascontiguousarray(np.concatenate([table, places[:, None]], axis=1))
+    packed = key.view(np.dtype((np.void, key.strides[0]))).ravel()
+    _, first, inverse = np.unique(packed, return_index=True, return_inverse=True)
+    sample = np.sort(first)
+    which = np.searchsorted(sample, first)[inverse.ravel()]
+    lengths = sentences.lengths[owners[sample]]
+    values = table[sample][columns < lengths[:, None]]
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    return Ragged(values, starts), places[sample], which, sample

@@ -7,6 +7,7 @@
 Packages are found by their metadata and never imported.
 """
 
+import atexit
 import copy
 import csv
 import hashlib
@@ -79,8 +80,9 @@ def join_parts(file: Packed) -> Path:
         return file.paths[0]
     # always printed: the user must see the terms before the first use
     print(terms(file.package), file=sys.stderr, flush=True)
-    folder = _folder()
-    path = Path(folder.name) / f"{file.sha256}.gguf"
+    folder = tempfile.mkdtemp(prefix="kgprobe-gguf-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = Path(folder) / f"{file.sha256}.gguf"
     with open(path, "wb") as stream:
         for part in file.paths:
             with open(part, "rb") as source:
@@ -127,12 +129,6 @@ def read_once() -> Iterator[None]:
             restored.callback(setattr, module, name, getattr(module, name))
             setattr(module, name, one)
         yield
-
-
-@cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    """Return a temporary folder that is deleted with the process."""
-    return tempfile.TemporaryDirectory(prefix="kgprobe-gguf-")
 
 
 def terms(package: str) -> str:

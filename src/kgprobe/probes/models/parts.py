@@ -12,8 +12,8 @@ output of the whole model on a sample, the head is WHOLE: states are then logits
 
 import copy
 import hashlib
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -46,6 +46,8 @@ from kgprobe.probes.models.head import (
     precise,
 )
 from kgprobe.probes.models.load import Loaded, ModelError
+
+T = TypeVar("T")
 
 
 class Parts:
@@ -93,32 +95,32 @@ class Parts:
     def each(
         self,
         lengths: Sequence[int] | Ints,
-        forward: Callable[[Ints], Any],
-        put: Callable[[Ints, Any], object],
+        forward: Callable[[Ints], T],
         *,
         budget: Budget | None = None,
         packed: bool = False,
         name: Callable[[int], str] = "row {}".format,
         held: Sequence[int] | Ints | None = None,
-    ) -> None:
-        """Run `Budget.run` with a journal step per batch; `put` gets the result of `forward`."""
+    ) -> Iterator[tuple[Ints, T]]:
+        """Yield batches with the results of `forward` like `Budget.each`, each a journal step."""
 
-        def step(batch: Ints) -> None:
-            digest = hashlib.sha256(batch.tobytes()).hexdigest()
-            put(batch, self.step(digest, lambda: forward(batch)))
+        def step(batch: Ints) -> T:
+            return self.step(hashlib.sha256(batch.tobytes()).hexdigest(), lambda: forward(batch))
 
-        (budget or self.budget).run(lengths, step, packed, name, held)
+        return (budget or self.budget).each(lengths, step, packed, name, held)
 
-    def step(self, name: str, compute: Callable[[], Any]) -> Any:
+    def step(self, name: str, compute: Callable[[], T]) -> T:
         """Return the result of `compute`, stored in the model's journal: a stored step is not
         computed again, but its counters are added as if it were."""
         before = [getattr(self, counter) for counter in self.counters]
 
-        def compute_and_count() -> tuple[list[int], Any]:
+        def compute_and_count() -> tuple[list[int], T]:
             value = compute()
             now = [getattr(self, counter) for counter in self.counters]
             return [n - b for n, b in zip(now, before, strict=True)], value
 
+        counts: list[int]
+        value: T
         counts, value = self.loaded.journal.step(name, compute_and_count)
         for counter, b, more in zip(self.counters, before, counts, strict=True):
             setattr(self, counter, b + more)
@@ -362,20 +364,20 @@ def _wide(head: Callable[[Any], Any]) -> Callable[[Any], Any]:
     )
 
 
+#: Attributes whose modules, in sequence, turn the hidden states of masked models into logits.
+MASKED_HEADS = (
+    ("cls",), ("lm_head",), ("predictions",),
+    ("vocab_transform", "activation", "vocab_layer_norm", "vocab_projector"),
+    ("generator_predictions", "generator_lm_head"), ("head", "decoder"),
+)  # fmt: skip
+
+
 def _masked_head(model: Any) -> Callable[[Any], Any] | None:
     """Return the module that turns hidden states into logits, for known architectures, or None."""
-    for name in ("cls", "lm_head", "predictions"):
-        head: Callable[[Any], Any] | None = getattr(model, name, None)
-        if callable(head):
-            return head
-    if hasattr(model, "vocab_projector"):
-        return _chain(
-            model.vocab_transform, model.activation, model.vocab_layer_norm, model.vocab_projector
-        )
-    if hasattr(model, "generator_lm_head"):
-        return _chain(model.generator_predictions, model.generator_lm_head)
-    if hasattr(model, "decoder") and hasattr(model, "head"):
-        return _chain(model.head, model.decoder)
+    for names in MASKED_HEADS:
+        modules: list[Any] = [getattr(model, name, None) for name in names]
+        if all(map(callable, modules)):
+            return nn.Sequential(*modules) if len(modules) > 1 else modules[0]
     return None
 
 
@@ -387,21 +389,7 @@ def _tied_head(model: Any) -> Head | None:
         return None
     decoder = nn.utils.skip_init(nn.Linear, *reversed(table.shape), device="meta")
     decoder.weight, decoder.bias = table, head.bias
-    return Head(_chain(head.dense, head.transform_act_fn, head.LayerNorm), decoder)
-
-
-def _chain(*steps: Callable[[Any], Any]) -> nn.Sequential:
-    """Chain modules or functions in sequence."""
-    return nn.Sequential(*(s if isinstance(s, nn.Module) else _Function(s) for s in steps))
-
-
-class _Function(nn.Module):
-    def __init__(self, function: Callable[[Any], Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, hidden: Any) -> Any:
-        return self.function(hidden)
+    return Head(nn.Sequential(head.dense, head.transform_act_fn, head.LayerNorm), decoder)
 
 
 def _split(head: Any, decoder: Any) -> Head | None:

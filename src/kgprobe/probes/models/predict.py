@@ -147,12 +147,6 @@ class Predictor:
         ids = Ragged.of(rows)
         if 2 * ids.common * len(rows) < ids.lengths.sum() or (places != ids.lengths - 1).any():
             return False
-        if self._shared is None:
-            self._shared = Causal(self.loaded, self.budget)
-        return self._visit_ends(self._shared, ids, take)
-
-    def _visit_ends(self, shared: Causal, rows: Ragged, take: Callable[[Ints, Any], None]) -> bool:
-        """Pass the inputs of the output embedding at the ends of all rows to `take`; return False
-        if the engine cannot share their prefixes."""
-        head = self.parts.head
-        return shared.visit_ends(rows, lambda numbers, states: take(numbers, head.features(states)))
+        self._shared = self._shared or Causal(self.loaded, self.budget)
+        features = self.parts.head.features
+        return self._shared.visit_ends(ids, lambda rows, states: take(rows, features(states)))

@@ -28,14 +28,13 @@ class Seq2Seq(Parts):
         forced: Ragged,
         wanted: NDArray[np.bool_],
         done: Callable[[int], object] = lambda rows: None,
-        name: Callable[[int], str] = "sentence {}".format,
     ) -> NDArray[np.float64]:
         """Return log p of the forced tokens that are `wanted`, given preceding tokens and context.
 
         `wanted` and the result are parallel to `forced.values`; a row's first token is the
         decoder's start token. The last token of a row is never fed. Equal rows of one context are
         scored once, so that they tie: the last bits depend on the batch. Raises NotFiniteError,
-        with `name` and the decoder's position.
+        with name and the decoder's position.
         """
         result = np.zeros(len(forced.values))
         spans = [slice(*forced.starts[i : i + 2]) for i in range(len(forced))]
@@ -64,16 +63,18 @@ class Seq2Seq(Parts):
                 finite(
                     scores,
                     self.loaded.spec.model,
-                    lambda n: f"{name(int(numbers[row[n]]))}, decoder's token {column[n] + 1}",
+                    lambda n: (
+                        f"{forced.name(int(numbers[row[n]]))}, decoder's token {column[n] + 1}"
+                    ),
                 )
                 return flat, scores
 
-            def put(_: Ints, values: tuple[Ints, NDArray[np.float64]]) -> None:
-                result[values[0]] = values[1]
-
             lengths = forced.lengths[items] - 1
             held = [states.shape[1] * sizes_of(self.loaded).context] * len(lengths)
-            self.each(lengths, forward, put, name=lambda r: name(int(items[r])), held=held)
+            for _, (flat, scores) in self.each(
+                lengths, forward, name=lambda r: forced.name(int(items[r])), held=held
+            ):
+                result[flat] = scores
 
         def forward(batch: Ints) -> NDArray[np.float64]:
             ids, mask = padded([rows[b] for b in batch], self.pad, self.loaded.device)
@@ -83,14 +84,14 @@ class Seq2Seq(Parts):
             decode(states, mask, place, items)
             return np.concatenate([result[spans[i]] for i in items])
 
-        def put(batch: Ints, scores: NDArray[np.float64]) -> None:
+        for batch, scores in self.each(
+            [len(r) for r in rows], forward, name=lambda r: forced.name(int(members[r][0]))
+        ):
             items = np.concatenate([members[b] for b in batch])
             ends = np.cumsum(forced.lengths[items])[:-1]
             for i, values in zip(items, np.split(scores, ends), strict=True):
                 result[spans[i]] = values
             done(len(items))
-
-        self.each([len(r) for r in rows], forward, put, name=lambda r: name(int(members[r][0])))
         for i, span in enumerate(spans):
             result[span] = result[spans[own[number[i]]]]
         done(len(spans) - len(own))

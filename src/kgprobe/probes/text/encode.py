@@ -1,15 +1,16 @@
-"""Sentences as tokens with roles, and the BOS policies (docs/scoring.md, Text and BOS)."""
+"""Sentences as tokens with roles, and the BOS policies (docs/scoring.md, Text and BOS); text pieces
+as they would follow other text, and the special tokens around them."""
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kgprobe.probes.models.batching import Ints, Ragged
-from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.models.load import Loaded, ModelError
 from kgprobe.templates import Filled
 
 #: Roles of tokens; special tokens have none.
@@ -118,7 +119,12 @@ def encode(
         truncation=False,
     )
     sizes = np.array([len(ids) for ids in encoding["input_ids"]], dtype=np.int64)
-    _check_length(loaded, filled, sizes + len(front), name)
+    if len(too_long := np.flatnonzero(sizes + len(front) > loaded.limit)):
+        first = int(too_long[0])
+        raise ValueError(
+            f"{name(first)}: {sizes[first] + len(front)} tokens, the model takes {loaded.limit}: "
+            f"{filled[first].text[:80]!r}"
+        )
     flat = itertools.chain.from_iterable
     total = int(sizes.sum())
     values = np.fromiter(flat(encoding["input_ids"]), dtype=np.int64, count=total)
@@ -129,15 +135,23 @@ def encode(
     answers = [f.text[slice(*f.answer[0])] for f in filled]
     blank = {text for text in set(answers) if spells_nothing(loaded.tokenizer, text)}
     counts = np.bincount(owners[role_ids == ANSWER], minlength=len(filled))
-    _check_answers(np.where([text in blank for text in answers], 0, counts), name)
+    # an answer without a token would cost nothing and win against every other
+    if len(empty := np.flatnonzero((counts == 0) | [text in blank for text in answers])):
+        raise ValueError(
+            f"{name(int(empty[0]))}: its text has no tokens under this model's tokenizer; correct "
+            "the label or leave it out"
+        )
     fronts = np.array([f.starts for f in filled], dtype=np.int64)[owners]
     role_ids[special | (offsets.reshape(-1, 2)[:, 1] <= fronts) & (fronts > 0)] = NONE
     words = _words(filled, offsets.reshape(-1, 2), owners)
     if loaded.spec.kind == "masked":
         each = flat(encoding.word_ids(i) for i in range(len(filled)))
         numbers = np.fromiter((-1 if w is None else w for w in each), dtype=np.int64, count=total)
-        # for a tokenizer without pre-tokenization the whole text is one word
-        words = np.where(numbers < 0, -1, _runs(numbers, words, owners))
+        # for a tokenizer without pre-tokenization the whole text is one word: a word is a run of
+        # tokens that are alike in all three
+        labels = np.stack([numbers, words, owners])
+        borders = np.diff(labels, prepend=labels[:, :1]).any(0)
+        words = np.where(numbers < 0, -1, np.cumsum(borders))
     words[special] = -1
     starts = np.concatenate([[0], np.cumsum(sizes)])
     if len(front):
@@ -145,7 +159,7 @@ def encode(
         values = np.insert(values, places, np.tile(front, len(filled)))
         role_ids, words = np.insert(role_ids, places, NONE), np.insert(words, places, -1)
         starts = starts + len(front) * np.arange(len(starts))
-    return Sentences(Ragged(values, starts), role_ids, words, straddling)
+    return Sentences(Ragged(values, starts, name), role_ids, words, straddling)
 
 
 def _words(filled: Sequence[Filled], offsets: Ints, owners: Ints) -> Ints:
@@ -163,35 +177,6 @@ def _words(filled: Sequence[Filled], offsets: Ints, owners: Ints) -> Ints:
     base = (np.cumsum(sizes) - sizes)[owners]
     last = np.minimum(base + np.maximum(offsets[:, 1] - 1, 0), len(texts) - 1)
     return np.asarray(before[np.where(letter[last] >= base + offsets[:, 0], letter[last], last)])
-
-
-def _runs(*labels: Ints) -> Ints:
-    """Return the run index at each position; a run begins where any of the labels changes."""
-    fresh = np.zeros(len(labels[0]), dtype=bool)
-    for column in labels:
-        fresh[1:] |= column[1:] != column[:-1]
-    return np.cumsum(fresh, dtype=np.int64)
-
-
-def _check_answers(tokens: Ints, name: Callable[[int], str]) -> None:
-    """Check for answers without a token, which cost nothing and would win against every other."""
-    if len(empty := np.flatnonzero(tokens == 0)):
-        raise ValueError(
-            f"{name(int(empty[0]))}: its text has no tokens under this model's tokenizer; correct "
-            "the label or leave it out"
-        )
-
-
-def _check_length(
-    loaded: Loaded, filled: Sequence[Filled], sizes: Ints, name: Callable[[int], str]
-) -> None:
-    too_long = np.flatnonzero(sizes > loaded.limit)
-    if len(too_long):
-        first = int(too_long[0])
-        raise ValueError(
-            f"{name(first)}: {sizes[first]} tokens, the model takes {loaded.limit}: "
-            f"{filled[first].text[:80]!r}"
-        )
 
 
 def fits(loaded: Loaded, texts: Sequence[str]) -> bool:
@@ -264,3 +249,102 @@ def token_roles(
     role_ids = np.where(answer, ANSWER, np.where(subject, SUBJECT, TEMPLATE)).astype(np.int8)
     straddling = (answer & subject) | ((answer | subject) & (covered < high - low))
     return role_ids, int(straddling.sum())
+
+
+#: Prepended to a piece and removed again, so that its first word is tokenized as within a text:
+#: tokenizers that add a space at the start of a text would change it otherwise.
+LEADS = (".", "a", "1")
+
+
+def pieces(
+    tokenizer: Any,
+    texts: Sequence[str],
+    starts: bool = False,
+    offsets: bool = False,
+    behind: str = "",
+) -> list[Any]:
+    """Tokenize every text without special tokens; with `offsets` return (ids, character spans).
+
+    Unless it `starts` a text, a piece is tokenized as after other text: " word" and "word" are
+    then the word with and without its space. `behind` is the preceding character, if
+    known; whitespace that the tokenizer joins to the piece belongs to it.
+    """
+    leads = [LEADS[0] * behind.isspace() + behind] * bool(behind) + [*LEADS, ""]
+    results: list[tuple[list[int], list[tuple[int, int]]]] = [([], [])] * len(texts)
+    waiting = [i for i, text in enumerate(texts) if text]
+    for lead in ("",) if starts else leads:
+        if not waiting:
+            break
+        coded = tokenizer(
+            [lead + texts[i] for i in waiting], add_special_tokens=False,
+            return_offsets_mapping=True, return_attention_mask=False,
+        )  # fmt: skip
+        refused = []
+        pairs = zip(waiting, coded["input_ids"], coded["offset_mapping"], strict=True)
+        for i, ids, spans in pairs:
+            first = sum(end <= len(lead) for _, end in spans) if lead else 0
+            melted = first < len(ids) and lead[spans[first][0] :].strip()
+            if lead and (not first or melted):
+                refused.append(i)  # the lead merged with the piece: try another
+                continue
+            kept = spans[first:] if offsets else []
+            char_spans = [(max(a - len(lead), 0), b - len(lead)) for a, b in kept]
+            results[i] = (list(ids[first:]), char_spans)
+        waiting = refused
+    return results if offsets else [ids for ids, _ in results]
+
+
+@dataclass
+class Frame:
+    """Special tokens around one or two segments, and their token types (`typed`: whether used)."""
+
+    front: list[int]
+    middle: list[int] = field(default_factory=list)
+    back: list[int] = field(default_factory=list)
+    types_front: list[int] = field(default_factory=list)
+    types_middle: list[int] = field(default_factory=list)
+    types_back: list[int] = field(default_factory=list)
+    types: tuple[int, int] = (0, 0)
+    typed: bool = False
+    prefix_space: bool = False
+
+
+def frame(loaded: Loaded, separated: bool, released: bool = False) -> Frame:
+    """Return what the tokenizer puts around a text or a pair; for causal models, the BOS prefix.
+
+    Raises ModelError for a pair if the tokenizer has no separator.
+    """
+    tokenizer = loaded.tokenizer
+    if loaded.spec.kind == "causal":
+        front = bos_prefix(loaded)[0].tolist()
+        return Frame(front, types_front=[0] * len(front), prefix_space=released)
+    ids, types, words = _specials(tokenizer, ["a", "a"] if separated else ["a"])
+    slot = [i for i in range(words[0], words[-1]) if i not in words]
+    middle, types_middle = [ids[i] for i in slot], [types[i] for i in slot]
+    typed = any(types) and separated
+    if separated and not middle:
+        # the tokenizer has no pairs: use one separator and no type that the model never saw
+        if tokenizer.sep_token_id is None:
+            raise ModelError(f"{loaded.spec.model}: its tokenizer has no separator for [SEP]")
+        ids, types, words = _specials(tokenizer, ["a"])
+        middle, types_middle, typed = [int(tokenizer.sep_token_id)], [0], False
+    first, last = words[0], words[-1]
+    if typed and released:
+        types_middle = [1] * len(middle)
+    return Frame(
+        ids[:first], middle, ids[last + 1 :], types[:first], types_middle, types[last + 1 :],
+        (types[first], types[last]), typed, released and byte_level(tokenizer),
+    )  # fmt: skip
+
+
+def _specials(tokenizer: Any, texts: Sequence[str]) -> tuple[list[int], list[int], list[int]]:
+    """Return (ids, token types, positions of non-special tokens) of a text or a pair."""
+    coded = tokenizer(*texts, return_special_tokens_mask=True, return_token_type_ids=True)
+    types = coded.get("token_type_ids") or [0] * len(coded["input_ids"])
+    words = [i for i, mark in enumerate(coded["special_tokens_mask"]) if not mark]
+    return list(coded["input_ids"]), list(types), words
+
+
+def byte_level(tokenizer: Any) -> bool:
+    """Return whether tokens are byte sequences with a marker for the space, as in GPT-2."""
+    return '"ByteLevel"' in tokenizer.backend_tokenizer.to_str()

@@ -13,8 +13,14 @@ from numpy.typing import NDArray
 
 from kgprobe.probes.models.completeness import SENTINELS
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.text.encode import refuse_control_tokens, spells_nothing
-from kgprobe.probes.text.pieces import LEADS, Frame, frame, pieces
+from kgprobe.probes.text.encode import (
+    LEADS,
+    Frame,
+    frame,
+    pieces,
+    refuse_control_tokens,
+    spells_nothing,
+)
 from kgprobe.templates import ANSWER, fill, replace_vectors, split_at_vectors, vectors_of
 
 Ids = NDArray[np.int64]
@@ -169,10 +175,12 @@ def _open(loaded: Loaded, question: ClozePrompt, special: bool = True) -> Prompt
     for filler in FILLERS:
         ids, spans, text = _encode(loaded, question.before + filler + question.after, special)
         start = len(replace_vectors(question.before))
-        span = _tokens_of(spans, start, start + len(filler), text)
-        if span is None:
+        end = start + len(filler)
+        inside = [i for i, (a, b) in enumerate(spans) if a < end and b > start]
+        # a token that reaches outside has letters of the text around the filler
+        if not inside or text[spans[inside[0]][0] : start].strip() or spans[inside[-1]][1] > end:
             continue
-        slot = _without_space(ids, span[0], span[1] - 1, spans, text)
+        slot = _without_space(ids, inside[0], inside[-1], spans, text)
         if loaded.spec.kind == "seq2seq":
             slot.ids[slot.position] = int(loaded.tokenizer.convert_tokens_to_ids(SENTINEL))
         return slot
@@ -180,19 +188,6 @@ def _open(loaded: Loaded, question: ClozePrompt, special: bool = True) -> Prompt
         f"item {question.item}, template {question.template}: the slot has no token border to the "
         f"text around it: {question.before[-20:]!r} … {question.after[:20]!r}"
     )
-
-
-def _tokens_of(
-    offsets: Sequence[tuple[int, int]], start: int, end: int, text: str
-) -> tuple[int, int] | None:
-    """Return [first, last) of the tokens of text[start:end]; None if a token reaches outside."""
-    inside = [i for i, (a, b) in enumerate(offsets) if a < end and b > start]
-    if not inside:
-        return None
-    low, high = offsets[inside[0]][0], offsets[inside[-1]][1]
-    if text[low:start].strip() or high > end:
-        return None
-    return inside[0], inside[-1] + 1
 
 
 def _without_space(

@@ -16,9 +16,8 @@ import numpy as np
 
 from kgprobe.probes.models.batching import Ints
 from kgprobe.probes.models.load import Loaded, ModelSpec, load_model
-from kgprobe.probes.text.encode import refuse_control_tokens
+from kgprobe.probes.text.encode import Frame, frame, pieces, refuse_control_tokens
 from kgprobe.probes.text.mask_slots import SENTINEL
-from kgprobe.probes.text.pieces import Frame, frame, pieces
 from kgprobe.templates import ANSWER, SEPARATOR, TRIGGER, Parsed, Template, TemplateError
 
 BLANKS = ("\u0120", "\u2581")  # Ġ, ▁

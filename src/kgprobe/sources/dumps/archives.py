@@ -1,7 +1,7 @@
 """Unpack zip archives: check them before writing anything, and compare files with the lock file.
 
     with open_archive(archive) as zipped:          # checks names and number of all members
-        data = read(archive, zipped, name)         # checks type, size and compression of this one
+        check(archive, zipped, [name])             # checks type, size and compression of this one
     unpack(archive, Path("data/bear/ace91fd"), {"BEAR": "BEAR/"}, tree)
 
 `parts` maps names in the folder to paths in the archive; folders end with /. GitHub, figshare and
@@ -12,7 +12,7 @@ import shutil
 import stat
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -32,6 +32,8 @@ RATIO, SMALL = 100, 1 << 20
 PACKINGS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 #: Flags of members that are encrypted, weakly or strongly, or hold a patch.
 ENCRYPTED, PATCH = 0x41, 0x20
+#: Errors of zipfile for damaged archives; the last two for damage in the table of contents.
+DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, UnicodeDecodeError)
 #: what to do about a damaged archive that is left where it is
 REMOVE = "; remove it and run again"
 
@@ -44,12 +46,6 @@ class DamagedError(ArchiveError):
     """The bytes are not a complete archive; downloading it again may help."""
 
 
-def read(archive: Path, zipped: zipfile.ZipFile, name: str) -> bytes:
-    """Return the bytes of one member of an open archive. Raises ArchiveError if it is unsafe."""
-    check(archive, zipped, [name])
-    return zipped.read(name)
-
-
 @contextmanager
 def open_archive(archive: Path) -> Iterator[zipfile.ZipFile]:
     """Open a zip archive after checking its table of contents.
@@ -58,23 +54,13 @@ def open_archive(archive: Path) -> Iterator[zipfile.ZipFile]:
     each other, or if the archive turns out to be damaged while it is used.
     """
     try:
-        with _open_zip(archive) as zipped:
+        with zipfile.ZipFile(archive) as zipped:
+            if any(info.header_offset < 0 for info in zipped.infolist()):
+                raise zipfile.BadZipFile("a member begins before the archive")
             _check_names(archive, zipped.namelist())
             yield zipped
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+    except DAMAGE as error:
         raise DamagedError(f"{archive}: not a complete zip archive ({error}){REMOVE}") from error
-
-
-def _open_zip(archive: Path) -> zipfile.ZipFile:
-    """Open a zip archive. Raises BadZipFile for every kind of damage in its table of contents."""
-    try:
-        zipped = zipfile.ZipFile(archive)
-    except (NotImplementedError, UnicodeDecodeError) as error:
-        raise zipfile.BadZipFile(str(error)) from error
-    if any(info.header_offset < 0 for info in zipped.infolist()):
-        zipped.close()
-        raise zipfile.BadZipFile("a member begins before the archive")
-    return zipped
 
 
 def check(archive: Path, zipped: zipfile.ZipFile, names: Sequence[str]) -> None:
@@ -84,12 +70,19 @@ def check(archive: Path, zipped: zipfile.ZipFile, names: Sequence[str]) -> None:
     """
     infos = [zipped.getinfo(name) for name in names]
     for info in infos:
-        wrong = _kind(info)
-        if not wrong and info.file_size > MEMBER:
-            wrong = f"{info.file_size:,} bytes, more than the {MEMBER:,} that a member may have"
-        if wrong:
-            raise _refused(archive, info.filename, wrong)
-        _check_ratio(archive, info.filename, info.file_size, info.compress_size)
+        mode = stat.S_IFMT(info.external_attr >> 16)  # 0 if the packing system has no file modes
+        size, method = info.file_size, info.compress_type
+        wrong = {
+            "a link": mode == stat.S_IFLNK,
+            f"neither file nor folder (mode {mode:o})": mode not in (0, stat.S_IFREG),
+            "encrypted": bool(info.flag_bits & ENCRYPTED),
+            "a patch of another file": bool(info.flag_bits & PATCH),
+            f"packed by method {method}; only stored and deflated ones are read": (
+                method not in PACKINGS
+            ),
+            f"{size:,} bytes, more than the {MEMBER:,} that a member may have": size > MEMBER,
+        }
+        _refuse(archive, info.filename, wrong | _is_bomb(size, info.compress_size))
     total = sum(info.file_size for info in infos)
     if total > TOTAL:
         raise ArchiveError(
@@ -98,7 +91,7 @@ def check(archive: Path, zipped: zipfile.ZipFile, names: Sequence[str]) -> None:
         )
     # overlapping members have small compressed sizes each, so compare with the size of the file
     name = f"{names[0]} to {names[-1]}" if names else ""
-    _check_ratio(archive, name, total, archive.stat().st_size)
+    _refuse(archive, name, _is_bomb(total, archive.stat().st_size))
 
 
 def _check_names(archive: Path, names: Sequence[str]) -> None:
@@ -106,58 +99,32 @@ def _check_names(archive: Path, names: Sequence[str]) -> None:
         raise ArchiveError(f"{archive}: {len(names):,} members, more than the {MEMBERS:,} allowed")
     places: dict[PurePosixPath, str] = {}
     for name in names:
+        # Windows accepts both slashes as separators
         path, windows = PurePosixPath(name), PureWindowsPath(name)
         wrong = {
-            "an absolute path": name.startswith("/") or windows.drive or windows.root,
-            # Windows accepts both slashes as separators
+            "an absolute path": bool(windows.drive or windows.root),
             "leads out of its folder with ..": ".." in windows.parts,
             "no name": not path.parts,
             f"there twice ({places.get(path)!r} before)": path in places,
         }
-        for reason, is_so in wrong.items():
-            if is_so:
-                raise _refused(archive, name, reason)
+        _refuse(archive, name, wrong)
         places[path] = name
     files = {path for path, name in places.items() if not name.endswith("/")}
     for path, name in places.items():
-        if above := files.intersection(path.parents):
-            raise _refused(archive, name, f"below {str(above.pop())!r}, which is a file")
+        above = {f"below {str(one)!r}, which is a file": True for one in files & {*path.parents}}
+        _refuse(archive, name, above)
 
 
-def _kind(info: zipfile.ZipInfo) -> str:
-    """Describe why a member is not a plain, readable file; "" if it is one."""
-    mode = stat.S_IFMT(info.external_attr >> 16)  # 0 if the packing system has no file modes
-    if mode == stat.S_IFLNK:
-        return "a link"
-    if mode not in (0, stat.S_IFREG):
-        return f"neither file nor folder (mode {mode:o})"
-    if info.flag_bits & ENCRYPTED:
-        return "encrypted"
-    if info.flag_bits & PATCH:
-        return "a patch of another file"
-    if info.compress_type not in PACKINGS:
-        return f"packed by method {info.compress_type}; only stored and deflated ones are read"
-    return ""
+def _is_bomb(size: int, packed: int) -> dict[str, bool]:
+    what = f"{size:,} bytes packed into {packed:,}, more than {RATIO:g} fold"
+    return {what: size > SMALL and size > RATIO * packed}
 
 
-def _check_ratio(archive: Path, name: str, size: int, packed: int) -> None:
-    if size > SMALL and size > RATIO * packed:
-        wrong = f"{size:,} bytes packed into {packed:,}, more than {RATIO:g} fold"
-        raise _refused(archive, name, wrong)
-
-
-def _refused(archive: Path, name: str, wrong: str) -> ArchiveError:
-    return ArchiveError(f"{archive}, member {name!r}: {wrong}; nothing of it is unpacked")
-
-
-def write(archive: Path, zipped: zipfile.ZipFile, name: str, path: Path) -> None:
-    """Write one checked member to `path`. Raises ArchiveError if it is shorter than declared."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with zipped.open(name) as packed, open(path, "wb") as stream:
-        shutil.copyfileobj(packed, stream)
-        got, size = stream.tell(), zipped.getinfo(name).file_size
-    if got != size:
-        raise _refused(archive, name, f"{got:,} bytes, {size:,} announced")
+def _refuse(archive: Path, name: str, wrong: Mapping[str, bool]) -> None:
+    """Raise ArchiveError for the first thing that is wrong with a member."""
+    for what, is_so in wrong.items():
+        if is_so:
+            raise ArchiveError(f"{archive}, member {name!r}: {what}; nothing of it is unpacked")
 
 
 def below(names: Iterable[str], wanted: str) -> dict[str, str]:
@@ -214,23 +181,12 @@ def some(names: Sequence[str]) -> str:
     return ", ".join(names[:SHOWN]) + more
 
 
-def fetch(
-    get: Callable[[], object],
-    url: str,
-    archive: Path,
-    folder: Path,
-    parts: Mapping[str, str],
-    tree: Tree | None,
-    *,
-    cut: bool = False,
-) -> ArchiveContents:
-    """Call `get`, which downloads the archive, and unpack its parts into `folder`.
-
-    `cut`: pinned files may be missing. Raises the errors of `get`, LockError, and ArchiveError.
-    """
-    get()
+@contextmanager
+def set_aside(archive: Path) -> Iterator[None]:
+    """Rename a downloaded archive if, while it is unpacked, it turns out to be damaged or to differ
+    from the lock file: then the next run downloads it again."""
     try:
-        return unpack(archive, folder, parts, tree, url=url, cut=cut)
+        yield
     except (DamagedError, LockError) as error:
         aside = archive.replace(archive.with_name(f"{archive.name}.bad"))
         cause = str(error).removesuffix(REMOVE)
@@ -250,8 +206,8 @@ def unpack(
 ) -> ArchiveContents:
     """Unpack `parts` of the zip `archive` into `folder`, either all of them or none.
 
-    Raises ArchiveError if one is missing, or the archive is damaged or unsafe to unpack, and
-    LockError if a file differs from its pinned version.
+    `cut`: pinned files may be missing. Raises ArchiveError if a part is missing, or the archive is
+    damaged or unsafe to unpack, and LockError if a file differs from its pinned version.
     """
     # other parts, of other archives, may be unpacked into the folder at the same time
     staged = folder / f".{next(iter(parts)).replace('/', '-')}.part"
@@ -271,7 +227,9 @@ def unpack(
             for target, paths in by_target.items():
                 for path in paths.keys() & files.keys():
                     file = staged / target / paths[path]
-                    write(archive, zipped, files[path], file)
+                    file.parent.mkdir(parents=True, exist_ok=True)
+                    with zipped.open(files[path]) as packed, open(file, "wb") as stream:
+                        shutil.copyfileobj(packed, stream)
                     if tree and (sha1 := blob(file)) != tree.blobs[path]:
                         raise LockError(
                             f"{source}, file {path}: git blob id {sha1} ({file.stat().st_size:,} "

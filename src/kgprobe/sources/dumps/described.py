@@ -12,8 +12,6 @@ from typing import Any
 import msgspec
 from pyoxigraph import Literal
 
-from kgprobe.sources.dumps.triples import DumpTriple
-
 WD, PROP = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/"
 WIKIBASE = "http://wikiba.se/ontology#"
 RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
@@ -99,13 +97,14 @@ def _readable(
             broken.append(f"{entity['id']} {relation} {msgspec.json.encode(one).decode()}")
 
 
-def select_line(triple: DumpTriple) -> Iterator[str]:
-    """Yield the line of a triple about a property if a query needs it and its text is not blank."""
-    predicate = triple.predicate.replace("https://www.wikidata.org/", "http://www.wikidata.org/")
-    blank = triple.text is not None and not triple.text.strip()
-    if predicate in PREDICATES and _OF_PROPERTY.match(triple.subject) and not blank:
-        line = triple.line.strip()
-        yield line.replace("<https://www.wikidata.org/", "<http://www.wikidata.org/")
+def select_line(subject: str, predicate: str, text: str | None, line: str) -> str:
+    """Return the line of a triple if it is about a property, a query needs it, and its text, if it
+    has one, is not blank; else ""."""
+    predicate = predicate.replace("https://www.wikidata.org/", "http://www.wikidata.org/")
+    blank = text is not None and not text.strip()
+    if predicate not in PREDICATES or not _OF_PROPERTY.match(subject) or blank:
+        return ""
+    return line.strip().replace("<https://www.wikidata.org/", "<http://www.wikidata.org/")
 
 
 def label(entity: str, text: str, language: str) -> str:

@@ -249,19 +249,14 @@ class Transfer:
         """Raise http.PassingError if the range is of another file or starts at another byte."""
         first, _, total = place.removeprefix("bytes ").partition("/")
         start = first.split("-")[0]
+        wrong = [n for n, one in known.items() if one and self.state.get(n) not in ("", one)]
         if start != str(have):
-            self.part.unlink(missing_ok=True)
-            raise http.PassingError(
-                f"Content-Range starts at {start!r}, asked for {have}: begin again"
-            )
-        changed = [n for n, one in known.items() if one and self.state.get(n) not in ("", one)]
+            wrong.append(f"Content-Range starts at {start!r}, asked for {have}")
         if total.isdigit() and self.state.get("total") not in (None, int(total)):
-            changed.append(f"size, {total} and not {self.state['total']} bytes")
-        if changed:
+            wrong.append(f"size, {total} and not {self.state['total']} bytes")
+        if wrong:
             self._drop()
-            raise http.PassingError(
-                f"the file changed on the server ({', '.join(changed)}): begin again"
-            )
+            raise http.PassingError(f"the file changed on the server ({', '.join(wrong)})")
 
     def accept(self, published: Mapping[str, str]) -> str:
         """Rename the complete part, or remove it if its format or checksums are wrong."""

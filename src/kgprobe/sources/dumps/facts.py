@@ -10,6 +10,7 @@ joined to the statements at the end.
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -19,7 +20,6 @@ from kgprobe.job import log, progress
 from kgprobe.schema import STATEMENTS, Contract
 from kgprobe.settings.types import LANGUAGES
 from kgprobe.sources.dumps import described, entities, parts
-from kgprobe.sources.dumps.parts import Reading
 from kgprobe.sources.dumps.stream import BLOCK, DumpError
 from kgprobe.sources.labels import one_line_of
 from kgprobe.sources.sparql.paging import PARTS, key
@@ -78,18 +78,16 @@ def read(
     one of Wikidata without any entity, and ValueError if `folder` holds parts of another dump or
     other relations.
     """
-    if form not in LACKS:
-        raise ValueError(f"{paths[0]}: form {form!r}; valid: {', '.join(LACKS)}")
-    wanted = sorted(set(relations))
+    wanted, tags = sorted(set(relations)), list(languages)
     more = entities.of_iris if form == "ntriples" else entities.of_truthy
     first = entities.of_json if form == "json" else more
-    arguments = (wanted, list(languages))
-    readings = [Reading(paths[0], first, arguments, closed=form == "json")]
-    readings += [Reading(path, more, arguments) for path in paths[1:]]
-    question = {"form": form, "relations": wanted, "languages": list(languages)}
+    readings = [(paths[0], partial(first, relations=wanted, languages=tags))]
+    readings += [(path, partial(more, relations=wanted, languages=tags)) for path in paths[1:]]
+    question = {"form": form, "relations": wanted, "languages": tags}
     tables = parts.read(readings, question, folder, size, threads)
-    not_read = unread(readings, folder)
-    if form in EXPECTED and _is_empty(tables):
+    not_read = unread(paths, folder)
+    rows = (table for name, table in tables.items() if name != "unread")
+    if form in EXPECTED and all(table.limit(1).collect().is_empty() for table in rows):
         begun = not_read.filter(file=paths[0].name).select("line", "first").rows()[:1]
         shown = "".join(f"line {line} begins {first[:40]!r}; " for line, first in begun)
         raise DumpError(f"{paths[0]}: no entity in it; {shown}expected {EXPECTED[form]}")
@@ -104,12 +102,6 @@ def read(
     coverage = _coverage(tables, statements, redirects, wanted, form, properties)
     others = tables["aliases"].unique().sort("id", "alias")
     return DumpFacts(statements, coverage, not_read, others, properties)
-
-
-def _is_empty(tables: dict[str, pl.LazyFrame]) -> bool:
-    """Return whether no table of a dump has a row, except that of unread lines."""
-    read = (rows for name, rows in tables.items() if name != "unread")
-    return all(rows.limit(1).collect().is_empty() for rows in read)
 
 
 def _redirects(redirects: pl.LazyFrame) -> pl.DataFrame:
@@ -158,12 +150,12 @@ def _joined(statements: pl.LazyFrame, names: pl.LazyFrame) -> pl.LazyFrame:
     return statements
 
 
-def unread(readings: Sequence[Reading], folder: Path) -> pl.DataFrame:
+def unread(paths: Sequence[Path], folder: Path) -> pl.DataFrame:
     """Return UNREAD of all parts, and log the first rows."""
     frames = [
-        pl.read_parquet(path).select(pl.lit(one.path.name).alias("file"), "line", "first")
-        for number, one in enumerate(readings)
-        for path in sorted(folder.glob(f"{number}-*/part-*/unread.parquet"))
+        pl.read_parquet(part).select(pl.lit(path.name).alias("file"), "line", "first")
+        for number, path in enumerate(paths)
+        for part in sorted(folder.glob(f"{number}-*/part-*/unread.parquet"))
     ]
     rows = pl.concat(frames).sort("file", "line")
     for file, line, first in rows.head(5).rows():
@@ -265,9 +257,8 @@ def read_types(
     `paths`: N-Triples with types and labels of instances. Large classes are sampled as by
     instances.rq: the instances whose IRIs have the lowest hashes. Raises like `read`.
     """
-    readings = [
-        Reading(path, entities.of_iris, ([described.RDF_TYPE], list(languages))) for path in paths
-    ]
+    reader = partial(entities.of_iris, relations=[described.RDF_TYPE], languages=list(languages))
+    readings = [(path, reader) for path in paths]
     tables = parts.read(readings, {"types": list(languages)}, folder, threads=threads)
     stated = tables["statements"].filter(
         (pl.col("relation") == described.RDF_TYPE) & pl.col("object").is_in(sorted(classes))
@@ -276,22 +267,20 @@ def read_types(
     sizes = stated.group_by("object").len().sort("object").collect(engine="streaming")
     frames, in_part = [], {}
     for name, n in progress(sizes.rows(), desc="classes", unit="class"):
-        instances = stated.filter(pl.col("object") == name).select("subject").collect()["subject"]
+        ids = stated.filter(pl.col("object") == name).select("subject").collect()["subject"]
         if n > most:
             proportion = max(1, PARTS * most // n)
             in_part[name] = proportion / PARTS
-            instances = instances.filter([key(iri) < proportion for iri in instances])
-        frames.append(pl.DataFrame({"class": name, "id": instances}))
+            ids = ids.filter([key(iri) < proportion for iri in ids])
+        frames.append(pl.DataFrame({"class": name, "id": ids}))
     if in_part:
         log.info("%d classes in part, such as %s", len(in_part), next(iter(in_part)))
     empty = pl.DataFrame(schema={"class": pl.String, "id": pl.String})
-    types = _labeled(pl.concat([empty, *frames]), tables["names"])
-    return types, in_part, unread(readings, folder)
-
-
-def _labeled(instances: pl.DataFrame, names: pl.LazyFrame) -> pl.DataFrame:
-    """Return TYPES of instances (class, id): each label is in the best language available."""
-    named = names.join(instances.lazy(), on="id", how="semi").select("id", "place", "label")
-    best = named.unique().filter(pl.col("place") == pl.col("place").min().over("id"))
-    joined = instances.join(best.collect(engine="streaming"), on="id", how="left")
-    return joined.select("class", "label", instance="id").select(list(TYPES.columns))
+    instances = pl.concat([empty, *frames])
+    named = tables["names"].join(instances.lazy(), on="id", how="semi")
+    named = named.select("id", "place", "label").unique()
+    # each label in the best language available
+    best = named.filter(pl.col("place") == pl.col("place").min().over("id"))
+    types = instances.join(best.collect(engine="streaming"), on="id", how="left")
+    types = types.rename({"id": "instance"}).select(list(TYPES.columns))
+    return types, in_part, unread(paths, folder)

@@ -68,9 +68,8 @@ def find_tree(trees: Mapping[str, Tree], tree: str, url: str = "") -> Tree | Non
     ambiguous.
     """
     name = tree or tree_of(url)
-    matches = [name for name in trees if name == (tree or tree_of(url))] or [
-        full for full in trees if "@" in name and full.startswith(name)
-    ]
+    matches = [full for full in trees if "@" in name and full.startswith(name)]
+    matches = [name] if name in trees else matches
     if len(matches) > 1:
         raise LockError(f"{name} stands for {' and '.join(matches)}; write more of the commit")
     if tree and not matches:

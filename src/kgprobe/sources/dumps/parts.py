@@ -18,9 +18,8 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -33,20 +32,12 @@ from kgprobe.sources.dumps.stream import BLOCK, DumpError, LineBlock, blocks
 ENDS = 1 << 20
 
 
-@dataclass(frozen=True)
-class Reading:
-    """How to read a file: `reader` is a module-level function that is called with a block and
-    `arguments`, and returns tables by name, the same for every block. `closed`: the file is an
-    array; if it has a beginning it must have an end."""
-
-    path: Path
-    reader: Callable[..., Mapping[str, pl.DataFrame]]
-    arguments: tuple[Any, ...]
-    closed: bool = False
+#: A picklable function that returns the tables of a block by name, the same for every block.
+Reader = Callable[[LineBlock], Mapping[str, pl.DataFrame]]
 
 
 def read(
-    readings: Sequence[Reading],
+    readings: Sequence[tuple[Path, Reader]],
     question: Mapping[str, object],
     folder: Path,
     size: int = BLOCK,
@@ -57,14 +48,15 @@ def read(
     `question`: what is read, as JSON. Raises DumpError for a truncated or damaged dump (finished
     parts stay), and ValueError if `folder` holds parts of other files or another question.
     """
-    there = [one.path for one in readings if one.path.exists()]
-    names = [path.name for path in there]
+    names = [path.name for path, _ in readings]
     # files of two folders may have the same name
-    keys = [path.name if names.count(path.name) == 1 else str(path) for path in there]
-    files = dict(zip(keys, map(_identity, there), strict=True))
+    files = {
+        path.name if names.count(path.name) == 1 else str(path): _identity(path)
+        for path, _ in readings
+    }
     _require_same_question({"files": files, "bytes of a part": size, **question}, folder)
-    for number, one in enumerate(readings):
-        _read(one, folder / f"{number}-{one.path.name.partition('.')[0]}", size, threads)
+    for number, (path, reader) in enumerate(readings):
+        _read(path, reader, folder / f"{number}-{path.name.partition('.')[0]}", size, threads)
     paths = sorted(folder.glob("*/part-*"))
     tables = sorted(path.stem for path in paths[0].iterdir())
     return {name: pl.scan_parquet([path / f"{name}.parquet" for path in paths]) for name in tables}
@@ -98,7 +90,7 @@ def _require_same_question(question: Mapping[str, object], folder: Path) -> None
         temporary.write_text(json.dumps(question, indent=1, sort_keys=True) + "\n")
 
 
-def _read(one: Reading, folder: Path, size: int, threads: int) -> None:
+def _read(path: Path, reader: Reader, folder: Path, size: int, threads: int) -> None:
     complete = folder / "complete"
     if complete.exists():
         return
@@ -107,33 +99,31 @@ def _read(one: Reading, folder: Path, size: int, threads: int) -> None:
     if done := {path.name for path in folder.glob("part-*")}:
         log.info("%s: %d parts are there; the others are read", folder, len(done))
     number, first, block = 0, b"", LineBlock(0, b"")
-    total = one.path.stat().st_size if one.path.exists() else None
+    unpacked = Path(path.stem if path.suffix in KINDS else path.name)
     with (
-        progress(total=total, desc=one.path.name, unit="B") as bar,
-        _workers(threads) as work,
-        blocks(one.path, size, threads) as stream,
+        progress(total=path.stat().st_size, desc=path.name, unit="B") as bar,
+        _workers(threads, reader) as work,
     ):
-        for number, block in enumerate(stream, 1):
-            unpacked = Path(one.path.stem if one.path.suffix in KINDS else one.path.name)
+        for number, block in enumerate(blocks(path, size, threads), 1):
             if number == 1 and (wrong := wrong_start(unpacked, block.data[:BEGINNING])):
-                raise DumpError(f"{one.path}: {wrong}; expected lines of a dump")
+                raise DumpError(f"{path}: {wrong}; expected lines of a dump")
             first = first or block.data[:100].lstrip()[:1]
             part = folder / f"part-{number:05d}"
             if part.name not in done:
-                work(block, one, part)
+                work(block, part)
             bar.update(block.compressed - bar.n)
     if not number:
-        raise DumpError(f"{one.path}: the dump is empty")
-    if one.closed and first == b"[" and block.data[-100:].rstrip()[-1:] != b"]":
+        raise DumpError(f"{path}: the dump is empty")
+    if first == b"[" and block.data[-100:].rstrip()[-1:] != b"]":  # lines of JSON are an array
         raise DumpError(
-            f"{one.path}: truncated after line {block.lines:,}: the array that it begins does not "
+            f"{path}: truncated after line {block.lines:,}: the array that it begins does not "
             "end; download it again, finished parts are kept"
         )
     with schema.atomic(complete) as temporary:
         temporary.write_text(f"{number}\n")
 
 
-def _part(block: LineBlock, one: Reading, part: Path, text: Path | None = None) -> None:
+def _part(reader: Reader, block: LineBlock, part: Path, text: Path | None = None) -> None:
     """Read a block, or the one that another process wrote to the file `text`, which is deleted, and
     write its tables, all of which appear at once."""
     if text is not None:
@@ -141,18 +131,18 @@ def _part(block: LineBlock, one: Reading, part: Path, text: Path | None = None) 
         text.unlink()
     begun = part.with_name(f"{part.name}.begun")
     begun.mkdir(parents=True)
-    for name, frame in one.reader(block, *one.arguments).items():
+    for name, frame in reader(block).items():
         frame.write_parquet(begun / f"{name}.parquet")
     begun.rename(part)
 
 
 @contextlib.contextmanager
-def _workers(threads: int) -> Iterator[Callable[[LineBlock, Reading, Path], None]]:
+def _workers(threads: int, reader: Reader) -> Iterator[Callable[[LineBlock, Path], None]]:
     """Yield a function that has a part read by `threads` processes, or by this one if `threads` is
     1. It blocks while one more block than processes is pending, so memory stays bounded. A block is
     handed over in a file, because a pipe would copy it six times."""
     if threads == 1:
-        yield _part
+        yield partial(_part, reader)
         return
     # spawn, because decompressing threads may hold locks, which a fork would copy
     spawned = multiprocessing.get_context("spawn")
@@ -163,7 +153,7 @@ def _workers(threads: int) -> Iterator[Callable[[LineBlock, Reading, Path], None
     ):
         running: set[futures.Future[None]] = set()
 
-        def work(block: LineBlock, one: Reading, part: Path) -> None:
+        def work(block: LineBlock, part: Path) -> None:
             nonlocal running
             if len(running) > threads:
                 done, running = futures.wait(running, return_when=futures.FIRST_COMPLETED)
@@ -171,7 +161,7 @@ def _workers(threads: int) -> Iterator[Callable[[LineBlock, Reading, Path], None
                     finished.result()
             text = Path(folder) / f"{part.parent.name}-{part.name}"
             text.write_bytes(block.data)
-            running.add(pool.submit(_part, LineBlock(block.before, b""), one, part, text))
+            running.add(pool.submit(_part, reader, LineBlock(block.before, b""), part, text))
 
         yield work
         for finished in running:

@@ -1,16 +1,13 @@
 """Read the text of a compressed file in blocks of whole lines.
 
-    with blocks(path) as found:
-        for block in found:
-            block.data            # whole lines, about `size` bytes of them
+    for block in blocks(path):
+        block.data            # whole lines, about `size` bytes of them
 
 gzip and bzip2 are decompressed by rapidgzip on several cores, zstd by Arrow. Memory is bounded in
 bytes, however long the lines are.
 """
 
-import gzip
 import mmap
-import os
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -32,8 +29,6 @@ LONGEST = 1 << 28
 SMALL = 1 << 26
 #: Bytes per read.
 STEP = 1 << 20
-#: Zeros at the end of a gzip file that are padding: its last member may end with a few of its own.
-PADDING = 10
 #: The first bytes of a gzip member.
 MEMBER = b"\x1f\x8b\x08"
 
@@ -57,66 +52,55 @@ class LineBlock:
         return self.before + self.data.count(b"\n")
 
 
-@contextmanager
-def lines(path: Path) -> Iterator[Iterator[bytes]]:
+def lines(path: Path) -> Iterator[bytes]:
     """Yield the lines of a .gz, .bz2, .zst or plain file, without line ends. Raises DumpError."""
-    with blocks(path, STEP) as stream:
-        yield (line.rstrip(b"\r") for block in stream for line in block.data[:-1].split(b"\n"))
+    for block in blocks(path, STEP):
+        yield from (line.rstrip(b"\r") for line in block.data[:-1].split(b"\n"))
 
 
-@contextmanager
-def blocks(path: Path, size: int = BLOCK, threads: int = 1) -> Iterator[Iterator[LineBlock]]:
+def blocks(path: Path, size: int = BLOCK, threads: int = 1) -> Iterator[LineBlock]:
     """Yield blocks of whole lines, each about `size` bytes or one longer line; all end in \\n.
 
     A truncated file raises DumpError with its byte offset, after most of the lines before it were
     yielded: data that are decompressed together (4 MiB of gzip, a block of bzip2) stay together.
     """
-    if not path.is_file():
-        raise DumpError(f"{path}: no such file")
-    with _open_packed(path, threads) as (stream, at):
-        yield _blocks(path, stream, at, size)
-
-
-At = Callable[[], int]
-
-
-def _blocks(path: Path, stream: Any, at: At, size: int) -> Iterator[LineBlock]:
     total, pieces = path.stat().st_size, list[bytes]()
     held = unpacked = lines = 0
-    try:
-        while data := stream.read(min(STEP, size)):
-            unpacked += len(data)
-            if unpacked == len(data):
-                data = data.removeprefix(BOM)
-            if unpacked > SMALL and unpacked > RATIO * total:
-                raise DumpError(
-                    f"{path}: unpacks to {unpacked:,} bytes and more, over {RATIO} fold"
-                )
-            end = data.rfind(b"\n") + 1
-            if end and held + len(data) >= size:
-                block = LineBlock(lines, b"".join((*pieces, data[:end])), at())
-                pieces, held, lines = [data[end:]], len(data) - end, block.lines
+    with _open_packed(path, threads) as (stream, at):
+        try:
+            while data := stream.read(min(STEP, size)):
+                unpacked += len(data)
+                if unpacked == len(data):
+                    data = data.removeprefix(BOM)
+                if unpacked > SMALL and unpacked > RATIO * total:
+                    raise DumpError(
+                        f"{path}: unpacks to {unpacked:,} bytes and more, over {RATIO} fold"
+                    )
+                end = data.rfind(b"\n") + 1
+                if end and held + len(data) >= size:
+                    block = LineBlock(lines, b"".join((*pieces, data[:end])), at())
+                    pieces, held, lines = [data[end:]], len(data) - end, block.lines
+                    yield block
+                else:
+                    pieces.append(data)
+                    held += len(data)
+                if held >= LONGEST and len(b"".join(pieces).rpartition(b"\n")[2]) >= LONGEST:
+                    raise DumpError(f"{path}: line {lines + 1:,} has {LONGEST:,} bytes or more")
+            if rest := b"".join(pieces):
+                block = LineBlock(lines, rest if rest.endswith(b"\n") else rest + b"\n", at())
+                lines = block.lines
                 yield block
-            else:
-                pieces.append(data)
-                held += len(data)
-            if held >= LONGEST and len(b"".join(pieces).rpartition(b"\n")[2]) >= LONGEST:
-                raise DumpError(f"{path}: line {lines + 1:,} has {LONGEST:,} bytes or more")
-        if rest := b"".join(pieces):
-            block = LineBlock(lines, rest if rest.endswith(b"\n") else rest + b"\n", at())
-            lines = block.lines
-            yield block
-        problem = _cut(path, at(), unpacked)
-    except DumpError:
-        raise
-    # rapidgzip and Arrow raise built-in errors
-    except (EOFError, OSError, RuntimeError, ValueError) as error:
-        problem = str(error) or type(error).__name__
-    if problem:
-        raise DumpError(
-            f"{path}: truncated or damaged near byte {at():,} of {total:,}, after line {lines:,} "
-            f"({problem}); download it again, finished parts are kept"
-        )
+            problem = _cut(path, at(), unpacked)
+        except DumpError:
+            raise
+        # rapidgzip and Arrow raise built-in errors
+        except (EOFError, OSError, RuntimeError, ValueError) as error:
+            problem = str(error) or type(error).__name__
+        if problem:
+            raise DumpError(
+                f"{path}: truncated or damaged near byte {at():,} of {total:,}, after line "
+                f"{lines:,} ({problem}); download it again, finished parts are kept"
+            )
 
 
 def _cut(path: Path, end: int, unpacked: int) -> str:
@@ -125,12 +109,12 @@ def _cut(path: Path, end: int, unpacked: int) -> str:
     where it stopped shows that, except if a block happens to end there; then the last member is
     checked to be complete. A file that is truncated between two members cannot be told from a
     complete one."""
-    suffix = path.suffix.lower()
-    if suffix not in (".gz", ".bz2") or not path.stat().st_size or _is_padded(path):
+    suffix, size = path.suffix.lower(), path.stat().st_size
+    if suffix not in (".gz", ".bz2") or not size:
         return ""
+    if end < size:
+        return "no whole archive ends there"
     with open(path, "rb") as raw, mmap.mmap(raw.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        if data[end : end + STEP].strip(b"\0"):
-            return "no whole archive ends there"
         if suffix == ".bz2" or int.from_bytes(data[-4:], "little") == unpacked % (1 << 32):
             return ""
         start = len(data)
@@ -147,31 +131,16 @@ def _is_member(data: mmap.mmap, start: int) -> bool:
         for place in range(start, len(data), 1 << 16):
             member.decompress(data[place : place + (1 << 16)])
             if member.eof:
-                last = place + (1 << 16) >= len(data)
-                return last and not member.unused_data.strip(b"\0")
+                return place + (1 << 16) >= len(data) and not member.unused_data
     except zlib.error:
         pass
     return False
 
 
-def _is_padded(path: Path) -> bool:
-    """Return whether a gzip file ends with PADDING zeros or more."""
-    if path.suffix.lower() != ".gz" or path.stat().st_size < PADDING:
-        return False
-    with open(path, "rb") as raw:
-        raw.seek(-PADDING, os.SEEK_END)
-        return not raw.read().strip(b"\0")
-
-
 @contextmanager
-def _open_packed(path: Path, threads: int) -> Iterator[tuple[Any, At]]:
+def _open_packed(path: Path, threads: int) -> Iterator[tuple[Any, Callable[[], int]]]:
     """Yield (stream of decompressed bytes, function that returns the compressed position)."""
     suffix = path.suffix.lower()
-    if _is_padded(path):
-        # rapidgzip rejects padding; Python's reader skips it, and checks that members are complete
-        with open(path, "rb") as raw, gzip.GzipFile(fileobj=raw) as padded:
-            yield padded, raw.tell
-        return
     if suffix in (".gz", ".bz2") and path.stat().st_size:
         kind = rapidgzip.RapidgzipFile if suffix == ".gz" else rapidgzip.IndexedBzip2File
         try:

@@ -18,7 +18,7 @@ import msgspec
 import polars as pl
 
 from kgprobe.schema import Contract
-from kgprobe.sources.dumps.archives import ArchiveError, open_archive, read
+from kgprobe.sources.dumps.archives import ArchiveError, check, open_archive
 from kgprobe.sources.labels import one_line_of
 
 ENTITY = "http://www.wikidata.org/entity/"
@@ -31,14 +31,13 @@ _TRIPLE = {
     "subject": pl.UInt32, "predicate": pl.UInt32, "object": pl.UInt32, "literal": pl.String,
     "datatype": pl.String,
 }  # fmt: skip
-_LITERALS = {"object", "literal", "datatype"}
 _COUNTS = {"mentions": pl.UInt32, "documents": pl.UInt32}
 #: One row is a distinct triple, with the number of its alignments and the aligners that found it.
 TRIPLES = Contract(
     "TREX_TRIPLES",
     {**_TRIPLE, "alignments": pl.UInt32, "documents": pl.UInt32, "aligners": pl.UInt8},
     tuple(_TRIPLE),
-    frozenset(_LITERALS),
+    frozenset({"object", "literal", "datatype"}),
     may_be_empty=True,
 )
 #: One row is one surface form of an entity, as found by one annotator.
@@ -58,8 +57,9 @@ LABELS = Contract(
     "TREX_LABELS", {"uri": pl.String, "label": pl.String, "source": pl.String}, ("uri",)
 )
 #: The tables of one dump file by name.
-TABLES = {"triples": TRIPLES, "mentions": MENTIONS}
-TABLES |= {"documents": DOCUMENTS, "problems": PROBLEMS}
+TABLES = {"triples": TRIPLES, "mentions": MENTIONS, "documents": DOCUMENTS, "problems": PROBLEMS}
+#: The tables of one dump file by name, under TABLES.
+FileTables = dict[str, pl.DataFrame]
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)]
 
@@ -118,10 +118,6 @@ class Problems:
             self.kinds[kind] = (n + count, known)
 
 
-#: The tables of one dump file by name, under TABLES.
-FileTables = dict[str, pl.DataFrame]
-
-
 #: names of the published files without suffix, to plan jobs before the download
 PUBLISHED = [f"re-nlg_{start}-{start + 10_000}" for start in range(0, 4_650_000, 10_000)]
 
@@ -151,8 +147,9 @@ def read_member(source: Path, name: str) -> bytes:
         return (source / name).read_bytes()
     try:
         with open_archive(source) as archive:
-            inside = {PurePosixPath(n).name: n for n in archive.namelist()}
-            return read(source, archive, inside[PurePosixPath(name).name])
+            member = {PurePosixPath(n).name: n for n in archive.namelist()}[name]
+            check(source, archive, [member])
+            return archive.read(member)
     except (ArchiveError, KeyError) as error:
         raise BrokenFileError(f"{source}, member {name}: {error}") from error
 
@@ -178,9 +175,9 @@ def require_few_problems(tables: FileTables, most: float) -> None:
     counts = dict(problems.select("kind", "count").rows())
     first = dict(problems.select("kind", "first").rows())
     rejected, documents = counts.get("rejected document", 0), counts.get("documents", 0)
-    proportion = rejected / max(rejected + documents, 1)
+    is_bad = "truncated file" in counts or rejected / max(rejected + documents, 1) > most
     kinds = [kind for kind in ("truncated file", "rejected document") if kind in counts]
-    if kinds and ("truncated file" in counts or proportion > most) and most < 1:
+    if kinds and is_bad and most < 1:
         lines = "".join(f"{kind}: {first[kind]}\n" for kind in kinds)
         raise BrokenFileError(
             f"{problems['file'][0]}: {rejected} of {rejected + documents} documents "
@@ -278,12 +275,8 @@ Rows = list[tuple[Any, ...]]
 
 def _collect(documents: list[Document], problems: Problems) -> tuple[Rows, Rows, Rows]:
     """Return rows of alignments, mentions and documents: the only loop over Python objects."""
-    alignments: Rows = []
-    mentions: Rows = []
-    table: Rows = []
-    seen: set[str] = set()
-    earlier: set[tuple[Any, ...]] = set()
-    misplaced = 0
+    alignments, mentions, table, misplaced = Rows(), Rows(), Rows(), 0
+    seen, earlier = set[str](), set[tuple[Any, ...]]()
     for index, document in enumerate(documents):
         docid, text, triples = document.docid, document.text, document.triples
         if "\ufffd" in text:
@@ -335,10 +328,20 @@ def _tables(alignments: Rows, mentions: Rows, table: Rows, problems: Problems) -
     kept = rows.filter(legal)
     distinct = kept.filter(~pl.col("repeated"))
     problems.note("repeated alignment", kept.height - distinct.height)
-    documents = _columns(table, DOCUMENTS.columns)
+    named = pl.col("uri").str.starts_with(ENTITY) | pl.col("uri").str.contains(_LITERAL)
+    found = _columns(mentions, {"document": pl.Int32, **_MENTION})
+    found = found.filter(named & pl.col("surface").is_not_null())
+    bits = pl.col("aligner").replace_strict(ALIGNERS, default=0, return_dtype=pl.UInt8)
+    in_documents = pl.col("document").n_unique()
     return {
-        "triples": _triples(distinct), "mentions": _mentions(mentions), "documents": documents
-    }  # fmt: skip
+        "triples": distinct.group_by(list(_TRIPLE)).agg(
+            alignments=pl.len(), documents=in_documents, aligners=bits.bitwise_or()
+        ),
+        "mentions": found.with_columns(pl.col("annotator").fill_null(""))
+        .group_by(list(_MENTION))
+        .agg(mentions=pl.len(), documents=in_documents),
+        "documents": _columns(table, DOCUMENTS.columns),
+    }
 
 
 #: `1970-01-22T00:00:00Z^^http://www.w3.org/2001/XMLSchema#dateTime`; the value is not blank
@@ -350,27 +353,6 @@ def _number(column: str, prefix: str) -> pl.Expr:
     digits = pl.col(column).str.strip_prefix(prefix)
     legal = pl.col(column).str.starts_with(prefix) & digits.str.contains(r"^[1-9][0-9]{0,8}$")
     return pl.when(legal).then(digits).otherwise(None).cast(pl.UInt32)
-
-
-def _triples(alignments: pl.DataFrame) -> pl.DataFrame:
-    """Return the distinct triples of alignments, with counts and the bits of their aligners."""
-    bits = pl.col("aligner").replace_strict(ALIGNERS, default=0, return_dtype=pl.UInt8)
-    return alignments.group_by(list(_TRIPLE)).agg(
-        pl.len().cast(pl.UInt32).alias("alignments"), _in_documents(), aligners=bits.bitwise_or()
-    )
-
-
-def _mentions(rows: Rows) -> pl.DataFrame:
-    named = pl.col("uri").str.starts_with(ENTITY) | pl.col("uri").str.contains(_LITERAL)
-    mentions = _columns(rows, {"document": pl.Int32, **_MENTION})
-    mentions = mentions.filter(named & pl.col("surface").is_not_null())
-    mentions = mentions.with_columns(pl.col("annotator").fill_null(""))
-    n = pl.len().cast(pl.UInt32).alias("mentions")
-    return mentions.group_by(list(_MENTION)).agg(n, _in_documents())
-
-
-def _in_documents() -> pl.Expr:
-    return pl.col("document").n_unique().cast(pl.UInt32).alias("documents")
 
 
 def _columns(rows: Rows, schema: Mapping[str, Any]) -> pl.DataFrame:

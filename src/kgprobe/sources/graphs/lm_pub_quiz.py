@@ -5,24 +5,22 @@ from typing import Any
 
 from kgprobe.experiments import json_lines, read_text
 from kgprobe.settings.sources import OwnGraph
-from kgprobe.sources.graphs.problems import GraphFileError, GraphProblems, check_text, json_object
-from kgprobe.sources.graphs.raw import Raw, composed
+from kgprobe.sources.graphs.raw import GraphFileError, RawGraph, check_text, composed, json_object
 from kgprobe.sources.labels import one_line
 from kgprobe.templates import sentence
 
 METADATA = "metadata_relations.json"
 
 
-def read(section: OwnGraph, problems: GraphProblems) -> Raw:
+def read(section: OwnGraph, graph: RawGraph) -> None:
     """Read statements, labels and templates from the folders of a section.
 
     An answer without id (`obj_id`) gets its label as id; likewise for subjects. Rows and files that
-    cannot be read are recorded in `problems` as unread.
+    cannot be read are recorded in `graph` as unread.
     """
-    statements, label_rows = [], []
     templates: dict[tuple[str, str], dict[str, str]] = {}
     for folder in map(Path, section.files):
-        with problems.going_on():
+        with graph.going_on():
             about = folder / METADATA
             if not about.is_file():
                 raise GraphFileError(
@@ -30,8 +28,8 @@ def read(section: OwnGraph, problems: GraphProblems) -> Raw:
                 )
             metadata = json_object(about, read_text(about), None)
             for path in sorted(folder.glob("*.jsonl")):
-                with problems.going_on():
-                    for one in _templates(about, metadata, path.stem, problems):
+                with graph.going_on():
+                    for one in _templates(about, metadata, path.stem, graph):
                         other = templates.setdefault((one["relation"], one["index"]), one)
                         if other["text"] != one["text"]:
                             raise GraphFileError(
@@ -39,16 +37,17 @@ def read(section: OwnGraph, problems: GraphProblems) -> Raw:
                                 f"{one['text']!r}, and {other['text']!r} in an earlier folder"
                             )
                     for line, text in json_lines(path):
-                        with problems.going_on(whole=False):
+                        with graph.going_on(whole=False):
                             row = json_object(path, text, line)
                             ends = [_end(row, side, path, line) for side in ("sub", "obj")]
-                            statements.append((ends[0][0], path.stem, ends[1][0], str(path), line))
-                            label_rows += [(*end, 0, str(path), line) for end in ends if end[1]]
-    return Raw(statements, label_rows, templates=list(templates.values()))
+                            fact = (ends[0][0], path.stem, ends[1][0])
+                            graph.statements.append((*fact, str(path), line))
+                            graph.labels += [(*end, 0, str(path), line) for end in ends if end[1]]
+    graph.templates += templates.values()
 
 
 def _templates(
-    about: Path, metadata: dict[str, Any], relation: str, problems: GraphProblems
+    about: Path, metadata: dict[str, Any], relation: str, graph: RawGraph
 ) -> list[dict[str, str]]:
     if relation.startswith("#") or relation != one_line(relation):
         raise GraphFileError(
@@ -62,7 +61,7 @@ def _templates(
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise GraphFileError(f"{about}: the templates of {relation} are not a list of strings")
     for n, text in enumerate(texts):
-        with problems.going_on(whole=False):
+        with graph.going_on(whole=False):
             sentence(text, f"{about}, template {n} of {relation}", GraphFileError)
     return [
         {"relation": relation, "index": str(n), "kind": "manual", "text": text, "note": ""}

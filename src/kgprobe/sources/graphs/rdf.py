@@ -1,7 +1,7 @@
 """RDF files: Turtle, N-Triples and RDF/XML, parsed by pyoxigraph."""
 
 import re
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count, islice, product
 from pathlib import Path
@@ -10,8 +10,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, RdfFormat, Triple, parse
 
 from kgprobe.settings.sources import OwnGraph
 from kgprobe.sources import rdf_forms
-from kgprobe.sources.graphs.problems import GraphFileError, GraphProblems, place, short
-from kgprobe.sources.graphs.raw import Raw
+from kgprobe.sources.graphs.raw import GraphFileError, RawGraph, place, short
 from kgprobe.sources.labels import one_line
 
 OWL = "http://www.w3.org/2002/07/owl#"
@@ -25,7 +24,7 @@ LINES = (RdfFormat.N_TRIPLES, RdfFormat.N_QUADS)
 IMPORTS, ONTOLOGY = f"{OWL}imports", f"{OWL}Ontology"
 
 
-def read(section: OwnGraph, languages: Sequence[str], problems: GraphProblems) -> Raw:
+def read(section: OwnGraph, languages: Sequence[str], graph: RawGraph) -> None:
     """Read statements between IRIs, and labels in the best of `languages`, untagged labels last.
 
     Blank nodes, bad IRIs and imports are noted as problems; text that cannot be parsed, and triples
@@ -34,12 +33,11 @@ def read(section: OwnGraph, languages: Sequence[str], problems: GraphProblems) -
     tags = [*(one.lower() for one in languages), ""]
     order = {pair: rank for rank, pair in enumerate(product(section.roles.label, tags))}
     predicates = set(section.roles.label)
-    statements, label_rows, literals = [], [], Counter[str]()
     imported: dict[str, str] = {}
     here: set[str] = set()
     n_blank, node = 0, ""
     for path in section.files:
-        for triple in _triples(path, problems):
+        for triple in _triples(path, graph):
             subject, relation, value = triple.subject, triple.predicate.value, triple.object
             if not isinstance(subject, NamedNode) or isinstance(value, BlankNode):
                 n_blank += 1
@@ -49,36 +47,33 @@ def read(section: OwnGraph, languages: Sequence[str], problems: GraphProblems) -
                 tag = (value.language or "").lower()
                 label = one_line(value.value)
                 if (relation, tag) in order and label:
-                    label_rows.append((subject.value, label, order[relation, tag], path, None))
+                    graph.labels.append((subject.value, label, order[relation, tag], path, None))
                 elif relation not in predicates:
-                    literals[relation] += 1
+                    graph.literals[relation] += 1
             elif isinstance(value, NamedNode):
                 if relation == IMPORTS:
                     imported.setdefault(value.value, path)
                 elif relation == TYPE and value.value == ONTOLOGY:
                     here.add(subject.value)
                 else:
-                    statements.append((subject.value, relation, value.value, path, None))
+                    graph.statements.append((subject.value, relation, value.value, path, None))
             else:
-                problems.unread.append(
+                graph.unread.append(
                     f"{path}: {short(relation)} of {short(subject.value)} is a triple; expected an "
                     "IRI or a text"
                 )
     if n_blank:
-        problems.note("blank_node", node or f"{section.files[0]}: no subject has an IRI", n=n_blank)
+        graph.note("blank_node", node or f"{section.files[0]}: no subject has an IRI", n=n_blank)
     for name, path in sorted(imported.items()):
         if name not in here:
-            problems.note(
-                "import", f"{path}: it imports {short(name)}, which no file of `files` is"
-            )
-    return Raw(statements, label_rows, literals=literals)
+            graph.note("import", f"{path}: it imports {short(name)}, which no file of `files` is")
 
 
-def _triples(path: str, problems: GraphProblems) -> Iterator[Triple]:
-    """Yield the triples of a file; errors are recorded in `problems`. Statements with a bad IRI are
+def _triples(path: str, graph: RawGraph) -> Iterator[Triple]:
+    """Yield the triples of a file; errors are recorded in `graph`. Statements with a bad IRI are
     skipped. After a syntax error parsing continues only in N-Triples, where an error affects one
     line; in Turtle or RDF/XML it would report many follow-up errors."""
-    with problems.going_on():
+    with graph.going_on():
         try:
             form = RdfFormat.from_extension(rdf_forms.form(path))
             if form is None:
@@ -86,7 +81,7 @@ def _triples(path: str, problems: GraphProblems) -> Iterator[Triple]:
                 raise GraphFileError(f"{path}: not a known RDF file; valid endings: {legal}")
             if form == RdfFormat.RDF_XML:
                 rdf_forms.check_xml(path)
-            yield from _parse(path, form, problems)
+            yield from _parse(path, form, graph)
         except SyntaxError as problem:
             message = f"{place(path, problem.lineno)}: {problem.msg}; expected {form}"
             raise GraphFileError(message) from problem
@@ -96,11 +91,10 @@ def _triples(path: str, problems: GraphProblems) -> Iterator[Triple]:
             raise GraphFileError(f"{path}: cannot be read: {problem}") from problem
 
 
-def _parse(path: str, form: RdfFormat, problems: GraphProblems) -> Iterator[Triple]:
+def _parse(path: str, form: RdfFormat, graph: RawGraph) -> Iterator[Triple]:
     """Yield triples; note bad IRIs and bad lines of N-Triples, raise SyntaxError for the rest."""
     plain = Path(path.removesuffix(".gz").removesuffix(".bz2"))
-    base = f"file:///{plain.name}"
-    is_declared = _declarations(path)
+    base, is_declared = f"file:///{plain.name}", _declarations(path)
     with rdf_forms.open_unpacked(path) as file:
         quads = parse(input=file, format=form, base_iri=base)
         for number in count():
@@ -111,7 +105,7 @@ def _parse(path: str, form: RdfFormat, problems: GraphProblems) -> Iterator[Trip
             except SyntaxError as problem:
                 message = f"{place(path, problem.lineno)}: {problem.msg}"
                 if BAD_IRI.search(problem.msg or "") and form == RdfFormat.RDF_XML:
-                    yield from _with_bad_iris(path, base, number, problems)
+                    yield from _with_bad_iris(path, base, number, graph)
                     return
                 if BAD_IRI.search(problem.msg or ""):
                     if form not in LINES and is_declared(problem):
@@ -119,10 +113,10 @@ def _parse(path: str, form: RdfFormat, problems: GraphProblems) -> Iterator[Trip
                             f"{message}; correct this base or prefix: without it, names below it "
                             "would mean something else"
                         ) from problem
-                    problems.note("bad_iri", message)
+                    graph.note("bad_iri", message)
                 # Oxigraph does not find the next line after bytes that are not UTF-8
                 elif form in LINES and "UTF-8" not in (problem.msg or ""):
-                    problems.unread.append(f"{message}; expected {form.name}")
+                    graph.unread.append(f"{message}; expected {form.name}")
                 else:
                     raise
 
@@ -149,7 +143,7 @@ def _declarations(path: str) -> Callable[[SyntaxError], bool]:
     return is_declared
 
 
-def _with_bad_iris(path: str, base: str, start: int, problems: GraphProblems) -> Iterator[Triple]:
+def _with_bad_iris(path: str, base: str, start: int, graph: RawGraph) -> Iterator[Triple]:
     """Yield the triples of RDF/XML from number `start`; those with a bad IRI are noted and skipped.
 
     Oxigraph reports the first bad IRI, but from there on takes properties for nodes and loses other
@@ -167,6 +161,6 @@ def _with_bad_iris(path: str, base: str, start: int, problems: GraphProblems) ->
                 for name in names:
                     NamedNode(name.value)
             except ValueError as problem:
-                problems.note("bad_iri", f"{path}: {short(name.value)}: {problem}")
+                graph.note("bad_iri", f"{path}: {short(name.value)}: {problem}")
             else:
                 yield triple

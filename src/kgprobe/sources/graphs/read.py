@@ -17,16 +17,17 @@ from scipy.sparse.csgraph import connected_components
 from kgprobe.schema import COVERAGE, STATEMENTS, TYPES, Contract
 from kgprobe.settings.sources import OwnGraph, Roles
 from kgprobe.sources.graphs import lm_pub_quiz, rdf, tables
-from kgprobe.sources.graphs.problems import (
+from kgprobe.sources.graphs.raw import (
+    LABELS,
     LONGEST,
     PROBLEMS,
     SHOWN,
+    STATED,
     GraphFileError,
-    GraphProblems,
+    RawGraph,
     place,
     short,
 )
-from kgprobe.sources.graphs.raw import Raw
 
 
 def _contract(name: str, columns: str, key: str, nullable: str = "") -> Contract:
@@ -67,30 +68,33 @@ GraphTables = dict[str, pl.DataFrame]
 def read(name: str, section: OwnGraph, languages: Sequence[str]) -> GraphTables:
     """Read the tables of a graph, under CONTRACTS. Raises GraphFileError with all of its problems
     in one message."""
-    problems = GraphProblems(name, section.leave_out)
-    given = {
-        "table": lambda: tables.read(section, problems),
-        "rdf": lambda: rdf.read(section, languages, problems),
-        "lm_pub_quiz": lambda: lm_pub_quiz.read(section, problems),
-    }[section.form]()
-    is_wrong = pl.col("label").str.contains("\0", literal=True)
-    for row in given.labels.filter(is_wrong).iter_rows(named=True):
-        problems.unread.append(
-            f"{place(row['file'], row['line'])}: the label {short(repr(row['label']))} has a NUL "
-            "character; take it out"
-        )
-    if problems.lost or not given.statements.height:
-        problems.check()
-    if not given.statements.height:
+    graph = RawGraph(name, section.leave_out)
+    if section.form == "table":
+        tables.read(section, graph)
+    elif section.form == "rdf":
+        rdf.read(section, languages, graph)
+    else:
+        lm_pub_quiz.read(section, graph)
+    for _, label, _, file, line in graph.labels:
+        if "\0" in label:
+            text = f"the label {short(repr(label))} has a NUL character; take it out"
+            graph.unread.append(f"{place(file, line)}: {text}")
+    if graph.lost or not graph.statements:
+        graph.check()
+    if not graph.statements:
         raise GraphFileError(f"sources.graphs.{name}: no statement in {', '.join(section.files)}")
-    graph = _tables(name, section, given, problems)
-    problems.check()
-    return graph
+    frames = _tables(section, graph)
+    graph.check()
+    return frames
 
 
-def _tables(name: str, section: OwnGraph, given: Raw, problems: GraphProblems) -> GraphTables:
-    roles = section.roles
-    stated, label_rows = _short_ids(given, problems)
+def _tables(section: OwnGraph, graph: RawGraph) -> GraphTables:
+    roles, stated = section.roles, pl.DataFrame(graph.statements, schema=STATED, orient="row")
+    for column in ("subject", "relation", "object"):
+        long = pl.col(column).str.len_chars() > LONGEST
+        stated = graph.drop("long_id", stated, long, f"the {column} {{{column}}}")
+    label_rows = pl.DataFrame(graph.labels, schema=LABELS, orient="row")
+    label_rows = label_rows.filter(pl.col("id").str.len_chars() <= LONGEST)
     of = pl.col("relation")
 
     def about(*relations: str) -> pl.DataFrame:
@@ -117,9 +121,12 @@ def _tables(name: str, section: OwnGraph, given: Raw, problems: GraphProblems) -
     # statements about a declared relation are not facts
     known = relations.implode()
     facts = facts.filter(*(~pl.col(end).is_in(known) for end in ("subject", "object")))
-    facts = _apart(facts, problems)
+    names = facts["relation"].unique().implode()
+    for column in ("subject", "object"):
+        text = f"the {column} {{{column}}} is a relation of other statements, too"
+        facts = graph.drop("relation_as_entity", facts, pl.col(column).is_in(names), text)
     if section.ids == "wikidata":
-        _require_ids(name, facts)
+        _require_ids(graph.name, facts)
     ends = pl.concat([facts["subject"], facts["object"]]).unique()
     below = about(*roles.subproperty)
     # superproperties of other vocabularies may have no label; DBpedia names classes by mistake
@@ -128,31 +135,31 @@ def _tables(name: str, section: OwnGraph, given: Raw, problems: GraphProblems) -
     superproperties = below.filter(is_named & ~is_class)["object"]
     relations = pl.concat([relations, facts["relation"], below["subject"], superproperties])
     relations = relations.unique()
-    _require_relations(name, section, {*relations, *stated["relation"], *given.literals})
+    _require_relations(graph.name, section, {*relations, *stated["relation"], *graph.literals})
     every = pl.concat([ends, classes, relations]).unique()
-    labels = _labels(label_rows, every, problems)
+    labels = _labels(label_rows, every, graph)
     if section.ids == "own" and section.form != "rdf":
         # relations without a label, and entities if none has one, are named by their id
-        by_id = {name: _words(name) for name in every.to_list()} if given.named else {}
+        by_id = {name: _words(name) for name in every.to_list()} if graph.named else {}
         labels = by_id | {name: _spaced(name) for name in relations.to_list()} | labels
     items = facts.filter(_object_kind(section) == "item")["object"]  # literals need no labels
     needed = pl.concat([facts["subject"], items, classes])
     if section.form == "rdf":
         labels = _of_roles(section, relations) | labels
         needed = pl.concat([needed, relations])
-    _unlabeled(needed.unique(), labels, pl.concat([facts, stated]), problems)
+    _unlabeled(needed.unique(), labels, pl.concat([facts, stated]), graph)
     properties = _properties(relations.filter(~relations.is_in(schema)), about, roles, classes)
-    statements = _statements(name, section, facts, labels)
+    statements = _statements(graph.name, section, facts, labels)
     frames = {
         "facts": statements,
-        "coverage": _coverage(statements, given.literals, schema),
+        "coverage": _coverage(statements, graph.literals, schema),
         "classes": _with_label(pl.DataFrame({"class": classes}), "class", labels),
-        "class_hierarchy": _hierarchy(above, problems),
+        "class_hierarchy": _hierarchy(above, graph),
         "types": _with_label(_pairs(types, "instance", "class"), "instance", labels),
         "properties": _with_label(properties, "property", labels),
-        "property_hierarchy": _hierarchy(about(*roles.subproperty), problems),
-        "templates": pl.DataFrame(list(given.templates), schema=dict(TEMPLATES.columns)),
-        "problems": problems.frame(),
+        "property_hierarchy": _hierarchy(about(*roles.subproperty), graph),
+        "templates": pl.DataFrame(graph.templates, schema=dict(TEMPLATES.columns)),
+        "problems": graph.frame(),
     }
     return {one: frame.select(list(CONTRACTS[one].columns)) for one, frame in frames.items()}
 
@@ -163,25 +170,6 @@ def _of_roles(section: OwnGraph, relations: pl.Series) -> dict[str, str]:
     types = dict.fromkeys(section.roles.type, "instance of")
     above = dict.fromkeys(section.roles.subclass, "subclass of")
     return {name: text for name, text in (known | types | above).items() if name in relations}
-
-
-def _short_ids(given: Raw, problems: GraphProblems) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Drop statements and labels whose ids are too long; count the statements."""
-    stated = given.statements
-    for column in ("subject", "relation", "object"):
-        long = pl.col(column).str.len_chars() > LONGEST
-        stated = problems.drop("long_id", stated, long, f"the {column} {{{column}}}")
-    return stated, given.labels.filter(pl.col("id").str.len_chars() <= LONGEST)
-
-
-def _apart(facts: pl.DataFrame, problems: GraphProblems) -> pl.DataFrame:
-    """Drop and count facts whose subject or object is a relation."""
-    names = facts["relation"].unique().implode()
-    for column in ("subject", "object"):
-        mixed = pl.col(column).is_in(names)
-        text = f"the {column} {{{column}}} is a relation of other statements, too"
-        facts = problems.drop("relation_as_entity", facts, mixed, text)
-    return facts
 
 
 def _require_ids(name: str, facts: pl.DataFrame) -> None:
@@ -211,7 +199,7 @@ def _require_relations(name: str, section: OwnGraph, relations: Collection[str])
         )
 
 
-def _labels(label_rows: pl.DataFrame, ids: pl.Series, problems: GraphProblems) -> dict[str, str]:
+def _labels(label_rows: pl.DataFrame, ids: pl.Series, graph: RawGraph) -> dict[str, str]:
     """Return id -> its best label; among equally good labels the first by code point."""
     rows = label_rows.filter(pl.col("id").is_in(ids.implode()))
     best = rows.filter(pl.col("order") == pl.col("order").min().over("id"))
@@ -226,7 +214,7 @@ def _labels(label_rows: pl.DataFrame, ids: pl.Series, problems: GraphProblems) -
             here, there = (place(one["file"], one["line"]) for one in (other, row))
             names = short(row["id"]), short(other["label"]), short(row["label"])
             texts.append(f"{here}: {names[0]} is {names[1]!r} here and {names[2]!r} in {there}")
-        problems.note("two_labels", *texts, n=several["id"].n_unique())
+        graph.note("two_labels", *texts, n=several["id"].n_unique())
     return dict(best.sort("id", "label", descending=True).select("id", "label").rows())
 
 
@@ -253,7 +241,7 @@ def _spaced(name: str) -> str:
 
 
 def _unlabeled(
-    needed: pl.Series, labels: dict[str, str], stated: pl.DataFrame, problems: GraphProblems
+    needed: pl.Series, labels: dict[str, str], stated: pl.DataFrame, graph: RawGraph
 ) -> None:
     """Note ids without a label, with a statement in which each of the first ones occurs."""
     missing = needed.filter(~needed.is_in(list(labels))).sort()
@@ -267,7 +255,7 @@ def _unlabeled(
         f"{place(file, line)}: {short(name)} has no label"
         for file, line, name in rows.head(SHOWN).rows()
     ]
-    problems.note("missing_label", *texts, n=missing.len())
+    graph.note("missing_label", *texts, n=missing.len())
 
 
 def _properties(
@@ -336,7 +324,7 @@ def _pairs(stated: pl.DataFrame, first: str, second: str) -> pl.DataFrame:
     return stated.select(pl.col("subject").alias(first), pl.col("object").alias(second)).unique()
 
 
-def _hierarchy(stated: pl.DataFrame, problems: GraphProblems) -> pl.DataFrame:
+def _hierarchy(stated: pl.DataFrame, graph: RawGraph) -> pl.DataFrame:
     """Return the edges as EDGES, without those that are part of a cycle."""
     edges = stated.unique(["subject", "object"], keep="first", maintain_order=True)
     if not edges.height:
@@ -356,5 +344,5 @@ def _hierarchy(stated: pl.DataFrame, problems: GraphProblems) -> pl.DataFrame:
         except CycleError as error:
             shown = " > ".join(short(name) for name in reversed(error.args[1]))
             text = f"{place(row['file'], row['line'])}: {shown}, each below the next"
-            problems.note("loop", text, n=inside.height)
+            graph.note("loop", text, n=inside.height)
     return _pairs(edges.filter(~looped), "child", "parent")

@@ -11,14 +11,14 @@ import polars as pl
 
 from kgprobe.experiments import json_lines, read_text
 from kgprobe.settings.sources import Columns, OwnGraph
-from kgprobe.sources.graphs.problems import (
+from kgprobe.sources.graphs.raw import (
     GraphFileError,
-    GraphProblems,
+    RawGraph,
     check_text,
+    composed,
     json_object,
     short,
 )
-from kgprobe.sources.graphs.raw import Raw, composed
 from kgprobe.sources.labels import one_line
 
 #: suffix -> cell separator; cells of .csv may be quoted
@@ -27,63 +27,56 @@ ENDINGS = (*SEPARATORS, ".parquet", ".jsonl")
 Row = tuple[int, list[str]]
 
 
-def read(section: OwnGraph, problems: GraphProblems) -> Raw:
+def read(section: OwnGraph, graph: RawGraph) -> None:
     """Read statements and labels from the files of a section.
 
     Files of other formats, missing columns, rows of a different width and empty id cells are
-    recorded in `problems` as unread.
+    recorded in `graph` as unread.
     """
-    statements: list[tuple[str, str, str, str, int]] = []
-    label_rows: list[tuple[str, str, int, str, int]] = []
     has_labels, columns, label_roles = False, section.columns, section.roles.label
     of_labels = [columns.id, columns.label]
     of_facts = [name for key, name in asdict(columns).items() if key not in ("id", "label")]
     for path in section.files:
-        with problems.going_on():
+        with graph.going_on():
             header = section.header or Path(path).suffix.lower() == ".jsonl"  # keys are names
-            head, rows = _open_table(path, header, of_facts, problems)
+            head, rows = _open_table(path, header, of_facts, graph)
             ids, texts = _columns(path, head, columns, header)
             has_labels |= any(of != ids[1] for of, _ in texts)
             for line, cells in rows:
                 subject, relation, end = (composed(cells[at]) for at in ids)
-                ends = (("subject", subject), ("relation", relation), ("object", end))
-                if lacking := [name for name, one in ends if not one]:
-                    problems.unread.append(
-                        f"{path}, line {line}: no {' and no '.join(lacking)}; every row has all "
-                        "three ids"
-                    )
+                ends, wrong = {"subject": subject, "relation": relation, "object": end}, ""
+                if lacking := [name for name, one in ends.items() if not one]:
+                    wrong = f"no {' and no '.join(lacking)}; every row has all three ids"
                 elif "\0" in subject + relation + end:
-                    problems.unread.append(
-                        f"{path}, line {line}: an id with a NUL character; is the file UTF-8?"
-                    )
+                    wrong = "an id with a NUL character; is the file UTF-8?"
                 elif relation.startswith("#"):
-                    problems.unread.append(
-                        f"{path}, line {line}: the relation {short(relation)} begins with #, as "
-                        "comments do in the tables that are made of it; rename it"
+                    wrong = (
+                        f"the relation {short(relation)} begins with #, as comments do in the "
+                        "tables that are made of it; rename it"
                     )
+                if wrong:
+                    graph.unread.append(f"{path}, line {line}: {wrong}")
                 elif relation in label_roles:
                     order = label_roles.index(relation)
-                    label_rows.append((subject, one_line(cells[ids[2]]), order, path, line))
+                    graph.labels.append((subject, one_line(cells[ids[2]]), order, path, line))
                     has_labels = True
                 else:
-                    statements.append((subject, relation, end, path, line))
+                    graph.statements.append((subject, relation, end, path, line))
                     named = ((composed(cells[of]), one_line(cells[at])) for of, at in texts)
-                    label_rows += [(name, label, 0, path, line) for name, label in named if label]
+                    graph.labels += [(name, label, 0, path, line) for name, label in named if label]
     for path in section.labels:
-        with problems.going_on():
-            head, rows = _open_table(path, True, of_labels, problems)
+        with graph.going_on():
+            head, rows = _open_table(path, True, of_labels, graph)
             id_at, text = _find_columns(path, head, columns.id, columns.label)
             last = len(label_roles) + 1
             for line, row in rows:
                 name, label = composed(row[id_at]), one_line(row[text])
                 if label and not name:
-                    problems.unread.append(
-                        f"{path}, line {line}: the label {short(label)!r} has no id"
-                    )
+                    what = f"the label {short(label)!r} has no id"
+                    graph.unread.append(f"{path}, line {line}: {what}")
                 elif label:
-                    label_rows.append((name, label, last, path, line))
-    is_named = not (has_labels or section.labels) and section.ids == "own"
-    return Raw(statements, label_rows, named=is_named)
+                    graph.labels.append((name, label, last, path, line))
+    graph.named = not (has_labels or section.labels) and section.ids == "own"
 
 
 def _columns(
@@ -101,32 +94,28 @@ def _columns(
 
 
 def _find_columns(path: str, head: list[str], *names: str) -> list[int]:
-    missing = [name for name in names if name not in head]
-    if missing and Path(path).suffix.lower() == ".jsonl":
-        raise GraphFileError(
-            f"{path}: no line has {', '.join(map(repr, missing))}; expected objects with "
-            f"{', '.join(names)}, or their own names in sources.graphs.NAME.columns"
-        )
-    if missing and Path(path).suffix.lower() == ".parquet":
-        raise GraphFileError(
-            f"{path}: no column {', '.join(map(repr, missing))}; it has "
-            f"{short(', '.join(_parquet_columns(path)))}; expected {', '.join(names)}, "
-            "its own names in sources.graphs.NAME.columns, or header: false for its first three"
-        )
-    if missing:
-        raise GraphFileError(
-            f"{path}: no column {', '.join(map(repr, missing))} in its first line, which has "
-            f"{short(', '.join(head))}; expected a first line with {', '.join(names)}, its "
-            "own names in sources.graphs.NAME.columns, or header: false where it has none; commas "
+    ending, wanted = Path(path).suffix.lower(), ", ".join(names)
+    own = "own names in sources.graphs.NAME.columns"
+    if missing := ", ".join(repr(name) for name in names if name not in head):
+        wrong = (
+            f"no column {missing} in its first line, which has {short(', '.join(head))}; expected "
+            f"a first line with {wanted}, its {own}, or header: false where it has none; commas "
             "separate the cells of a .csv, tabs those of a .tsv or .txt"
         )
+        if ending == ".jsonl":
+            wrong = f"no line has {missing}; expected objects with {wanted}, or their {own}"
+        elif ending == ".parquet":
+            there = short(", ".join(_parquet_columns(path)))
+            wrong = f"no column {missing}; it has {there}; expected {wanted}, its {own}, or "
+            wrong += "header: false for its first three"
+        raise GraphFileError(f"{path}: {wrong}")
     if twice := [name for name in names if head.count(name) > 1]:
         raise GraphFileError(f"{path}: two columns {twice[0]!r} in its first line; rename one")
     return [head.index(name) for name in names]
 
 
 def _open_table(
-    path: str, header: bool, names: Sequence[str], problems: GraphProblems
+    path: str, header: bool, names: Sequence[str], graph: RawGraph
 ) -> tuple[list[str], Iterator[Row]]:
     """Return the column names, and (line, cells) of every row; columns that are not among `names`
     are not checked."""
@@ -134,7 +123,7 @@ def _open_table(
     if ending == ".parquet":
         return _parquet(path, names if header else None)
     if ending == ".jsonl":
-        return _json_lines(path, names, problems)
+        return _json_lines(path, names, graph)
     if ending not in SEPARATORS:
         legal = ", ".join(ENDINGS)
         raise GraphFileError(f"{path}: not a known type of table; valid endings: {legal}")
@@ -143,11 +132,11 @@ def _open_table(
     if first is None:
         raise GraphFileError(f"{path}: empty; expected rows of {', '.join(names[:3])}")
     below = rows if header else itertools.chain([first], rows)
-    return [cell.strip() for cell in first[1]], _even(path, first[1], header, below, problems)
+    return [cell.strip() for cell in first[1]], _even(path, first[1], header, below, graph)
 
 
 def _even(
-    path: str, head: list[str], header: bool, rows: Iterator[Row], problems: GraphProblems
+    path: str, head: list[str], header: bool, rows: Iterator[Row], graph: RawGraph
 ) -> Iterator[Row]:
     """Yield the rows with as many cells as the first, without repetitions of a header, as in
     concatenated files; one with its names in another order is unread, because the rows below it
@@ -166,7 +155,7 @@ def _even(
             order = "in another order; list each file on its own in `files`"
             wrong = f"the names of the columns again, {order}"
         if wrong:
-            problems.unread.append(f"{path}, line {line}: {wrong}")
+            graph.unread.append(f"{path}, line {line}: {wrong}")
 
 
 def _text(path: str, separator: str) -> Iterator[Row]:
@@ -202,18 +191,18 @@ def _text(path: str, separator: str) -> Iterator[Row]:
 
 
 def _json_lines(
-    path: str, names: Sequence[str], problems: GraphProblems
+    path: str, names: Sequence[str], graph: RawGraph
 ) -> tuple[list[str], Iterator[Row]]:
     """Return the keys that are columns, and their values; lines with other types are unread."""
     rows = list[tuple[int, dict[str, Any]]]()
-    before = len(problems.unread)
+    before = len(graph.unread)
     for line, text in json_lines(path):
-        with problems.going_on(whole=False):
+        with graph.going_on(whole=False):
             row = json_object(path, text, line)
             for name in names:
                 check_text(path, line, name, row.get(name))
             rows.append((line, {name: row[name] for name in names if row.get(name) is not None}))
-    if not rows and len(problems.unread) > before:
+    if not rows and len(graph.unread) > before:
         return [*names], iter(())  # its keys are unknown, and its errors are recorded
     head = [name for name in names if any(name in row for _, row in rows)]
     return head, ((line, [str(row.get(name, "")) for name in head]) for line, row in rows)

@@ -1,9 +1,13 @@
-"""Classify the responses of a SPARQL service, and check that they are complete.
+"""Errors of a pull: one class for each reaction to an error; the responses of a SPARQL service are
+classified by them and checked to be complete.
 
 `SIGNS` is the only classification: the first matching sign gives the meaning of a response; a
 response without a sign is checked by its content. docs/sources.md prints the table. All functions
 are pure: they inspect status, headers and body, and raise the matching error.
 """
+
+# The class names are common terms; they need no suffix "Error".
+# ruff: noqa: N818
 
 import itertools
 import re
@@ -14,10 +18,122 @@ from typing import Any
 import orjson
 
 from kgprobe.http import AGENT, CONTACT_ADVICE
-from kgprobe.sources.sparql import errors
-from kgprobe.sources.sparql.canonical import TYPES
-from kgprobe.sources.sparql.errors import AGAIN, PartialAnswer, Place, SourceError, TimedOut
 
+AGAIN = "run again: it resumes after the finished pages"
+
+
+@dataclass(frozen=True)
+class Place:
+    """The location of an event in a pull: endpoint, query, page.
+
+    `page` is a number, 0 for the count query, or text if it is not a page; `part` describes the
+    part of the hashes or the values that the page asks for.
+    """
+
+    endpoint: str
+    query: str
+    page: int | str = 0
+    part: str = ""
+
+    def __str__(self) -> str:
+        words = self.page if isinstance(self.page, str) else f"page {self.page}"
+        page = words if self.page else "count query"
+        parts = (self.endpoint, f"query {self.query}", page, self.part)
+        return ", ".join(part for part in parts if part)
+
+
+class SourceError(RuntimeError):
+    """A pull failed for good; the message says where, why and what to do. Finished pages stay."""
+
+    #: whether and how a retry may succeed: "", "again", "smaller" (page) or "smaller now"
+    reaction = ""
+    #: seconds that the service asked all clients to wait
+    wait = 0.0
+    #: rows expected from the count query, or number of values that the pull asks for
+    rows: int | None = None
+    #: whether the service failed to count the rows because of their number
+    uncounted = False
+
+    def __init__(self, place: Place, came: str, expected: str, advice: str = "") -> None:
+        self.place, self.came, self.expected, self.advice = place, came, expected, advice
+        super().__init__()
+
+    def __str__(self) -> str:
+        lines = [f"{self.place}", f"came: {self.came}", f"expected: {self.expected}"]
+        return "\n".join(lines + ([f"next: {self.advice}"] if self.advice else []))
+
+
+class EndpointRefused(SourceError):
+    """Refusal: the service does not accept this client, or there is no service at this URL."""
+
+
+class QueryRejected(SourceError):
+    """Refusal: the engine will never answer this query, so a retry would not help."""
+
+
+class QueryTooLong(QueryRejected):
+    """Refusal: the query is too long for the service even with the fewest values."""
+
+    reaction = "smaller now"
+
+
+class RateLimited(SourceError):
+    """Rate limit: status 429, after the last attempt or beyond the longest wait."""
+
+    reaction = "again"
+
+
+class ServerTrouble(SourceError):
+    """Broken: an error of the server, of a proxy before it, or of the connection."""
+
+    reaction = "again"
+
+
+class TimedOut(ServerTrouble):
+    """Timeout: the service stopped the query, or no complete page came within the timeouts."""
+
+    reaction = "smaller"
+
+
+class PartialAnswer(SourceError):
+    """Timeout or cap: only part of the rows came, because there are too many or they are slow."""
+
+    reaction = "smaller"
+
+
+#: Errors that can be due to the size of a query, if they persist with smaller pages; the service
+#: may also just be slow.
+BY_SIZE = (TimedOut, PartialAnswer)
+
+
+class PageMismatch(SourceError):
+    """Broken: a page has more or fewer rows than its own count, or duplicate rows."""
+
+    reaction = "smaller"
+
+
+class MalformedAnswer(SourceError):
+    """Broken: valid JSON, but the answer to another query; a retry would not help."""
+
+
+class BudgetExhausted(SourceError):
+    """Too many failed responses per minute, repeatedly."""
+
+
+class TooManyRows(SourceError):
+    """Too many rows to page from a public endpoint; a dump is the right source."""
+
+
+class ImplausibleTable(SourceError):
+    """A public service returned less than half of the expected rows."""
+
+
+class SnapshotError(SourceError):
+    """A snapshot's folder belongs to another query, or its files differ from the record."""
+
+
+#: Type of a term in SPARQL JSON -> in snapshots.
+TYPES = {"uri": "iri", "literal": "literal", "typed-literal": "literal", "bnode": "bnode"}
 JSON_TYPES = {"application/sparql-results+json", "application/json"}
 #: Bytes at both ends of a body with status 200 in which an error message may be.
 END = 1 << 16
@@ -110,42 +226,32 @@ SIGNS = (
         reaction="smaller now",  # not an error of the service: no need to wait
     ),
     Sign(PartialAnswer, "DBpedia: what it had when its time was over", header="X-SQL-State"),
-    Sign(errors.EndpointRefused, "all", (401, 403)),
-    Sign(
-        errors.EndpointRefused,
-        "Wikidata: a text with 403, 429 or 200",
-        range(100, 500),
-        AGENT.pattern,
-    ),
+    Sign(EndpointRefused, "all", (401, 403)),
+    Sign(EndpointRefused, "Wikidata: a text with 403, 429 or 200", range(100, 500), AGENT.pattern),
     Sign(TimedOut, "Wikidata (Blazegraph), RDF4J: 500; 200 and a begun body", words=JAVA),
     Sign(TimedOut, "DBpedia: 500", words=VIRTUOSO),
     Sign(TimedOut, "QLever: 429; Jena: 503; Oxigraph: 200 and a begun body; proxies", words=OVER),
     Sign(TimedOut, "proxies", (408, 504, 522, 524)),
     Sign(PartialAnswer, "DBpedia (newer releases of Virtuoso)", (206,)),
     Sign(PartialAnswer, "QLever, GraphDB: 500, a cap on memory", range(500, 600), MEMORY),
-    Sign(errors.RateLimited, "all; Retry-After says how long", (429,)),
-    Sign(errors.QueryRejected, "all: syntax", (400,)),
-    Sign(errors.QueryTooLong, "all: more values than the service takes", (413, 414)),
-    Sign(
-        errors.QueryRejected,
-        "DBpedia: syntax, rows to sort, SERVICE, compilation",
-        (500,),
-        REJECTED,
-    ),
-    Sign(errors.ServerTrouble, "all, and the proxies before them", range(500, 600)),
-    Sign(errors.ServerTrouble, "proxies: a page instead of rows", (200,)),
-    Sign(errors.EndpointRefused, "what is not a service, such as 404", advice=NO_SERVICE),
+    Sign(RateLimited, "all; Retry-After says how long", (429,)),
+    Sign(QueryRejected, "all: syntax", (400,)),
+    Sign(QueryTooLong, "all: more values than the service takes", (413, 414)),
+    Sign(QueryRejected, "DBpedia: syntax, rows to sort, SERVICE, compilation", (500,), REJECTED),
+    Sign(ServerTrouble, "all, and the proxies before them", range(500, 600)),
+    Sign(ServerTrouble, "proxies: a page instead of rows", (200,)),
+    Sign(EndpointRefused, "what is not a service, such as 404", advice=NO_SERVICE),
 )
 #: Per error class: what was expected, and what to do.
 NEXT = {
-    errors.EndpointRefused: ("status 200", CONTACT_ADVICE),
-    errors.QueryRejected: (
+    EndpointRefused: ("status 200", CONTACT_ADVICE),
+    QueryRejected: (
         "an answer to this query",
         "the engine will not answer this text: change the query, or ask for fewer values",
     ),
-    errors.QueryTooLong: ("a shorter query", "set a smaller `batch` in the table of endpoints"),
-    errors.RateLimited: ("status 200", AGAIN),
-    errors.ServerTrouble: ("status 200 and application/sparql-results+json", AGAIN),
+    QueryTooLong: ("a shorter query", "set a smaller `batch` in the table of endpoints"),
+    RateLimited: ("status 200", AGAIN),
+    ServerTrouble: ("status 200 and application/sparql-results+json", AGAIN),
     TimedOut: ("an answer within the service's time", AGAIN),
     PartialAnswer: ("a complete answer, without a cap on its rows", AGAIN),
 }
@@ -164,7 +270,7 @@ def check_status(answer: Answer, place: Place, agent: str) -> None:
     if sign.header:
         names = (sign.header, "X-SQL-Message")
         came = ", ".join(f"{n}: {answer.header(n)}" for n in names if answer.header(n))
-    elif sign.meaning is errors.EndpointRefused:
+    elif sign.meaning is EndpointRefused:
         came += f"; the User-Agent sent was {agent!r}"
     expected, advice = NEXT[sign.meaning]
     error = sign.meaning(place, came, expected, sign.advice or advice)
@@ -188,7 +294,7 @@ def check_answer(answer: Answer, place: Place, variables: Sequence[str]) -> Bind
     """
     document = _closed(answer, place)
     if list(document["head"]["vars"]) != list(variables):
-        raise errors.MalformedAnswer(
+        raise MalformedAnswer(
             place, f"variables {document['head']['vars']}", f"variables {list(variables)}", OTHER
         )
     known = set(variables)
@@ -196,7 +302,7 @@ def check_answer(answer: Answer, place: Place, variables: Sequence[str]) -> Bind
         if wrong := _wrong(binding, known):
             expected = "SPARQL JSON: for each variable a type and a value that is text"
             advice = "the endpoint, or a proxy before it, does not speak the protocol"
-            raise errors.MalformedAnswer(place, f"row {row}: {wrong}", expected, advice)
+            raise MalformedAnswer(place, f"row {row}: {wrong}", expected, advice)
     return list(document["results"]["bindings"])
 
 
@@ -249,13 +355,13 @@ def check_page(
     expected = "as many rows as the page's own count says, each once"
     if counts != [str(len(rows))]:
         came = f"{len(rows):,} rows, and {counts[:3]} as their number"
-        raise errors.PageMismatch(place, came, expected, AGAIN)
+        raise PageMismatch(place, came, expected, AGAIN)
     if len({orjson.dumps(row, option=orjson.OPT_SORT_KEYS) for row in rows}) != len(rows):
-        raise errors.PageMismatch(place, "a row that is there twice", expected, AGAIN)
+        raise PageMismatch(place, "a row that is there twice", expected, AGAIN)
     for (name, fits), (number, row) in itertools.product(requested.items(), enumerate(rows)):
         if not (name in row and fits(row[name]["value"])):
             expected = f"only ?{name} that this page asked for"
-            raise errors.MalformedAnswer(place, f"row {number}: {row}"[:200], expected, OTHER)
+            raise MalformedAnswer(place, f"row {number}: {row}"[:200], expected, OTHER)
     return rows
 
 

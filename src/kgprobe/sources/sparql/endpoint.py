@@ -1,41 +1,38 @@
 """SPARQL endpoints: a public service over HTTP, or RDF files that are queried in process.
 
 Queries, pages and checks are the same for both. `Policy` holds the client's limits for a service;
-resources/endpoints.tsv lists the public services with their published limits.
+resources/endpoints.tsv lists the public services with their published limits, which `RateLimiter`
+keeps.
 """
 
+import contextlib
+import json
 import shutil
 import socket
 import time
 import urllib.request
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import requests
 import urllib3
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from pyoxigraph import Quad, QueryResultsFormat, RdfFormat, Store, parse
 
+from kgprobe import http
 from kgprobe.experiments import located, read_table
-from kgprobe.http import (
-    NoAnswerError,
-    Session,
-    Timeouts,
-    describe,
-    describe_redirect,
-    user_agent,
-    whole_body,
-)
 from kgprobe.job import log
+from kgprobe.schema import atomic
 from kgprobe.settings.sources import SparqlSource as Source
 from kgprobe.sources import rdf_forms
-from kgprobe.sources.sparql.answers import Answer
-from kgprobe.sources.sparql.errors import AGAIN, Place, ServerTrouble, SourceError, TimedOut
+from kgprobe.sources.sparql import answers
+from kgprobe.sources.sparql.answers import AGAIN, Answer, Place
 from kgprobe.sources.sparql.snapshots import files_hash, snapshot_name
 
+JSON = QueryResultsFormat.JSON
 #: the User-Agent token of SPARQLWrapper
 LIBRARY = f"SPARQLWrapper/{version('SPARQLWrapper')}"
 #: The base IRI of Turtle files with relative IRIs.
@@ -44,6 +41,9 @@ BASE = "http://localhost/"
 UNPACKED = 1 << 28
 #: Bytes that are read of an error response.
 ERROR_BODY = 1 << 20
+#: Failed responses within WINDOW seconds before all processes pause; pauses before giving up
+BUDGET, WINDOW, PAUSES = 20, 60.0, 3
+POLL_EVERY = 0.05
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Endpoint:
 
     def agent(self, contact: str = "") -> str:
         """Return the User-Agent for its requests. Raises ContactError (http.user_agent)."""
-        return user_agent(f"{self.id} ({self.url})", contact, LIBRARY, self.is_local)
+        return http.user_agent(f"{self.id} ({self.url})", contact, LIBRARY, self.is_local)
 
 
 class EndpointError(RuntimeError):
@@ -188,20 +188,25 @@ def ask(endpoint: Endpoint, text: str, agent: str, place: Place) -> Answer:
     if endpoint.store is not None:
         return _ask_store(endpoint.store, text)
     request, policy = _request(endpoint, text, agent), endpoint.policy
-    timeouts = Timeouts(policy.connect, policy.read, policy.deadline)
-    sent = {name.title(): value for name, value in request.header_items()}
+    timeouts = http.Timeouts(policy.connect, policy.read, policy.deadline)
+    headers = {name.title(): value for name, value in request.header_items()}
     try:
         with (
-            Session(direct=endpoint.is_local) as session,
+            http.Session(direct=endpoint.is_local) as session,
             session.open_response(
-                "POST", request.full_url, timeouts, data=request.data, headers=sent
+                "POST", request.full_url, timeouts, data=request.data, headers=headers
             ) as answer,
         ):
-            good, onward = answer.status_code < 300, describe_redirect(answer).encode()
-            body = whole_body(answer, UNPACKED) if good else onward or _error_body(answer)
-            headers = {name.lower(): value for name, value in answer.headers.items()}
-            return Answer(answer.status_code, headers, body, answer.url)
-    except NoAnswerError as error:
+            body = http.describe_redirect(answer).encode()
+            if answer.status_code < 300:
+                body = http.whole_body(answer, UNPACKED)
+            elif not body:
+                # only for the message, so it may be truncated
+                with contextlib.suppress(urllib3.exceptions.HTTPError):
+                    body = bytes(answer.raw.read(ERROR_BODY, decode_content=True))
+            came = {name.lower(): value for name, value in answer.headers.items()}
+            return Answer(answer.status_code, came, body, answer.url)
+    except http.NoAnswerError as error:
         raise _trouble(error.reason, endpoint, place) from error
 
 
@@ -211,29 +216,8 @@ def _ask_store(store: Store, text: str) -> Answer:
         solutions: Any = store.query(text)
     except SyntaxError as error:
         return Answer(400, {"content-type": "text/plain"}, str(error).encode())
-    body = solutions.serialize(format=QueryResultsFormat.JSON)
-    return Answer(200, {"content-type": QueryResultsFormat.JSON.media_type}, body)
-
-
-def _error_body(answer: requests.Response) -> bytes:
-    """Read the beginning of an error body; it is only for the message, so it may be truncated."""
-    try:
-        return bytes(answer.raw.read(ERROR_BODY, decode_content=True))
-    except urllib3.exceptions.HTTPError:
-        return b""
-
-
-def _trouble(reason: BaseException, endpoint: Endpoint, place: Place) -> SourceError:
-    policy = endpoint.policy
-    if isinstance(reason, TimeoutError):
-        came = (
-            f"{reason}: connect timeout {policy.connect:g} s, read timeout {policy.read:g} s, "
-            f"deadline {policy.deadline:g} s"
-        )
-        return TimedOut(place, came, "a whole answer in time", AGAIN)
-    refused = isinstance(reason, ConnectionRefusedError | socket.gaierror)
-    advice = f"is {endpoint.url} right, and is the server up?" if refused else AGAIN
-    return ServerTrouble(place, describe(reason), "an answer over HTTP", advice)
+    body = solutions.serialize(format=JSON)
+    return Answer(200, {"content-type": JSON.media_type}, body)
 
 
 def _request(endpoint: Endpoint, text: str, agent: str) -> urllib.request.Request:
@@ -247,10 +231,137 @@ def _request(endpoint: Endpoint, text: str, agent: str) -> urllib.request.Reques
     wrapper.setMethod(SPARQLWrapper.POST)
     wrapper.setRequestMethod(SPARQLWrapper.URLENCODED)
     wrapper.setOnlyConneg(True)
-    wrapper.addCustomHttpHeader("Accept", "application/sparql-results+json")
+    wrapper.addCustomHttpHeader("Accept", JSON.media_type)
     wrapper.addCustomHttpHeader("Accept-Encoding", "gzip")
     if endpoint.policy.server_timeout_ms:
         wrapper.addParameter("timeout", str(endpoint.policy.server_timeout_ms))
     wrapper.setQuery(text)
     request: urllib.request.Request = wrapper._createRequest()
     return request
+
+
+def _trouble(reason: BaseException, endpoint: Endpoint, place: Place) -> answers.SourceError:
+    policy = endpoint.policy
+    if isinstance(reason, TimeoutError):
+        came = (
+            f"{reason}: connect timeout {policy.connect:g} s, read timeout {policy.read:g} s, "
+            f"deadline {policy.deadline:g} s"
+        )
+        return answers.TimedOut(place, came, "a whole answer in time", AGAIN)
+    refused = isinstance(reason, ConnectionRefusedError | socket.gaierror)
+    advice = f"is {endpoint.url} right, and is the server up?" if refused else AGAIN
+    return answers.ServerTrouble(place, http.describe(reason), "an answer over HTTP", advice)
+
+
+@dataclass
+class Clock:
+    """The client's clock; tests use one that does not really wait."""
+
+    now: Callable[[], float] = time.time
+    sleep: Callable[[float], None] = time.sleep
+
+
+class RateLimiter:
+    """Rate limiter of an endpoint: `with limiter.request(place):` waits until it may start.
+
+    The limits are shared by all processes. `folder` holds, for every endpoint id, one lock file per
+    allowed connection and a small state file: when the next request may start, until when no
+    requests may be sent, and the failures of the last minute. A process that is killed loses its
+    locks; nothing else needs cleanup.
+
+    `waits`: seconds waited and number of waits, by reason, for meta.json.
+    """
+
+    def __init__(self, endpoint: Endpoint, folder: Path, clock: Clock | None = None) -> None:
+        self.endpoint, self.folder, self.clock = endpoint, folder, clock or Clock()
+        self.waits: dict[str, Any] = {"seconds": Counter(), "times": Counter()}
+        self.pauses = 0
+        folder.mkdir(parents=True, exist_ok=True)
+
+    @contextlib.contextmanager
+    def request(self, place: Place) -> Iterator[None]:
+        """Wait until a request may start, and hold one of the endpoint's connections during it.
+
+        Raises BudgetExhausted if failures have already caused three pauses.
+        """
+        while True:
+            slot = self._slot()
+            if slot is None:
+                self.wait(POLL_EVERY, "connection")
+                continue
+            try:
+                delay, reason = self._reserve(place)
+                if delay <= 0:
+                    yield
+                    return
+            finally:
+                slot.release()
+            self.wait(delay, reason)
+
+    def failed(self) -> None:
+        """Record a failed response in the endpoint's budget."""
+        with self._state() as state:
+            state["failures"].append(self.clock.now())
+
+    def hold(self, seconds: float) -> None:
+        """Block requests to this endpoint by all processes for these seconds (Retry-After)."""
+        with self._state() as state:
+            state["not_before"] = max(state["not_before"], self.clock.now() + seconds)
+
+    def wait(self, seconds: float, reason: str) -> None:
+        """Sleep and record it."""
+        self.note_wait(seconds, reason)
+        self.clock.sleep(seconds)
+
+    def note_wait(self, seconds: float, reason: str) -> None:
+        """Record a wait."""
+        self.waits["seconds"][reason] = round(self.waits["seconds"][reason] + seconds, 3)
+        self.waits["times"][reason] += 1
+
+    def _slot(self) -> FileLock | None:
+        """Return the lock of a free connection, or None."""
+        for number in range(self.endpoint.policy.connections):
+            lock = FileLock(self.folder / f"{self.endpoint.id}.{number}.lock")
+            with contextlib.suppress(Timeout):
+                lock.acquire(timeout=0)
+                return lock
+        return None
+
+    def _reserve(self, place: Place) -> tuple[float, str]:
+        """Return (0, "") and record the start if a request may start now; else (wait, reason)."""
+        with self._state() as state:
+            now = self.clock.now()
+            failures = state["failures"] = [t for t in state["failures"] if t > now - WINDOW]
+            # until the window is empty, not only until there is room for one more failure
+            emptied = max(failures) + WINDOW if len(failures) >= BUDGET else 0.0
+            if state["not_before"] < emptied - 0.001:
+                self.pauses += 1
+                state["not_before"] = emptied
+            if self.pauses > PAUSES:
+                came = f"{BUDGET} failed answers within {WINDOW:.0f} s, after {PAUSES} pauses"
+                advice = f"wait until the service has recovered; {AGAIN}"
+                raise answers.BudgetExhausted(place, came, "a service that answers", advice)
+            # after a clock was set back, wait no longer than the longest wait of any service
+            state["not_before"] = min(state["not_before"], now + http.LONGEST_WAIT)
+            state["next_start"] = min(state["next_start"], now + self.endpoint.policy.interval)
+            if state["not_before"] > now:
+                return state["not_before"] - now, "hold"
+            if state["next_start"] > now:
+                return state["next_start"] - now, "interval"
+            if self.endpoint.policy.interval:
+                state["next_start"] = now + self.endpoint.policy.interval
+            return 0.0, ""
+
+    @contextlib.contextmanager
+    def _state(self) -> Iterator[dict[str, Any]]:
+        """Yield the shared state, read and written under a lock."""
+        path = self.folder / f"{self.endpoint.id}.json"
+        with FileLock(self.folder / f"{self.endpoint.id}.lock"):
+            try:
+                state = json.loads(path.read_text())
+            except (OSError, ValueError):
+                state = {}
+            state = {"next_start": 0.0, "not_before": 0.0, "failures": []} | state
+            yield state
+            with atomic(path) as temporary:
+                temporary.write_text(json.dumps(state))

@@ -34,7 +34,6 @@ PREFIX = re.compile(r"^PREFIX (\w*): <([^>]*)>$", re.M)
 HEADER = re.compile(r"^# (band|property|values|listing|parts): *(.*)$", re.M)
 OPTIONAL = re.compile(r"^ *OPTIONAL .*\n", re.M)
 ORDERED = re.compile(r"^(ORDER BY|LIMIT|OFFSET)\b.*", re.M | re.I)
-TAG = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
 IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*")
 
 
@@ -231,22 +230,21 @@ def read_query(
     path, given = Path(path), dict(parameters or {})
     text, terms, named = _read(path), dict[str, list[str]](), list[str]()
     if default := dict(HEADER.findall(text)).get("property"):
-        value = str(given.pop("property", default)).rsplit("/", 1)[-1]
+        value = str(given.pop("property", default))
         if not re.fullmatch(r"[A-Za-z]\w*", value):
-            raise _wrong(path, "property", f"is {value!r}, expected a name like {default}")
+            what = f"is {value!r}, expected a name like {default}"
+            raise QueryError(f"{path}: parameter 'property' {what}")
         terms["property"], named = [value], [value]
         text = re.sub(rf":{default}\b", f":{value}", text)
     header = dict(HEADER.findall(text))
-    # SPARQLWrapper would search comment lines for update keywords
+    # comments and blank lines do not make another query
     lines = (line.rstrip() for line in text.splitlines())
     text = "\n".join(line for line in lines if line and not line.startswith("#")) + "\n"
     variable, values = header.get("values", ""), list[str]()
     if listing := header.get("listing"):
-        least = str(given.pop("least", 0))
-        if not least.isdecimal():
-            raise _wrong(path, "least", f"is {least!r}, expected a number")
-        terms["least"] = [least]
-        if int(least):
+        least = given.pop("least", 0)
+        terms["least"] = [str(least)]
+        if least:
             named.append(f"least{least}")
             known = f"?{variable} wikibase:sitelinks ?known . FILTER(?known >= {least})"
             header["listing"] = f"{listing}\n  {known}"
@@ -255,20 +253,14 @@ def read_query(
         values = _values(path, text, variable, given.pop(variable))
         terms[variable] = [iri(value) for value in values]
         named.append(_short(values))
-    elif variable and not listing and "parts" not in header:
-        raise _wrong(path, variable, "has no values, and no pattern lists them")
     if given:
         raise QueryError(f"{path}: no parameters {sorted(given)}; it has {sorted(terms)}")
-    if wrong := [tag for tag in languages if not TAG.fullmatch(tag)] or not languages:
-        raise QueryError(f"{path}: languages {wrong or 'none'}, expected codes such as en or mul")
     in_languages = _in_languages(text, languages)
     if in_languages != text:  # the file has the default languages
         named.append("-".join(languages))
-    folders = path.resolve().parts
-    below = folders.index("queries") + 1 if "queries" in folders[:-2] else len(folders) - 2
-    name = ".".join(folders[below + 1 :]).removesuffix(".rq")
-    name += f"@{'.'.join(named)}" if named else ""
-    query = Query(path, folders[below], name, in_languages, header, terms, tuple(values))
+    name = path.stem + (f"@{'.'.join(named)}" if named else "")
+    source = path.resolve().parent.name
+    query = Query(path, source, name, in_languages, header, terms, tuple(values))
     if query.in_batches:
         return query
     # if keys are divided, each page has all values
@@ -277,9 +269,7 @@ def read_query(
 
 def _read(path: Path) -> str:
     """Read a query file. Raises QueryError if no pages can be derived from it."""
-    if not path.is_file():
-        raise QueryError(f"{path}: no such query file")
-    text = path.read_text(encoding="utf-8").replace("\r\n", "\n")
+    text = path.read_text(encoding="utf-8")
     if len(SELECT.findall(text)) != 1:
         raise QueryError(f"{path}: exactly one line `SELECT DISTINCT ?column ...` is needed")
     header = dict(HEADER.findall(text))
@@ -297,17 +287,13 @@ def _read(path: Path) -> str:
 
 def _values(path: Path, text: str, variable: str, wanted: str | int | Sequence[str]) -> list[str]:
     """Return the IRIs that a caller gives; local names get the prefix of the text's example."""
-    several = [wanted] if isinstance(wanted, str | int) else list(wanted)
+    several = [str(wanted)] if isinstance(wanted, str | int) else wanted
     if not several:
-        raise _wrong(path, variable, "has no value")
+        raise QueryError(f"{path}: parameter '{variable}' has no value")
     prefix = _line_of(text, VALUES.format(variable)).split("{ ")[1].split(":")[0]
     start, where = dict(PREFIX.findall(text)).get(prefix, ""), f"{path}: parameter '{variable}'"
-    whole = {value if "://" in value else start + value for value in map(str, several)}
+    whole = {value if "://" in value else start + value for value in several}
     return sorted(whole, key=lambda value: iri(value, where))
-
-
-def _wrong(path: Path, name: str, what: str) -> QueryError:
-    return QueryError(f"{path}: parameter '{name}' {what}")
 
 
 def _in_languages(text: str, languages: Sequence[str]) -> str:

@@ -25,14 +25,11 @@ from kgprobe import __version__
 from kgprobe.http import LONGEST_WAIT, backoff, retried, retry_after
 from kgprobe.job import log, progress
 from kgprobe.settings.types import LANGUAGES
-from kgprobe.sources.sparql import errors
-from kgprobe.sources.sparql.answers import Answer, check_count, check_page, check_status
-from kgprobe.sources.sparql.canonical import row_hash, write_result
-from kgprobe.sources.sparql.endpoint import LIBRARY, Endpoint, ask
-from kgprobe.sources.sparql.errors import Place, RateLimited, SourceError, TimedOut
-from kgprobe.sources.sparql.limits import Clock, RateLimiter
+from kgprobe.sources.sparql import answers
+from kgprobe.sources.sparql.answers import Answer, Place, RateLimited, SourceError, TimedOut
+from kgprobe.sources.sparql.endpoint import LIBRARY, Clock, Endpoint, RateLimiter, ask
 from kgprobe.sources.sparql.paging import PARTS, Cuts, Query, read_query
-from kgprobe.sources.sparql.snapshots import PageRecord, Snapshot, Writer
+from kgprobe.sources.sparql.snapshots import PageRecord, Snapshot, Writer, row_hash, write_result
 
 KEPT_HEADERS = ("server", "age", "date", "content-type")
 #: Attempts of a count query, which is helpful but not necessary
@@ -124,23 +121,23 @@ class _Pull:
             try:
                 with self.limiter.request(place):
                     answer = ask(self.endpoint, text(), self.agent, place)
-                check_status(answer, place, self.agent)
+                answers.check_status(answer, place, self.agent)
                 return accept(answer)
-            except errors.BudgetExhausted:
+            except answers.BudgetExhausted:
                 raise
             except SourceError as error:
                 self.limiter.failed()
                 error.wait = self._heed(answer, error)
                 if error.reaction.startswith("smaller") and not (cuts and cuts.smaller()):
                     same += isinstance(error, TimedOut)
-                    if same == SAME_TIME_OUTS or isinstance(error, errors.QueryTooLong):
+                    if same == SAME_TIME_OUTS or isinstance(error, answers.QueryTooLong):
                         error.reaction = ""
                 raise
 
         def before(number: int, error: SourceError, seconds: float) -> None:
             kind = type(error).__name__
             self.retries[kind] += 1
-            log.info("%s at %s; next attempt in %.1f s", kind, place, seconds + error.wait)
+            log.info("%s at %s; next attempt in %.1f s", kind, place, max(seconds, error.wait))
             if seconds:
                 self.limiter.note_wait(seconds, kind)
 
@@ -148,7 +145,10 @@ class _Pull:
             return retried(
                 once,
                 attempts or self.endpoint.policy.attempts,
-                wait=self._wait,
+                # a back-off may overlap with a wait that the limiter observes
+                wait=lambda number, error: (
+                    0.0 if error.reaction.endswith("now") else backoff(number, self.waits)
+                ),
                 sleep=self.limiter.clock.sleep,
                 before=before,
                 passes=lambda error: isinstance(error, SourceError) and bool(error.reaction),
@@ -157,11 +157,6 @@ class _Pull:
             if answer is not None and answer.status == 200 and cuts:
                 self.writer.keep_bad(answer.body)
             raise
-
-    def _wait(self, number: int, error: SourceError) -> float:
-        """Return the back-off in seconds, minus the wait that the limiter observes anyway."""
-        wait = 0.0 if error.reaction.endswith("now") else backoff(number, self.waits)
-        return max(0.0, wait - error.wait)
 
     def _heed(self, answer: Answer | None, error: SourceError) -> float:
         """Block all requests for the Retry-After of a 429 or 503; over an hour, end the pull."""
@@ -219,7 +214,7 @@ class _Pull:
         advice = "compare its result.parquet with that of an older snapshot"
         if rows < band[0] / 2:
             came, advice = f"{rows:,} rows", f"look at the service; {advice}"
-            raise errors.ImplausibleTable(self.place(0), came, expected, advice)
+            raise answers.ImplausibleTable(self.place(0), came, expected, advice)
         log.warning("%s has %s rows, expected %s; %s", self.query.name, rows, expected, advice)
 
     def rows(self) -> int:
@@ -230,7 +225,7 @@ class _Pull:
         """Return the expected number of rows, and the remaining pages: of `size` values, or of
         parts with about `size` rows.
 
-        Raises errors.TooManyRows.
+        Raises answers.TooManyRows.
         """
         total, done, expected = self.query.total, self.writer.pages, counted
         start = done[-1].stop if done else 0
@@ -250,7 +245,7 @@ class _Pull:
                 "a dump (sources.dumps)"
             )
             came = f"{expected:,} rows by the count query"
-            raise errors.TooManyRows(self.place(0), came, allowed, advice)
+            raise answers.TooManyRows(self.place(0), came, allowed, advice)
         # the sizes of parts vary randomly, so leave a margin of a tenth
         proportion = 0.9 * self.size / max(expected or 0, 1)
         full = total if proportion >= 0.9 else max(1, int(total * proportion))
@@ -263,16 +258,14 @@ class _Pull:
         def accept(answer: Answer) -> tuple[Answer, int]:
             place, names = self.place(number, cuts.page), query.variables
             tests = query.build_page_filters(*cuts.page)
-            return answer, len(check_page(answer, place, names, tests))
+            return answer, len(answers.check_page(answer, place, names, tests))
 
         place = self.place(number, cuts.page)
         answer, rows = self.ask(lambda: query.page(*cuts.page), place, accept, cuts=cuts)
-        if number == 1:
-            self.writer.write_query(query.page(*cuts.page))
         kept = {k: v for k, v in answer.headers.items() if k in KEPT_HEADERS or k.startswith("x-")}
         sha256 = hashlib.sha256(answer.body).hexdigest()
         page = PageRecord(number, *cuts.page, rows, sha256, answer.status, answer.url, kept)
-        self.writer.add(answer.body, page)
+        self.writer.add(answer.body, page, query.page(*cuts.page))
         cuts.accepted()
         return page
 
@@ -281,22 +274,22 @@ class _Pull:
         if self.query.in_batches:
             return None, "asked for in batches, each with its own count"
         place = self.place(0)
-        accept = partial(check_count, place=place)
-        for attempts in (COUNT_ATTEMPTS, 0):
+        accept = partial(answers.check_count, place=place)
+        attempts = COUNT_ATTEMPTS
+        while True:
             try:
                 return self.ask(self.query.count, place, accept, attempts), ""
-            except (errors.EndpointRefused, errors.BudgetExhausted):
+            except (answers.EndpointRefused, answers.BudgetExhausted):
                 raise
             except SourceError as error:
-                limited = isinstance(error, RateLimited)
                 if error.wait > LONGEST_WAIT:
                     raise  # the pages would have to wait that long, too
-                if limited and attempts:
-                    continue  # being rate limited twice says nothing about the count
+                if isinstance(error, RateLimited) and attempts:
+                    attempts = 0  # being rate limited twice says nothing about the count
+                    continue
                 log.warning("no count for %s: %s", self.query.name, error)
-                self.uncounted = isinstance(error, errors.BY_SIZE)
+                self.uncounted = isinstance(error, answers.BY_SIZE)
                 return None, f"{type(error).__name__}: {error.came}"
-        raise AssertionError("the last attempts return or raise")
 
     def place(self, page: int, part: tuple[int, int] | None = None) -> Place:
         """Return the pull's current location, for messages."""

@@ -17,9 +17,9 @@ from kgprobe.job import log, progress
 from kgprobe.schema import STATEMENTS
 from kgprobe.settings.types import LANGUAGES
 from kgprobe.sources.labels import one_line_of
-from kgprobe.sources.sparql import errors
+from kgprobe.sources.sparql import answers
+from kgprobe.sources.sparql.answers import BY_SIZE, SourceError, TooManyRows
 from kgprobe.sources.sparql.endpoint import Endpoint
-from kgprobe.sources.sparql.errors import BY_SIZE, SourceError, TooManyRows
 from kgprobe.sources.sparql.paging import PARTS, key
 from kgprobe.sources.sparql.pull import pull
 
@@ -41,9 +41,8 @@ def statements(pulls: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     schema = dict(STATEMENTS.columns)
     table = pl.concat(frames) if frames else pl.DataFrame(schema=schema)
     key = list(STATEMENTS.key)
-    names = [f"{side}_label" for side in ("subject", "object")]
-    links = [f"{side}_sitelinks" for side in ("subject", "object")]
-    single = table.group_by(key).agg(pl.col(names).min(), pl.col(links).max())
+    links = pl.col("subject_sitelinks", "object_sitelinks").max()
+    single = table.group_by(key).agg(pl.col("subject_label", "object_label").min(), links)
     return single.select(list(schema)).sort(key)
 
 
@@ -99,10 +98,10 @@ class Relations:
         for relation in progress(wanted, desc="relations", unit="relation"):
             try:
                 row, frame = self._relation(relation)
-            except (errors.EndpointRefused, errors.RateLimited, errors.BudgetExhausted):
+            except (answers.EndpointRefused, answers.RateLimited, answers.BudgetExhausted):
                 raise
             except SourceError as error:
-                if isinstance(error, errors.QueryRejected) and not any(map(len, pulled.values())):
+                if isinstance(error, answers.QueryRejected) and not any(map(len, pulled.values())):
                     # all relations use the same query, so it would be rejected for each
                     raise
                 log.warning("%s: %s", relation, error)
@@ -139,16 +138,12 @@ class Relations:
         try:
             whole = self._pull(relation, 0)
         except SourceError as error:
-            if self._too_large(error):
+            # a temporary problem of the service must not reduce a relation that fits one page
+            many = error.uncounted or (error.rows or 0) > self.endpoint.policy.page_size
+            if isinstance(error, TooManyRows) or (isinstance(error, BY_SIZE) and many):
                 return self._large(relation, error)
             raise
         return self._covered(PULLED, "", whole) | self._count_statements(relation), whole
-
-    def _too_large(self, error: SourceError) -> bool:
-        """Return whether an error is due to the relation's size. A temporary problem of the service
-        must not reduce a relation that fits one page to a part of it."""
-        many = error.uncounted or (error.rows or 0) > self.endpoint.policy.page_size
-        return isinstance(error, TooManyRows) or (isinstance(error, BY_SIZE) and many)
 
     def _large(self, relation: str, error: SourceError) -> tuple[dict[str, object], pl.DataFrame]:
         reason = f"{error.came}; {error.expected}"

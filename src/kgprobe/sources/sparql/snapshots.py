@@ -8,6 +8,9 @@
 
 While a pull is running, `journal.jsonl` lists the finished pages, one per line; only pages listed
 there are finished. A folder with meta.json is never written to again.
+
+A term of a row is kept completely: value, type (iri, literal, bnode), language and datatype. The
+hash of all rows is the same on every engine.
 """
 
 import contextlib
@@ -22,14 +25,22 @@ from typing import Any
 
 import orjson
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from kgprobe.job import sha256
-from kgprobe.schema import atomic
-from kgprobe.sources.sparql.canonical import terms
-from kgprobe.sources.sparql.errors import Place, SnapshotError
+from kgprobe.schema import METADATA_KEY, atomic, provenance
+from kgprobe.sources.sparql.answers import TYPES, Place, SnapshotError
 from kgprobe.sources.sparql.paging import Query
 
 META, JOURNAL, RESULT, QUERY = "meta.json", "journal.jsonl", "result.parquet", "query.rq"
+PLAIN = {
+    "http://www.w3.org/2001/XMLSchema#string",
+    "http://www.w3.org/1999/02/22-rdf-syntax-ns#langString",
+}
+PARTS = ("", "_type", "_lang", "_datatype")
+
+Bindings = Sequence[Mapping[str, Mapping[str, str]]]
 
 
 @dataclass(frozen=True)
@@ -128,8 +139,12 @@ class Writer:
             return hashlib.sha256(self.body(page)).hexdigest() == page.sha256
         return False
 
-    def add(self, body: bytes, page: PageRecord) -> None:
-        """Store a page: its file first, then the line of the journal that makes it valid."""
+    def add(self, body: bytes, page: PageRecord, text: str) -> None:
+        """Store a page, requested by the query `text`: its file first, then the line of the journal
+        that makes it valid."""
+        if page.number == 1:
+            with atomic(self.folder / QUERY) as temporary:
+                temporary.write_text(text, encoding="utf-8")
         path, data = self.folder / page.file, gzip.compress(body, compresslevel=6, mtime=0)
         try:
             with atomic(path) as temporary:
@@ -164,11 +179,6 @@ class Writer:
         variables = self.query.variables
         frames = (terms([row for row in page if "rows" not in row], variables) for page in rows)
         return pl.concat([terms([], variables), *frames])
-
-    def write_query(self, text: str) -> None:
-        """Write the query sent for the first page."""
-        with atomic(self.folder / QUERY) as temporary:
-            temporary.write_text(text, encoding="utf-8")
 
     def finish(self, meta: Mapping[str, Any]) -> Snapshot:
         """Write meta.json, which makes the snapshot complete, and drop the journal."""
@@ -207,3 +217,89 @@ def files_hash(files: Sequence[str | Path]) -> str:
 def snapshot_name(access: str, name: str, files: list[str]) -> str:
     """Return a snapshot's folder name: the config's `name`; for files also a hash of them."""
     return name if access == "live" else f"{name}-{files_hash(files)[:12]}"
+
+
+def terms(bindings: Bindings, variables: Sequence[str]) -> pl.DataFrame:
+    """Return one row per binding: String columns v, v_type, v_lang, v_datatype per variable v.
+
+    Unbound is null in all four, and so distinct from the empty string. Insignificant differences
+    between engines (`typed-literal`, `xsd:string`, case of language tags, order of members, labels
+    of blank nodes) are normalized here and in `row_hash`, and nowhere else.
+    """
+    columns: dict[str, list[str | None]] = {}
+    for variable in variables:
+        cells = [binding.get(variable, {}) for binding in bindings]
+        datatypes = [cell.get("datatype") for cell in cells]
+        columns[variable] = [cell.get("value") for cell in cells]
+        columns[f"{variable}_type"] = [TYPES[cell["type"]] if cell else None for cell in cells]
+        columns[f"{variable}_lang"] = [cell.get("xml:lang", "").lower() or None for cell in cells]
+        columns[f"{variable}_datatype"] = [None if d in PLAIN else d for d in datatypes]
+    return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
+
+
+def variables_of(frame: pl.DataFrame) -> list[str]:
+    """Return the variables of a frame made by `terms`."""
+    return frame.columns[:: len(PARTS)]
+
+
+def in_order(frame: pl.DataFrame) -> pl.DataFrame:
+    """Sort the rows of `terms` by its columns, unbound first, strings by code point."""
+    return frame.sort(frame.columns, nulls_last=False)
+
+
+def row_hash(frame: pl.DataFrame) -> str:
+    """Return the canonical hash of the rows of `terms`: sha256 over the sorted rows.
+
+    It does not depend on page size, order of arrival or engine; labels of blank nodes, which
+    engines choose, count as equal.
+    """
+    kept = variables_of(frame)
+    frame = frame.with_columns(
+        pl.when(pl.col(f"{v}_type") == "bnode").then(pl.lit("")).otherwise(pl.col(v)).alias(v)
+        for v in kept
+    )
+    digest = hashlib.sha256(orjson.dumps(kept))
+    for rows in in_order(frame).iter_slices(10_000):
+        digest.update(orjson.dumps(rows.rows()))
+    return digest.hexdigest()
+
+
+def write_result(frame: pl.DataFrame, path: Path, about: Mapping[str, Any]) -> None:
+    """Write `terms` as parquet: sorted, with type columns only where types vary, and with the
+    provenance `about` them.
+
+    A type, language or datatype that is constant in a column is in the metadata under `terms`.
+    """
+    constant: dict[str, dict[str, str]] = {}
+    columns = []
+    for variable in variables_of(frame):
+        columns.append(variable)
+        bound = frame.filter(pl.col(variable).is_not_null())
+        for part in PARTS[1:]:
+            values = bound[f"{variable}{part}"].unique().to_list()
+            if len(values) > 1:
+                columns.append(f"{variable}{part}")
+            elif values and values[0] is not None:
+                constant.setdefault(variable, {})[part[1:]] = values[0]
+    table = in_order(frame).select(columns).to_arrow(compat_level=pl.CompatLevel.oldest())
+    table = table.cast(pa.schema([(c, pa.string()) for c in columns]))
+    metadata = json.dumps({**about, "terms": constant}, sort_keys=True, ensure_ascii=True)
+    table = table.replace_schema_metadata({METADATA_KEY: metadata.encode()})
+    with atomic(path) as temporary:
+        pq.write_table(
+            table, temporary, compression="zstd", use_dictionary=True, row_group_size=1 << 17
+        )
+
+
+def read_terms(path: str | Path) -> pl.DataFrame:
+    """Read a result.parquet with types, languages and datatypes, as `terms` made them."""
+    frame = pl.read_parquet(path)
+    constant: Any = provenance(path)["terms"]
+    columns = []
+    for variable in [c for c in frame.columns if not c.endswith(PARTS[1:])]:
+        columns.append(pl.col(variable))
+        for part in PARTS[1:]:
+            name, value = f"{variable}{part}", constant.get(variable, {}).get(part[1:])
+            bound = pl.when(pl.col(variable).is_not_null()).then(pl.lit(value, pl.String))
+            columns.append(pl.col(name) if name in frame.columns else bound.alias(name))
+    return frame.select(columns)

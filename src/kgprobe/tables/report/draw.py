@@ -23,8 +23,8 @@ Chart = alt.TopLevelMixin
 #: stroke, fill, shape
 Look = tuple[str, str, str]
 INK, MUTED, GRID, SURFACE = "#1c1c1a", "#6b6b66", "#dededa", "#fffffe"
-#: Okabe and Ito's colors
-COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f")
+#: Okabe and Ito's colors, and brown: gray are published figures
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c564b")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
 #: kind -> color, shape
 KINDS = {

@@ -9,7 +9,7 @@ writes the principal numbers of a finished run to resources/measured/NAME.tsv:
     paper   benchmark   group   model ...
 
 The header records the date, commit, processor and command of the measurement. Numbers of a
-benchmark whose fingerprint has changed since are shown as outdated.
+benchmark whose fingerprint differs are shown as those of other questions.
 """
 
 import csv
@@ -173,7 +173,7 @@ def _names(
     """Return (benchmark, model) -> the model's name with the date of its measurement, for the
     models shown: with the run's questions if `is_same`, else those with other questions."""
     names = {}
-    state = "measured" if is_same else "outdated, other questions:"
+    state = "measured" if is_same else "other questions, measured"
     asked = extract.results.select("benchmark", "model").unique().sort(pl.all())
     for row in asked.rows(named=True):
         benchmark, model = row.values()

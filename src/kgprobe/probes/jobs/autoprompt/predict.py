@@ -16,8 +16,8 @@ import polars as pl
 
 from kgprobe.benchmarks.autoprompt.templates import read_templates
 from kgprobe.job import log
-from kgprobe.probes.baselines import majority
-from kgprobe.probes.jobs.autoprompt import outcomes
+from kgprobe.probes import ranked
+from kgprobe.probes.jobs.autoprompt import tasks
 from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, ProbeTask, ProbeTaskError
 from kgprobe.probes.models.load import Load, ModelSpec, load_model
 from kgprobe.probes.models.predict import Predictor
@@ -27,7 +27,7 @@ from kgprobe.probes.prompts.search import files as trigger_files
 from kgprobe.probes.prompts.search.candidates import filter_candidates, vocabulary_of
 from kgprobe.probes.prompts.search.controls import transfer
 from kgprobe.probes.prompts.search.files import PromptFile
-from kgprobe.probes.prompts.search.problem import gold_tokens
+from kgprobe.probes.prompts.search.scores import gold_tokens
 from kgprobe.probes.prompts.search.settings import SearchSettings
 from kgprobe.probes.prompts.variants import demonstrations
 from kgprobe.probes.prompts.variants.demonstrations import TrainingFact
@@ -37,7 +37,7 @@ from kgprobe.schema import OUTCOMES
 from kgprobe.settings.probes import Demos
 from kgprobe.templates import Template
 
-Prompts = dict[str, outcomes.TriggerPrompt]
+Prompts = dict[str, tasks.TriggerPrompt]
 DEMOS = Demos()
 #: template in which words have their form after a space, within a text
 REFERENCE = "{sub} [P]"
@@ -86,11 +86,11 @@ class Answerer:
 
     def majority(self) -> pl.DataFrame:
         """Answer with the most frequent training label."""
-        return majority.majority(self.task.examples, self.options)
+        return ranked.majority(self.task.examples, self.options)
 
     def constant(self) -> pl.DataFrame:
         """Answer with the best constant, an oracle."""
-        return majority.constant(self.task.examples, self.options)
+        return ranked.constant(self.task.examples, self.options)
 
     def _written(self, name: str) -> pl.DataFrame:
         """Answer prompts of task.json: `manual` (hand-written) or `lpaqa`, LPAQA's best single
@@ -111,7 +111,7 @@ class Answerer:
             group: rows[group]["template"].strip() for group in self.task.groups if group in rows
         }
         prompts = {
-            group: outcomes.manual(self.loaded, text, None, self.task.truncate)
+            group: tasks.manual(self.loaded, text, None, self.task.truncate)
             for group, text in texts.items()
         }
         return self._outcomes("published", prompts)
@@ -153,7 +153,7 @@ class Answerer:
     def transferred(self) -> pl.DataFrame:
         """Answer prompts that were found on another model, re-encoded from their text."""
         prompts = {
-            group: outcomes.of_file(transfer(file, self.loaded))
+            group: tasks.of_file(transfer(file, self.loaded))
             for group, file in _files(self.other, trigger_files.read).items()
             if group in self.task.groups
         }
@@ -209,7 +209,7 @@ class Answerer:
     def _triggered(self, name: str, triggers: Mapping[str, Sequence[int]]) -> pl.DataFrame:
         """Return OUTCOMES of the searched prompts with other triggers."""
         prompts = {
-            group: replace(outcomes.of_file(self._searched[group]), trigger=tuple(trigger))
+            group: replace(tasks.of_file(self._searched[group]), trigger=tuple(trigger))
             for group, trigger in triggers.items()
         }
         return self._outcomes(name, prompts)
@@ -232,7 +232,7 @@ class Answerer:
             examples = examples.filter(pl.col("group").is_in(list(prompts)))
         if not examples.height:
             raise ProbeTaskError(f"{self.task.name}: no group has a prompt {name!r} for this model")
-        frame, self.record[name] = outcomes.outcomes(
+        frame, self.record[name] = tasks.outcomes(
             self.predictor, name, prompts, examples, self.task.vocabulary
         )
         for group, more in (records or {}).items():

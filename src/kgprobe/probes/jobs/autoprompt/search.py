@@ -20,7 +20,7 @@ from kgprobe.metrics import prompts as metrics
 from kgprobe.metrics.bootstrap import bootstrap
 from kgprobe.probes import prompt_settings
 from kgprobe.probes.jobs import kept
-from kgprobe.probes.jobs.autoprompt import outcomes as prompted
+from kgprobe.probes.jobs.autoprompt import tasks
 from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, ProbeTask, ProbeTaskError
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
 from kgprobe.probes.models.predict import Predictor
@@ -121,10 +121,8 @@ def search_task(
             data.of(group, "dev", "test")["label"].unique().sort().to_list(),
             f"{data.name}/{group}" if group else data.name,
         )
-    prompts = {group: prompted.of_file(file) for group, file in by_group.items()}
-    outcomes, record = prompted.outcomes(
-        predictor, prompt, prompts, task.evaluated, task.vocabulary
-    )
+    prompts = {group: tasks.of_file(file) for group, file in by_group.items()}
+    outcomes, record = tasks.outcomes(predictor, prompt, prompts, task.evaluated, task.vocabulary)
     for group, file in by_group.items():
         file.scores |= scores(task, outcomes, group, metrics.cut_of(mode))
         files.save(file, folder / f"{prompt_settings.file_of(group)}.json")
@@ -176,25 +174,24 @@ def label_sets(
     if kept is not None and kept.is_file():
         return dict(json.loads(kept.read_text(encoding="utf-8")))
     chosen = section["labels"]
-    listed = max(label_tokens.LabelSearchSettings.listed, chosen["tokens"])
     options = label_tokens.LabelSearchSettings(
         epochs=chosen["epochs"],
-        listed=listed,
+        listed=max(label_tokens.LabelSearchSettings.listed, chosen["tokens"]),
         bias=settings.mode != "released",
         seed=settings.seed,
         at_chance="keep" if control else chosen["at_chance"],
     )
     rows, _ = filter_candidates(vocabulary_of(predictor.loaded), settings)
-    splits = [tuple(zip(*pairs(task, group, split), strict=True)) for split in ("train", "dev")]
+    columns = (zip(*pairs(task, group, split), strict=True) for split in ("train", "dev"))
+    train, dev = ((fields, labels) for fields, labels in columns)
     bar = progress(total=options.epochs, desc="label tokens", unit="epoch")
-    train, dev = ((list(fields), list(labels)) for fields, labels in splits)
-    result = label_tokens.find(
+    ids, record = label_tokens.find(
         predictor, template, train, dev, rows, options, settings.truncate, settings.habits,
         bar.update,
     )  # fmt: skip
     bar.close()
-    log.info("label search: %s", result.record)
-    sets = {name: list(ids) for name, ids in result.first(chosen["tokens"]).items()}
+    log.info("label search: %s", record)
+    sets = {name: list(tokens[: chosen["tokens"]]) for name, tokens in ids.items()}
     if kept is not None:
         with atomic(kept) as temporary:
             temporary.write_text(json.dumps(sets, sort_keys=True), encoding="utf-8")

@@ -15,8 +15,8 @@ import polars as pl
 
 from kgprobe.job import log, progress
 from kgprobe.metrics import prompts as metrics
-from kgprobe.probes.baselines import finetune
-from kgprobe.probes.jobs.autoprompt import outcomes as prompted
+from kgprobe.probes.baselines import classified
+from kgprobe.probes.jobs.autoprompt import tasks
 from kgprobe.probes.jobs.autoprompt.search import digest, label_sets, pairs, settings_of
 from kgprobe.probes.jobs.autoprompt.tasks import ProbeTask
 from kgprobe.probes.models.load import Loaded
@@ -129,19 +129,19 @@ def _search(
     train, dev = (pairs(chosen, group, split) for split in ("train", "dev"))
     file = search(loaded, template, train, dev, settings, state, labels, name=task.name)
     rows = task.of(group, "dev")
-    outcomes, _ = prompted.outcomes(
-        predictor, "searched", {"": prompted.of_file(file)}, rows, task.vocabulary
+    outcomes, _ = tasks.outcomes(
+        predictor, "searched", {"": tasks.of_file(file)}, rows, task.vocabulary
     )
     return _accuracy(task, outcomes)
 
 
 def _finetune(loaded: Loaded, task: ProbeTask, seed: int) -> tuple[float, int]:
     """Return the dev accuracy after fine-tuning with the paper's schedule for few examples."""
-    settings = replace(finetune.LOW, seed=seed)
+    settings = replace(classified.LOW, seed=seed)
     # fine-tuning requires a test set, which is not evaluated here
     test = task.of(task.groups[0], "dev").head(1).with_columns(pl.lit("test").alias("split"))
     examples = pl.concat([task.examples, test])
-    outcomes, _ = finetune.finetune(loaded, examples, task.vocabulary, task.fields, settings)
+    outcomes, _ = classified.finetune(loaded, examples, task.vocabulary, task.fields, settings)
     return _accuracy(task, outcomes.filter(pl.col("split") == "dev"))
 
 

@@ -48,8 +48,8 @@ def lowered(part: Part) -> Part:
         items = _sample(part)
         result = replace(part, tables={"questions": items}, only=_templates(part, items))
     if config["without"] == SUBJECT:
-        blank = _without_fields if "examples" in part.input else _without_subjects
-        return replace(result, tables={name: blank(rows) for name, rows in result.tables.items()})
+        blank = {name: _without_subjects(rows) for name, rows in result.tables.items()}
+        return replace(result, tables=blank)
     return replace(result, load=lambda _: _random_init(part.load, part.spec, config["seed"]))
 
 
@@ -96,21 +96,17 @@ def _facts(part: Part) -> pl.DataFrame:
     return sample_evenly(examples, config["items"], config["seed"], ["example"], ["group"], "twin")
 
 
-def _without_subjects(items: pl.DataFrame) -> pl.DataFrame:
-    """Replace the subjects of ITEMS by NO_SUBJECTS in turn, by order of ids in a relation."""
-    return items.sort("relation", "item").with_columns(subject=_words("relation"))
-
-
-def _without_fields(examples: pl.DataFrame) -> pl.DataFrame:
-    """Replace the subjects of EXAMPLES of facts by NO_SUBJECTS in turn."""
-    rows = examples.sort("group", "example").with_columns(_word=_words("group"))
+def _without_subjects(rows: pl.DataFrame) -> pl.DataFrame:
+    """Replace the subjects of ITEMS, or of EXAMPLES of facts, by NO_SUBJECTS in turn, by order of
+    ids in a relation."""
+    by, name = ("group", "example") if "fields" in rows.columns else ("relation", "item")
+    turn = pl.int_range(pl.len()).over(by) % len(NO_SUBJECTS)
+    words = turn.replace_strict(dict(enumerate(NO_SUBJECTS)), return_dtype=pl.String)
+    rows = rows.sort(by, name).with_columns(words.alias("subject"))
+    if by == "relation":
+        return rows
     fields = [
         json.dumps({**json.loads(text), FIELD: word}, sort_keys=True, ensure_ascii=False)
-        for text, word in rows.select("fields", "_word").rows()
+        for text, word in rows.select("fields", "subject").rows()
     ]
-    return rows.with_columns(fields=pl.Series(fields, dtype=pl.String)).drop("_word")
-
-
-def _words(by: str) -> pl.Expr:
-    turn = pl.int_range(pl.len()).over(by) % len(NO_SUBJECTS)
-    return turn.replace_strict(dict(enumerate(NO_SUBJECTS)), return_dtype=pl.String)
+    return rows.with_columns(fields=pl.Series(fields, dtype=pl.String)).drop("subject")

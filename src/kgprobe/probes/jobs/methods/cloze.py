@@ -6,14 +6,13 @@ from typing import Any
 import polars as pl
 
 from kgprobe.job import progress
-from kgprobe.probes.jobs.frames import of_columns, placed, prepared, texts_of
+from kgprobe.probes.jobs.frames import check_windows, of_columns, prepared, texts_of
 from kgprobe.probes.jobs.kept import journal
 from kgprobe.probes.jobs.stage import Answers, Part
 from kgprobe.probes.jobs.stage import by_template as units
 from kgprobe.probes.models.load import Load, ModelSpec, load_model
 from kgprobe.probes.scoring.cloze import rank
 from kgprobe.probes.text.mask_slots import ClozePrompt, question
-from kgprobe.probes.text.spelling import check_windows
 from kgprobe.sampling import by_hand
 from kgprobe.schema import RANKS, TOPS
 
@@ -58,8 +57,8 @@ def rank_frame(
     with journal(loaded, folder, "ranks", queries, options, space):
         result = rank.rank(loaded, queries, options, space=space, progress=bar.update)
     bar.close()
-    ranks = placed(of_columns(result.ranks, RANKS), items, known.kept)
-    top = placed(of_columns(result.top, TOPS), items, known.kept, "candidate")
+    ranks = known.placed(of_columns(result.ranks, RANKS))
+    top = known.placed(of_columns(result.top, TOPS), "candidate")
     return ranks, top, {**result.record, "prompts": len(queries), **known.record}
 
 

@@ -1,14 +1,20 @@
 """Options after content-free subjects: priors of whole sentences (see scoring/sentence)."""
 
+from pathlib import Path
+from typing import Any
+
 import polars as pl
 
 from kgprobe import schema
 from kgprobe.probes.jobs.kept import digest
-from kgprobe.probes.jobs.score import content_free_frame, without_subject
+from kgprobe.probes.jobs.score import score_frame
 from kgprobe.probes.jobs.stage import Answers, Part, Template, templates_of
+from kgprobe.probes.models.load import Load, ModelSpec, load_model
 from kgprobe.sampling import by_hand
+from kgprobe.schema import CONTENT_FREE, ITEMS
+from kgprobe.templates import NO_SUBJECTS
 
-OUTPUT = {"content_free": schema.CONTENT_FREE}
+OUTPUT = {"content_free": CONTENT_FREE}
 
 
 def units(part: Part) -> dict[str, Template | None]:
@@ -33,4 +39,44 @@ def answers(part: Part) -> Answers:
 
 
 def _questions(part: Part) -> pl.DataFrame:
-    return without_subject(by_hand(part.read("questions", schema.ITEMS)))
+    return without_subject(by_hand(part.read("questions", ITEMS)))
+
+
+def content_free_frame(
+    spec: ModelSpec,
+    items: pl.DataFrame,
+    candidates: pl.DataFrame,
+    prompts: pl.DataFrame,
+    method: str,
+    folder: Path | None = None,
+    load: Load = load_model,
+) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """Return the CONTENT_FREE scores of a model and the record of the run; `items` are from
+    `without_subject`, other arguments as in `score_frame`."""
+    if not items.height:
+        return pl.DataFrame(schema=dict(CONTENT_FREE.columns)), {}
+    frame, record = score_frame(
+        spec, items, candidates, prompts, method, folder, load=load, title=", no subject"
+    )
+    keys = items.select("item", "relation", "subject", set="candidates")
+    return frame.join(keys, on="item").select(*CONTENT_FREE.columns), record
+
+
+def without_subject(items: pl.DataFrame) -> pl.DataFrame:
+    """Replace subjects by NO_SUBJECTS, once for each relation and candidate set that more subjects
+    share than there are NO_SUBJECTS: for others this would cost more than scoring the subjects."""
+    who = pl.when(pl.col("subject_id") == "").then("subject").otherwise("subject_id")
+    shared = items.group_by("relation", "candidates").agg(subjects=who.n_unique())
+    shared = shared.filter(pl.col("subjects") > len(NO_SUBJECTS)).drop("subjects")
+    rows = shared.sort(shared.columns).join(pl.DataFrame({"subject": NO_SUBJECTS}), how="cross")
+    row = pl.int_range(pl.len(), dtype=pl.Int32)
+    rows = rows.with_columns(
+        item=row.cast(pl.String),
+        group="relation",
+        role=pl.lit("content_free"),
+        subject_id=pl.lit(""),
+        answers=pl.lit([], dtype=pl.List(pl.Int32)),
+        row=row,
+        meta=pl.lit("{}"),
+    )
+    return schema.cast_columns(rows, ITEMS)

@@ -1,9 +1,29 @@
 """Generated text for a mask slot, and ranks of its golds (see scoring/fill)."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
 from kgprobe import schema
-from kgprobe.probes.jobs.fill import fill_frame
-from kgprobe.probes.jobs.forms import of_part
+from kgprobe.job import progress
+from kgprobe.probes.api.client import Client
+from kgprobe.probes.jobs.forms import (
+    Demonstration,
+    Form,
+    build_questions,
+    describe_unasked,
+    fill_items_of,
+    of_part,
+)
+from kgprobe.probes.jobs.frames import of_columns
+from kgprobe.probes.jobs.kept import journal
+from kgprobe.probes.jobs.score import tables
 from kgprobe.probes.jobs.stage import Answers, Part, Template, by_template, whole
+from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.scoring.fill import predict
 from kgprobe.sampling import take
 from kgprobe.settings.probes import Fill
 from kgprobe.settings.types import typed
@@ -39,3 +59,43 @@ def answers(part: Part) -> Answers:
         folder=part.work,
     )
     return {"fills": fills, "golds": golds}, record
+
+
+def fill_frame(
+    model: Loaded | Client,
+    items: pl.DataFrame,
+    candidates: pl.DataFrame,
+    prompts: pl.DataFrame,
+    settings: Fill,
+    workers: int = 1,
+    may_be_empty: bool = False,
+    form: tuple[Form, Mapping[str, Sequence[Demonstration]] | None] | None = None,
+    folder: Path | None = None,
+) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, Any]]:
+    """Return (FILLS, FILL_GOLDS, record) of every item in every template of its relation.
+
+    `workers`: parallel requests to a server. `may_be_empty`: allow that no item can be filled.
+    `form`: the form of asking and its demonstrations (forms.py). Unfinished results are stored in
+    `folder` for the next run to resume. Raises one ValueError for all relations without template.
+    """
+    counts: dict[str, int] = {}
+    if form:
+        inputs, counts = build_questions(model, items, candidates, prompts, *form)
+    else:
+        inputs = tables(items, candidates, prompts)
+    questions = fill_items_of(inputs, items)
+    if form and not questions:
+        raise ValueError(describe_unasked(form[0], counts))
+    bar = progress(total=len(questions), desc="fill", unit="item")
+    chats = form is not None and form[0].name == "chat"
+    how = predict.FillSettings(**asdict(settings), chat=chats, workers=workers)
+    with journal(model, folder, "fills", questions, asdict(settings), chats):
+        fills = predict.predict(
+            model, questions, settings.k, how, progress=bar.update, may_be_empty=may_be_empty
+        )
+    bar.close()
+    if form:
+        written = len(set(fills.top["item"]))
+        fills.record["form"] = {**counts, "unwritten": len(questions) - written}
+    top = of_columns(fills.top, schema.FILLS, logprob="has_logprob")
+    return top, of_columns(fills.golds, schema.FILL_GOLDS), fills.record

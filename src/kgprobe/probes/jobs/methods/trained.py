@@ -7,7 +7,7 @@ import polars as pl
 
 from kgprobe import schema
 from kgprobe.job import progress
-from kgprobe.probes.baselines import finetune, linear_probe, relation_lstm
+from kgprobe.probes.baselines import classified, relation_lstm
 from kgprobe.probes.jobs.autoprompt import tasks
 from kgprobe.probes.jobs.autoprompt.tasks import CLASSIFICATION, ProbeTask, ProbeTaskError
 from kgprobe.probes.jobs.stage import Answers, Part
@@ -54,15 +54,15 @@ def classifier(
     rows = task.of(group)
     if prompt == "linear_probe":
         bar = progress(total=rows.height, desc="linear probe", unit="example")
-        result = linear_probe.linear_probe(
+        result = classified.linear_probe(
             loaded, rows, task.vocabulary, task.fields,
-            linear_probe.LinearProbeSettings(seed=seed), done=bar.update,
+            classified.LinearProbeSettings(seed=seed), done=bar.update,
         )  # fmt: skip
     else:
-        chosen = replace(finetune.FULL, seed=seed)
+        chosen = replace(classified.FULL, seed=seed)
         count = rows.filter(pl.col("split") == "train").height
-        bar = progress(total=finetune.steps(count, chosen), desc="fine-tuning", unit="step")
-        result = finetune.finetune(
+        bar = progress(total=classified.steps(count, chosen), desc="fine-tuning", unit="step")
+        result = classified.finetune(
             loaded, rows, task.vocabulary, task.fields, chosen, progress=bar.update
         )
     bar.close()

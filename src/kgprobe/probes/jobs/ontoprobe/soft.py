@@ -16,14 +16,13 @@ import torch
 
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.job import progress
-from kgprobe.probes.jobs.frames import Prepared, placed, prepared
+from kgprobe.probes.jobs.frames import Prepared, check_windows, prepared
 from kgprobe.probes.models.head import precise
 from kgprobe.probes.models.load import Load, Loaded, ModelSpec, load_model
 from kgprobe.probes.prompts.trained import soft
 from kgprobe.probes.scoring.cloze.gradient import LEGAL
 from kgprobe.probes.scoring.cloze.vectors import candidate_tokens, gold_ranks, prompts
 from kgprobe.probes.text.mask_slots import ClozePrompt, question
-from kgprobe.probes.text.spelling import check_windows
 from kgprobe.schema import SOFT_CURVES, SOFT_RANKS, cast_columns
 from kgprobe.settings.probes import Soft
 from kgprobe.templates import fill
@@ -72,30 +71,18 @@ def check_tasks(
         )
 
 
-def template_tokens(light: Loaded, task: str, init: str) -> int:
-    """Return the number of vectors in the template of a task (switch `soft_init`)."""
-    if init != "words":
-        return TOKENS
-    return len(light.tokenizer(WORDS[task], add_special_tokens=False)["input_ids"])
-
-
 def questions(items: pl.DataFrame, tokens: int, role: str | None = None) -> list[ClozePrompt]:
     """Build the items in the soft template, in file order."""
     rows = items if role is None else items.filter(pl.col("role") == role)
-    text = soft.template(tokens)
-    return [
-        question(item, 0, text, subject_of(task, subject, meta), name, tuple(golds), False)
-        for item, task, subject, meta, name, golds in rows.sort("relation", "row", "item")
-        .select("item", "relation", "subject", "meta", "candidates", "answers")
-        .rows()
-    ]
-
-
-def subject_of(task: str, subject: str, meta: str) -> str:
-    """Return the subject for the soft template: the property's label, or capitalized."""
-    if task in AS_WRITTEN:
-        return str(json.loads(meta)["soft_subject"])
-    return subject[:1].upper() + subject[1:]
+    columns = ("item", "relation", "subject", "meta", "candidates", "answers")
+    prompts = []
+    for item, task, subject, meta, name, golds in (
+        rows.sort("relation", "row", "item").select(columns).rows()
+    ):
+        is_label = task in AS_WRITTEN
+        who = json.loads(meta)["soft_subject"] if is_label else subject[:1].upper() + subject[1:]
+        prompts.append(question(item, 0, soft.template(tokens), who, name, tuple(golds), False))
+    return prompts
 
 
 def check_parts(items: pl.DataFrame, task: str) -> None:
@@ -168,7 +155,10 @@ def train(
     known = prepared(spec, items, candidates, switches.unknown_candidates)
     chosen, options = recipes(plan, spec.kind, switches), known.options
     tasks = items["relation"].unique().sort().to_list()
-    tokens = {t: template_tokens(known.light, t, switches.soft_init) for t in tasks}
+    tokens = dict.fromkeys(tasks, TOKENS)
+    if switches.soft_init == "words":
+        coded = [known.light.tokenizer(WORDS[t], add_special_tokens=False) for t in tasks]
+        tokens = {t: len(c["input_ids"]) for t, c in zip(tasks, coded, strict=True)}
     check_tasks(known, switches, tokens, ("train", "dev"))
     loaded = load(spec)
     total = plan.epochs * len(chosen) * len(tasks)
@@ -285,15 +275,16 @@ def rank(
             progress=bar.update,
         )
         key = {name: recipe[name] for name in ("masks", "pooling", "loss", "seed")}
-        ranks.append(
-            frame_ranks(ranked, queries).with_columns(
-                template=pl.lit(0), **{k: pl.lit(v) for k, v in key.items()}
-            )
-        )
-        curves += _curve(prompt.record, key)
+        columns = {k: pl.lit(v) for k, v in key.items()}
+        ranks.append(frame_ranks(ranked, queries).with_columns(template=pl.lit(0), **columns))
+        curves += [
+            {"task": task, **key, "epoch": epoch, "training": float(loss), "dev": float(dev),
+             "kept": epoch == prompt.record["epoch"]}
+            for epoch, (loss, dev) in enumerate(prompt.record["curve"])
+        ]  # fmt: skip
     bar.close()
     return (
-        cast_columns(placed(pl.concat(ranks), items, known.kept), SOFT_RANKS),
+        cast_columns(known.placed(pl.concat(ranks)), SOFT_RANKS),
         cast_columns(pl.DataFrame(curves), SOFT_CURVES),
         {**loaded.record, **known.record, "switches": asdict(switches)},
     )
@@ -319,20 +310,6 @@ def read_prompts(folder: Path, known: Prepared) -> list[soft.SoftPrompt]:
     if problems:
         raise soft.PromptError("\n".join(problems))
     return prompts
-
-
-def _curve(record: Mapping[str, Any], key: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [
-        {
-            "task": record["task"],
-            **key,
-            "epoch": epoch,
-            "training": float(loss),
-            "dev": float(dev),
-            "kept": epoch == record["epoch"],
-        }
-        for epoch, (loss, dev) in enumerate(record["curve"])
-    ]
 
 
 def tensor(loaded: Loaded, vectors: Any) -> torch.Tensor:

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.prompts.search.settings import SearchSettings
-from kgprobe.probes.text.encode import special_ids
-from kgprobe.probes.text.pieces import byte_level
+from kgprobe.probes.text.encode import byte_level, special_ids
 
 _UNUSED = re.compile(r"[\[<]unused_?\d+[\]>]")
 _MARKS = " \u0120\u2581\t\n\r"  # spaces, Ġ, ▁

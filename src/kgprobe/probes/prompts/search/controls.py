@@ -14,7 +14,7 @@ import polars as pl
 
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.prompts.search.files import PromptFile, PromptFileError, prompt_of
-from kgprobe.probes.text.pieces import pieces
+from kgprobe.probes.text.encode import pieces
 from kgprobe.probes.text.prompts import LabelError, label_token
 from kgprobe.sampling import keys
 from kgprobe.templates import Template, cut, parse, resized, runs_of, word_of
@@ -34,7 +34,7 @@ def random_triggers(
     pool = np.unique(np.asarray(allowed, dtype=np.int64))
     if not len(pool):
         raise ValueError(f"group {group!r}: the filters leave no token to draw triggers from")
-    generator = _generator(seed, f"random_triggers {group}")
+    generator = np.random.default_rng([seed, *f"random_triggers {group}".encode()])
     drawn = pool[generator.integers(len(pool), size=(draws, length))]
     return [tuple(int(token) for token in row) for row in drawn]
 
@@ -45,7 +45,7 @@ def shuffled_trigger(trigger: Sequence[int], group: str, seed: int = 0) -> tuple
     A trigger with only one order (one token, or all the same) is returned unchanged.
     """
     trigger = tuple(int(token) for token in trigger)
-    generator = _generator(seed, f"shuffled_trigger {group}")
+    generator = np.random.default_rng([seed, *f"shuffled_trigger {group}".encode()])
     if len(trigger) <= 8:
         orders = sorted(set(itertools.permutations(trigger)) - {trigger})
         return orders[int(generator.integers(len(orders)))] if orders else trigger
@@ -59,10 +59,6 @@ def shuffled_trigger(trigger: Sequence[int], group: str, seed: int = 0) -> tuple
 def names(prompt: str, draws: int = DRAWS) -> list[str]:
     """Return the names under which draws are reported: random_triggers:00 and so on."""
     return [f"{prompt}:{draw:02d}" for draw in range(draws)]
-
-
-def _generator(seed: int, name: str) -> np.random.Generator:
-    return np.random.default_rng([seed, *name.encode()])
 
 
 def balance(

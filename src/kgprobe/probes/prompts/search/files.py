@@ -8,8 +8,7 @@ from typing import Any
 
 from kgprobe.files import atomic
 from kgprobe.probes.models.load import Loaded, differing
-from kgprobe.probes.text.encode import bos_prefix
-from kgprobe.probes.text.pieces import pieces
+from kgprobe.probes.text.encode import bos_prefix, pieces
 from kgprobe.templates import Template
 
 #: Fields that must be the same, in the order in which a message reports them.
@@ -73,13 +72,15 @@ def prompt_of(
     if len(ids) != template.triggers:
         raise PromptFileError(f"{len(ids)} trigger tokens for template {template.text!r}")
     label_ids = {name: [int(t) for t in tokens] for name, tokens in (labels or {}).items()}
-    name = loaded.tokenizer.convert_ids_to_tokens
+    name, text = loaded.tokenizer.convert_ids_to_tokens, text_of(loaded, ids)
+    # after other text, with and without a space
+    behind = " " + text.removeprefix(" ")
     return PromptFile(
         template.text,
         ids,
         name(ids),
-        text_of(loaded, ids),
-        round_trips(loaded, ids),
+        text,
+        ids in pieces(loaded.tokenizer, [behind, behind[1:]]),
         identity(loaded),
         label_ids,
         {label: name(tokens) for label, tokens in label_ids.items()},
@@ -90,13 +91,6 @@ def prompt_of(
 def text_of(loaded: Loaded, ids: Sequence[int]) -> str:
     """Return a trigger as text, for display."""
     return str(loaded.tokenizer.decode(list(ids), clean_up_tokenization_spaces=False))
-
-
-def round_trips(loaded: Loaded, ids: Sequence[int]) -> bool:
-    """Return whether the text of a trigger, after other text, gives its ids again."""
-    text = text_of(loaded, ids)
-    text = text if text.startswith(" ") else f" {text}"
-    return list(ids) in pieces(loaded.tokenizer, [text, text[1:]])
 
 
 def save(prompt: PromptFile, path: str | Path) -> None:

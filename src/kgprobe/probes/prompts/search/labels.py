@@ -67,22 +67,8 @@ class LabelClassifier:
         return np.asarray(scores + self.bias if bias else scores)
 
 
-@dataclass(frozen=True)
-class LabelTokens:
-    """Token ids per class, the best first, and the probe's record."""
-
-    ids: Mapping[str, tuple[int, ...]]
-    record: Mapping[str, Any]
-
-    def first(self, count: int) -> dict[str, tuple[int, ...]]:
-        """Return the best `count` tokens of every class: the label set of a prompt search.
-
-        The classes' lists share no token, so neither do these.
-        """
-        short = {name: len(ids) for name, ids in self.ids.items() if len(ids) < count}
-        if short or count < 1:
-            raise ValueError(f"{count} label tokens per class asked for, but there are {short}")
-        return {name: ids[:count] for name, ids in self.ids.items()}
+#: Token ids per class, the best first, without a token in common; and the probe's record.
+LabelTokens = tuple[dict[str, tuple[int, ...]], dict[str, Any]]
 
 
 def find(
@@ -125,8 +111,7 @@ def vectors(
 ) -> Floats:
     """Compute float32 vectors at [P] (n x width) with the initial token at all triggers."""
     encoded = encode(predictor.loaded, template, fields, None, truncate, habits)
-    name = "example {}".format
-    return predictor.features(encoded.rows, encoded.places, encoded.types, name)
+    return predictor.features(encoded.rows, encoded.places, encoded.types, "example {}".format)
 
 
 def search(
@@ -153,7 +138,7 @@ def search(
             "training examples, another template or label tokens of your own (or at_chance: keep)"
         )
     ids = ranking(probe, rows, settings.listed, allowed, settings.bias)
-    return LabelTokens(ids, {**record, "settings": asdict(settings)})
+    return ids, {**record, "settings": asdict(settings)}
 
 
 def train_probe(
@@ -166,10 +151,6 @@ def train_probe(
     classes = tuple(sorted(set(labels)))
     if len(classes) < 2:
         raise LabelSearchError(f"label search needs two classes or more, got {list(classes)}")
-    if not np.isfinite(vectors).all():
-        raise LabelSearchError(
-            "vectors at [P] hold NaN or infinity; is the model in half precision?"
-        )
     generator = torch.Generator().manual_seed(settings.seed)
     # skip torch's own initialization, which depends on the random state of the process
     layer = nn.utils.skip_init(nn.Linear, vectors.shape[1], len(classes))

@@ -4,11 +4,13 @@ gradient at the trigger  ->  k tokens with the largest first-order gain at one p
 score them on examples   ->  move there (accept)  ->  the best trigger by the dev set is kept
 """
 
+import base64
 import hashlib
+import json
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,26 +19,24 @@ import torch
 import transformers
 from numpy.typing import NDArray
 
-from kgprobe.job import Bar, log, progress
+from kgprobe.files import atomic
+from kgprobe.job import log, progress
 from kgprobe.metrics.intervals import standard_error, wilson
 from kgprobe.probes.models.batching import Budget, Ints
 from kgprobe.probes.models.device import card, one_thread
 from kgprobe.probes.models.finite import NotFiniteError
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.prompts.search import state as trigger_state
 from kgprobe.probes.prompts.search.candidates import (
     filter_candidates,
     spelled_like,
     vocabulary_of,
 )
 from kgprobe.probes.prompts.search.files import PromptFile, prompt_of, text_of
-from kgprobe.probes.prompts.search.problem import Example as Example
-from kgprobe.probes.prompts.search.problem import SearchError as SearchError
-from kgprobe.probes.prompts.search.problem import problem
-from kgprobe.probes.prompts.search.scores import Floats, Scorer, top
+from kgprobe.probes.prompts.search.scores import Example as Example
+from kgprobe.probes.prompts.search.scores import Floats, Scorer, problem, top
+from kgprobe.probes.prompts.search.scores import SearchError as SearchError
 from kgprobe.probes.prompts.search.settings import SearchSettings
 from kgprobe.probes.prompts.search.settings import settings_for as settings_for
-from kgprobe.probes.prompts.search.state import State, TriggerScores
 from kgprobe.probes.text.prompts import initial_token, trigger_pieces
 from kgprobe.templates import Template
 
@@ -66,24 +66,97 @@ def search(
     """
     with one_thread() if loaded.device.type == "cpu" else nullcontext():
         path = None if state_path is None else Path(state_path)
-        run = Search(loaded, template, train, dev, settings, path, labels, name, budget)
+        run = Search(loaded, template, settings, path, name, train, dev, labels, budget)
         return result(run, run.run(), watched)
 
 
+class TriggerScores:
+    """Values of triggers on training examples, so that no pair is scored twice.
+
+    Stored are triggers that differ from the current one in at most one token, up to ROOM values.
+    """
+
+    #: maximum values (float64): 16 MB, which a task of many examples would exceed for no gain
+    ROOM = 2_000_000
+
+    def __init__(self, examples: int) -> None:
+        self.examples = examples
+        self._values: dict[tuple[int, ...], Floats] = {}
+
+    def of(self, trigger: Sequence[int], examples: Ints) -> Floats:
+        """Return the values of a trigger on these examples, NaN if unknown."""
+        row = self._values.get(tuple(trigger))
+        return np.full(len(examples), np.nan) if row is None else row[examples]
+
+    def add(self, trigger: Sequence[int], examples: Ints, values: Floats) -> None:
+        """Store a trigger's values on examples; if there is no room, drop the oldest trigger."""
+        key = tuple(trigger)
+        if key not in self._values:
+            if len(self._values) >= max(self.ROOM // self.examples, 1):
+                del self._values[next(iter(self._values))]
+            self._values[key] = np.full(self.examples, np.nan)
+        self._values[key][examples] = values
+
+    def moved(self, trigger: Sequence[int]) -> None:
+        """Drop triggers that differ from the new current trigger in more than one token."""
+        for key in list(self._values):
+            if sum(a != b for a, b in zip(key, trigger, strict=True)) > 1:
+                del self._values[key]
+
+    def state(self) -> dict[str, Any]:
+        """Return the triggers in order, and their values, as JSON values."""
+        rows = b"".join(values.tobytes() for values in self._values.values())
+        triggers = [list(key) for key in self._values]
+        return {"triggers": triggers, "values": base64.b64encode(rows).decode()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Restore from a state."""
+        rows = np.frombuffer(base64.b64decode(state["values"]), dtype=np.float64)
+        table = rows.reshape(-1, self.examples).copy()
+        triggers = map(tuple, state["triggers"])
+        self._values = dict(zip(triggers, table, strict=True))
+
+
+@dataclass
+class State:
+    """The search before iteration `iteration` of restart `restart`.
+
+    `best` is [dev value, iteration, trigger] or None, `known` the dev values of triggers so far,
+    `scored` is as in TriggerScores, `finished` has the summaries of earlier restarts. `sequences`
+    counts forward passes of prompts; of the (trigger, example) pairs compared,
+    `compared` counts those scored by the model and `looked_up` the known ones.
+    """
+
+    restart: int = 0
+    iteration: int = 0
+    trigger: list[int] = field(default_factory=list)
+    best: list[Any] | None = None
+    known: list[list[Any]] = field(default_factory=list)
+    draws: dict[str, Any] = field(default_factory=dict)
+    accepted: int = 0
+    sequences: int = 0
+    compared: int = 0
+    looked_up: int = 0
+    scored: dict[str, Any] = field(default_factory=lambda: {"triggers": [], "values": ""})
+    trace: list[list[Any]] = field(default_factory=list)
+    finished: list[dict[str, Any]] = field(default_factory=list)
+
+
 class Search:
-    """One search: the problem, the scorer, and its state."""
+    """One search: the problem, the scorer, and its state (in a file: written after every iteration,
+    in a folder named by a hash of all that the search depends on)."""
 
     def __init__(
         self,
         loaded: Loaded,
         template: Template,
-        train: Sequence[Example],
-        dev: Sequence[Example],
         settings: SearchSettings,
         path: Path | None,
-        labels: Mapping[str, Sequence[int | str]] | None,
         name: str,
-        budget: Budget | None,
+        train: Sequence[Example],
+        dev: Sequence[Example],
+        labels: Mapping[str, Sequence[int | str]] | None = None,
+        budget: Budget | None = None,
     ) -> None:
         if not template.triggers:
             raise SearchError(f"template {template.text!r}: no [T], nothing to search")
@@ -93,16 +166,15 @@ class Search:
         self.problem = problem(loaded, template, train, dev, settings, labels, self.initial[0])
         self.vocabulary = vocabulary_of(loaded)
         tokens = self.problem.labels[self.problem.known].tolist()
-        first = dict(zip(self.problem.classes, self.problem.labels[:, 0].tolist(), strict=True))
-        # including those of dropped facts: a token may be spelled like a gold of several tokens
-        golds = sorted({label for _, label in train})
-        kept, self.counts = filter_candidates(
-            self.vocabulary, settings, tokens if labels is not None else (),
-            [] if labels is not None else golds,
-            [] if labels is not None else [first[gold] for gold in golds if gold in first],
-        )  # fmt: skip
+        if labels is None:
+            # including those of dropped facts: a token may be spelled like a gold of several tokens
+            golds = {label for _, label in train}
+            pairs = zip(self.problem.classes, tokens, strict=True)
+            forbidden: Any = (), golds, [token for word, token in pairs if word in golds]
+        else:
+            forbidden = (tokens,)
+        self.kept, self.counts = filter_candidates(self.vocabulary, settings, *forbidden)
         self.scorer = Scorer(loaded, self.problem, budget)
-        self.kept = kept
         self.scored = TriggerScores(len(self.problem.train))
         self._precise: Scorer | None = None
         # pairs of this iteration: the state counts them when the iteration ends
@@ -112,12 +184,13 @@ class Search:
 
     def run(self) -> State:
         """Run all restarts, from the saved state if there is one."""
-        state = trigger_state.load(self.path)
-        if state is not None:
+        if self.path is not None and self.path.is_file():
+            state = self._load(self.path)
             log.info("search goes on: restart %d, iteration %d", state.restart, state.iteration)
             self.scored.restore(state.scored)
             self._evaluate_initial(state)
-        state = state or self._opened(State())
+        else:
+            state = self._opened(State())
         total = self.settings.iterations * self.settings.restarts
         bar = progress(total=total, desc=self.name or "search", unit="it")
         bar.update(state.restart * self.settings.iterations + state.iteration)
@@ -125,16 +198,35 @@ class Search:
             draws = np.random.default_rng(0)
             draws.bit_generator.state = state.draws
             while state.iteration < self.settings.iterations:
-                self._iterate(state, draws, bar)
+                self._iterate(state, draws)
+                (_, _, swaps, current, score, _, _), best = state.trace[-1], state.best
+                bar.set_postfix_str(
+                    f"swap {swaps}, {current} -> {score}, "
+                    f"dev {'-' if best is None else format(best[0], '.4f')}, "
+                    f"{text_of(self.loaded, state.trigger)!r}",
+                    refresh=False,
+                )
+                bar.update(1)
             if state.best is None and not self._unfilled(state.trigger):
                 # nothing was accepted
                 state.best = [self._dev(state, state.trigger), -1, list(state.trigger)]
             state.finished.append(summary(self, state))
             state.restart += 1
             state = self._opened(state)
-            trigger_state.save(state, self.path)
+            self._save(state)
         bar.close()
         return state
+
+    def _save(self, state: State) -> None:
+        if self.path is not None:
+            with atomic(self.path) as temporary:
+                temporary.write_text(json.dumps(asdict(state)))
+
+    def _load(self, path: Path) -> State:
+        try:
+            return State(**json.loads(path.read_text()))
+        except (ValueError, TypeError) as error:
+            raise SearchError(f"{path}: not the state of a search ({error}); remove it") from error
 
     def _opened(self, state: State) -> State:
         """Return the state at the start of a restart."""
@@ -159,7 +251,7 @@ class Search:
         text = repr((self.settings.seed, self.name, restart))
         return int(hashlib.sha256(text.encode()).hexdigest()[:12], 16)
 
-    def _iterate(self, state: State, draws: np.random.Generator, bar: Bar) -> None:
+    def _iterate(self, state: State, draws: np.random.Generator) -> None:
         before = self.scorer.rows_fed
         gradient_batches, evaluation = self._batches(draws)
         gradient = self._gradient(state, gradient_batches)
@@ -195,8 +287,7 @@ class Search:
         state.draws = dict(draws.bit_generator.state)
         if self.path is not None:
             state.scored = self.scored.state()
-        trigger_state.save(state, self.path)
-        self._tell(state, bar)
+        self._save(state)
 
     def _unfilled(self, trigger: Sequence[int]) -> bool:
         """Return whether the trigger still contains an initial token."""
@@ -278,7 +369,7 @@ class Search:
             self._precise = self._precise or self.scorer.in_float32()
             return ask(self._precise)
         except NotFiniteError as error:
-            trigger_state.save(state, self.path)
+            self._save(state)
             raise SearchError(
                 f"{self.name or 'search'}: in float32, too, {error}; restart {state.restart}, "
                 f"iteration {state.iteration}, trigger {state.trigger}; the state before this "
@@ -299,16 +390,6 @@ class Search:
         everything = np.arange(len(self.problem.dev))
         values = self._finite(state, lambda one: one.values("dev", everything, [trigger], metric))
         return np.asarray(values[0])
-
-    def _tell(self, state: State, bar: Bar) -> None:
-        row = state.trace[-1]
-        best = "-" if state.best is None else f"{state.best[0]:.4f}"
-        bar.set_postfix_str(
-            f"swap {row[2]}, {row[3]} -> {row[4]}, dev {best}, "
-            f"{text_of(self.loaded, state.trigger)!r}",
-            refresh=False,
-        )
-        bar.update(1)
 
 
 def _initial(loaded: Loaded, template: Template, settings: SearchSettings) -> list[int]:

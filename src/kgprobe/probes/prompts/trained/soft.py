@@ -150,11 +150,15 @@ def fit(
     CPU thread is used, so that results do not depend on the number of cores. Raises NotFiniteError
     for scores and losses that are not finite.
     """
-    _check(train, dev, ids)
     with one_thread():
         start = precise(start.detach())
         vectors = start.clone().requires_grad_(True)
-        used, golds = _used(loaded, recipe, train, len(ids))
+        used, golds = list(range(len(ids))), list(train.golds)
+        if recipe.loss != "bce" and loaded.spec.kind != "masked":
+            # only golds matter; every other candidate would need separate passes
+            used = sorted({gold for row in golds for gold in row})
+            number = {candidate: i for i, candidate in enumerate(used)}
+            golds = [tuple(number[gold] for gold in row) for row in golds]
         form, raw = (recipe.masks, recipe.pooling), recipe.dev_scores == "logits"
         learned = ScoresWithGradient(
             loaded, train.prompts, [ids[c] for c in used], *form, names=train.name
@@ -205,30 +209,6 @@ def schedule(step: int, total: int, warmup: int) -> float:
     if step < warmup:
         return step / warmup
     return (total - step) / max(total - warmup, 1)
-
-
-def _used(
-    loaded: Loaded, recipe: SoftPromptRecipe, train: PromptRows, candidates: int
-) -> tuple[list[int], list[tuple[int, ...]]]:
-    """Return the candidates whose scores the loss needs, and golds as indices into them.
-
-    Under nll only golds matter: if every candidate needs separate passes (causal, seq2seq)
-    the others are skipped. For masked models they cost nothing.
-    """
-    if recipe.loss == "bce" or loaded.spec.kind == "masked":
-        return list(range(candidates)), list(train.golds)
-    used = sorted({g for ids in train.golds for g in ids})
-    number = {c: i for i, c in enumerate(used)}
-    return used, [tuple(number[g] for g in ids) for ids in train.golds]
-
-
-def _check(train: PromptRows, dev: PromptRows, ids: Sequence[Ids]) -> None:
-    for name, rows in (("training", train), ("development", dev)):
-        if not rows.prompts:
-            raise ValueError(f"no {name} rows; the split is larger than the data")
-        bad = [g for golds in rows.golds for g in golds if not 0 <= g < len(ids)]
-        if bad or not all(rows.golds):
-            raise ValueError(f"a {name} row has no gold, or gold {bad[:1]} of {len(ids)}")
 
 
 class PromptError(ValueError):

@@ -18,16 +18,18 @@ from typing import Any
 import numpy as np
 
 from kgprobe.probes.api.client import Client, Completion
+from kgprobe.probes.models.batching import budget_for
+from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.models.mask_slots import CausalText
 from kgprobe.probes.scoring.choice.text import CUE, LETTERS, ChoiceQuestion, Chosen, prompt, read
 from kgprobe.probes.scoring.fill import predict
 from kgprobe.probes.scoring.fill.api import ALTERNATIVES
-from kgprobe.probes.scoring.fill.decoding import Floats, Ids
-from kgprobe.probes.scoring.fill.replies import message, replies
+from kgprobe.probes.scoring.fill.decoding import Floats, Ids, greedy
 from kgprobe.probes.scoring.fill.rows import at_end, questions
 from kgprobe.probes.scoring.sentence import score
 from kgprobe.probes.scoring.sentence.score import bos_prefix
-from kgprobe.probes.text.encode import fits, refuse_control_tokens
+from kgprobe.probes.text.encode import fits, refuse_control_tokens, render_chat, special_ids
 from kgprobe.templates import MASK_SLOT, fill, parse
 
 SCORINGS = ("answer", "letter", "text", "stem")
@@ -193,12 +195,72 @@ def _best(item: str, scoring: str, scores: Floats) -> Chosen:
     return Chosen(item, scoring, int(order[0]), "scored", margin=margin)
 
 
+def message(loaded: Loaded, content: str, name: str) -> Ids:
+    """Tokenize a message up to the reply: with the model's own chat template if there is one, else
+    with the cue.
+
+    Raises ValueError, with the message's name, for one that contains a special token.
+    """
+    tokenizer, front = loaded.tokenizer, np.zeros(0, dtype=np.int64)
+    refuse_control_tokens(tokenizer, [content], lambda _: name)
+    if tokenizer.chat_template:
+        text = render_chat(tokenizer, content)
+    else:
+        text, (front, _) = content + CUE, bos_prefix(loaded)
+    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+    return np.concatenate([front, np.array(ids, dtype=np.int64)])
+
+
+def replies(
+    loaded: Loaded,
+    rows: Sequence[Ids],
+    names: Sequence[str],
+    most: int,
+    progress: Callable[[int], object],
+) -> list[str | None]:
+    """Generate a reply of at most `most` tokens after each row of token ids.
+
+    A reply is None if its row leaves no room for so many. Raises NotFiniteError, naming the row.
+    """
+    numbers = [n for n, row in enumerate(rows) if len(row) + most <= loaded.limit]
+    longest = max((len(rows[n]) for n in numbers), default=0) + most
+    text = CausalText(loaded, budget_for(loaded).stepped(most), longest)
+    tokenizer = loaded.tokenizer
+    ends = special_ids(tokenizer)
+
+    def forward(batch: Ids) -> list[str]:
+        chosen = [numbers[b] for b in batch]
+
+        def check(values: Floats, owners: Sequence[int], step: int) -> None:
+            finite(
+                values,
+                loaded.spec.model,
+                lambda row, _: f"{names[chosen[owners[row]]]}, token {step} of the answer",
+            )
+
+        stream = text.open([rows[n] for n in chosen])
+        _, columns = greedy(stream, len(chosen), most, 1, check, ends)
+        texts = []
+        for path in columns[:, :, 0].tolist():
+            stop = next((i for i, token in enumerate(path) if token in ends), len(path))
+            texts.append(tokenizer.decode(path[:stop]).strip())
+        return texts
+
+    held = [text.count_bytes(len(rows[n]), most, 1) for n in numbers]
+    replies: list[str | None] = [None] * len(rows)
+    for batch, texts in text.each([len(rows[n]) + most for n in numbers], forward, held=held):
+        for b, reply in zip(batch, texts, strict=True):
+            replies[numbers[b]] = reply
+        progress(len(batch))
+    return replies
+
+
 def _generate(
     loaded: Loaded, items: Sequence[ChoiceQuestion], choices: Choices, counter: _ProgressCounter
 ) -> None:
     """Generate greedy answers, with the tokenizer's chat template if it has one."""
-    rows = [_message(loaded, choice) for choice in items]
     names = [f"item {choice.item}" for choice in items]
+    rows = [message(loaded, prompt(c), name) for c, name in zip(items, names, strict=True)]
     answers = replies(loaded, rows, names, MOST, counter)
     reason = f"more than the model's {loaded.limit} tokens"
     for choice, answer in zip(items, answers, strict=True):
@@ -208,16 +270,6 @@ def _generate(
         answer_read = read(answer, choice.options)
         choices.chosen.append(Chosen(choice.item, "answer", *answer_read, text=answer))
     choices.record["chat_template"] = bool(loaded.tokenizer.chat_template)
-
-
-def _message(loaded: Loaded, choice: ChoiceQuestion) -> Ids:
-    """Tokenize the prompt, as a user message if there is a chat template, else with the cue."""
-    tokenizer = loaded.tokenizer
-    if tokenizer.chat_template:
-        return message(loaded, prompt(choice), f"item {choice.item}")
-    refuse_control_tokens(tokenizer, [prompt(choice)], lambda _: f"item {choice.item}")
-    ids = tokenizer(prompt(choice) + CUE, add_special_tokens=False)["input_ids"]
-    return np.concatenate([bos_prefix(loaded)[0], np.array(ids, dtype=np.int64)])
 
 
 def _by_server(

@@ -37,13 +37,12 @@ ANEW: dict[str, Any] = {"use_reentrant": False, "preserve_rng_state": False}
 
 
 class ScoresWithGradient:
-    """Scores of all candidates for chosen prompts, in one configuration.
+    """Scores of all candidates for chosen prompts, in one configuration (one of LEGAL).
 
     `rows` are the prompts (for causal models cut before the slot), `ids` the candidates' tokens.
     With `raw` the scores are computed from logits, not log-probabilities. `positions_fed` counts
-    the work; `names` describes a prompt by number. Raises ValueError for a configuration that the
-    kind does not support, ModelError for a model whose rows must not be padded, NotFiniteError if a
-    log-probability is not finite.
+    the work; `names` describes a prompt by number. Raises ModelError for a model whose rows must
+    not be padded, NotFiniteError if a log-probability is not finite.
     """
 
     def __init__(
@@ -57,11 +56,6 @@ class ScoresWithGradient:
         names: Callable[[int], str] = "prompt {}".format,
     ) -> None:
         kind = loaded.spec.kind
-        if (masks, pooling) not in LEGAL[kind]:
-            legal = ", ".join(sorted(f"{m}/{p}" for m, p in LEGAL[kind]))
-            raise ValueError(
-                f"a {kind} model has no scores under {masks}/{pooling}; valid: {legal}"
-            )
         refuse_padding(loaded, "soft prompts")
         self.loaded, self.pooling, self.raw, self.names = loaded, pooling, raw, names
         self.rows, self.positions_fed = list(rows), 0
@@ -117,11 +111,6 @@ class ScoresWithGradient:
         return values if self.raw else logprobs
 
 
-def _check_window(loaded: Loaded, tokens: int) -> None:
-    if tokens > loaded.limit:
-        raise ValueError(f"a prompt of {tokens} tokens; the model takes {loaded.limit}")
-
-
 class _MaskedPasses:
     """Every prompt with n = 1, 2, ... masks, scored at its masks."""
 
@@ -129,7 +118,6 @@ class _MaskedPasses:
         self.parts, loaded = parts, parts.loaded
         numbers = sorted({n for n, _ in places})
         wide = [row.widened(n) for n in numbers for row in rows]
-        _check_window(loaded, max(map(len, wide)))
         ids, mask = padded(wide, parts.pad, loaded.device)
         shape = (len(numbers), len(rows), ids.shape[1])
         self.ids, self.mask = ids.view(shape), mask.view(shape)
@@ -158,6 +146,11 @@ class _Forced:
     parts: Parts
     #: positions of a row
     width: int
+    #: returns the data shared by all rows of some prompts
+    context: Callable[[list[int]], Any]
+    #: yields logits (prompt x vocabulary) at (leaf of some leaves, depth) after some prompts, given
+    #: the context, a slice of the prompts, a range of leaves, and the places
+    logits: Callable[[Any, slice, range, Sequence[tuple[int, int]]], Iterator[Any]]
 
     def __init__(self, places: Sequence[tuple[int, ...]]) -> None:
         inner = {p[:k] for p in places for k in range(len(p))}
@@ -200,16 +193,6 @@ class _Forced:
         sizes = sizes_of(self.parts.loaded)
         return self.width * sizes.graph + deepest * sizes.logits
 
-    def context(self, chosen: list[int]) -> Any:
-        """Return the data shared by all rows of these prompts."""
-        raise NotImplementedError
-
-    def logits(
-        self, context: Any, prompts: slice, leaves: range, at: Sequence[tuple[int, int]]
-    ) -> Iterator[Any]:
-        """Yield logits (prompt x vocabulary) at (leaf of `leaves`, depth) after some prompts."""
-        raise NotImplementedError
-
 
 class _SpanPasses(_Forced):
     """Sentinel models: every prompt encoded once, one decoder row per maximal prefix."""
@@ -218,7 +201,6 @@ class _SpanPasses(_Forced):
         super().__init__(places)
         self.parts, loaded = parts, parts.loaded
         self.ids, self.mask = padded([r.ids for r in rows], parts.pad, loaded.device)
-        _check_window(loaded, self.ids.shape[1])
         forced = [np.array([parts.start, parts.sentinel(), *leaf]) for leaf in self.leaves]
         self.forced, _ = padded(forced, parts.pad, loaded.device)
         # every decoder row has keys and values of its prompt
@@ -254,7 +236,6 @@ class _CausalPasses(_Forced):
             for r in rows
             for leaf in self.leaves
         ]
-        _check_window(loaded, max(map(len, wide)))
         ids, _ = padded(wide, parts.pad, loaded.device)
         self.ids, self.width = ids.view(len(rows), len(self.leaves), ids.shape[1]), ids.shape[1]
 

@@ -4,7 +4,7 @@ An edge is one (place, token) pair whose log-probability is needed: for masked m
 mask among n, for sentinel models the tokens decoded so far. Candidates are paths over edges.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,6 @@ import torch
 from numpy.typing import NDArray
 
 from kgprobe.probes.models.finite import finite
-from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.mask_slots import MaskSlots, SpanSlots
 from kgprobe.probes.text.mask_slots import PromptIds
 
@@ -102,98 +101,77 @@ def _plan(ids: Sequence[Ids], root: Place, place: Any) -> Plan:
     return Plan(len(ids), tokens, starts, int(sizes[-1]), groups, int(lengths.max()))
 
 
-class _Edges:
-    """Base of engines that score edges at the mask slots of a model."""
+#: Prompt numbers, a place, and log-probabilities of the tokens there (prompt x token).
+Block = tuple[Any, Place, NDArray[Any]]
 
-    def __init__(self, slots: Any) -> None:
-        self.slots = slots
 
-    def check_finite(
-        self, logprobs: Any, prompts: Sequence[int] | Ids, place: str, tokens: Ids, name: Name
-    ) -> NDArray[Any]:
-        """Check that log-probabilities (prompt x token) of a place are finite; return an array."""
-        array = np.asarray(logprobs.cpu().numpy())
+def fetch(
+    slots: MaskSlots | SpanSlots, prompts: Sequence[PromptIds], plan: Plan, name: Name
+) -> NDArray[Any]:
+    """Return log-probabilities (prompt x edge) over the whole vocabulary.
+
+    A masked model has one row per prompt and distinct number of masks; a sentinel model encodes
+    each prompt once and has one decoder row per place. float64 for a float64 model, else float32.
+    """
+    is_wide = next(slots.loaded.model.parameters()).dtype == torch.float64
+    dtype = np.float64 if is_wide else np.float32
+    logprobs = np.empty((len(prompts), plan.edges), dtype=dtype)
+
+    def read(place: Place, logits: Any, total: Any, numbers: Sequence[int] | Ids) -> Block:
+        """Score the tokens of a place after a check that the numbers are finite."""
+        scores = logits.index_select(1, plan.wanted(place, logits.device)) - total[:, None]
+        array = np.asarray(scores.cpu().numpy())
+        tokens, where = plan.tokens[place], f"the mask slot after tokens {list(place)}"
+        if isinstance(slots, MaskSlots):
+            where = f"mask {place[1] + 1} of {place[0]}"
         finite(
             array,
-            self.slots.loaded.spec.model,
-            lambda row, token: f"{name(int(prompts[row]))}, {place}, token {tokens[token]}",
+            slots.loaded.spec.model,
+            lambda row, token: f"{name(int(numbers[row]))}, {where}, token {tokens[token]}",
         )
-        return array
+        return numbers, place, array
+
+    blocks = _masked if isinstance(slots, MaskSlots) else _spans
+    for numbers, place, block in blocks(slots, prompts, plan, read):  # type: ignore[arg-type]
+        start = plan.starts[place]
+        logprobs[numbers, start : start + block.shape[1]] = block
+    return logprobs
 
 
-class MaskedEdges(_Edges):
-    """Edges of a masked model: one row per prompt and distinct number of masks."""
+def _masked(
+    slots: MaskSlots, prompts: Sequence[PromptIds], plan: Plan, read: Callable[..., Block]
+) -> Iterator[Block]:
+    for masks in sorted({n for n, _ in plan.tokens}):
 
-    slots: MaskSlots
+        def of_rows(rows: Ids, logits: Any, masks: int = masks) -> list[Block]:
+            total = logits.logsumexp(-1)
+            return [read((masks, j), logits[:, j], total[:, j], rows) for j in range(masks)]
 
-    def fetch(self, prompts: Sequence[PromptIds], plan: Plan, name: Name) -> NDArray[Any]:
-        """Return log-probabilities (prompt x edge) over the whole vocabulary."""
-        logprobs = np.empty((len(prompts), plan.edges), dtype=_dtype(self.slots.loaded))
-        for masks in sorted({n for n, _ in plan.tokens}):
-
-            def read(rows: Ids, logits: Any, masks: int = masks) -> list[NDArray[Any]]:
-                total, values = logits.logsumexp(-1), []
-                for j in range(masks):
-                    place = (masks, j)
-                    wanted = plan.wanted(place, logits.device)
-                    scores = logits[:, j].index_select(1, wanted) - total[:, j, None]
-                    where = f"mask {j + 1} of {masks}"
-                    values.append(self.check_finite(scores, rows, where, plan.tokens[place], name))
-                return values
-
-            def put(rows: Ids, values: list[NDArray[Any]], masks: int = masks) -> None:
-                for j, block in enumerate(values):
-                    start = plan.starts[masks, j]
-                    logprobs[rows, start : start + block.shape[1]] = block
-
-            rows = [p.widened(masks) for p in prompts]
-            self.slots.visit(rows, [p.position + np.arange(masks) for p in prompts], read, put)
-        return logprobs
+        wide = [p.widened(masks) for p in prompts]
+        places = [p.position + np.arange(masks) for p in prompts]
+        for _, blocks in slots.visit(wide, places, of_rows):
+            yield from blocks
 
 
-class SpanEdges(_Edges):
-    """Edges of a sentinel model: each prompt encoded once, one decoder row per place."""
+def _spans(
+    slots: SpanSlots, prompts: Sequence[PromptIds], plan: Plan, read: Callable[..., Block]
+) -> Iterator[Block]:
+    step = slots.contexts_at_once([len(p.ids) for p in prompts])
+    for low in range(0, len(prompts), step):
+        # prompts whose encoder states are in memory together
+        some = prompts[low : low + step]
+        pairs = [(owner, place) for place in plan.tokens for owner in range(len(some))]
 
-    slots: SpanSlots
+        def of_rows(
+            rows: Ids, logits: Any, low: int = low, pairs: list[Any] = pairs
+        ) -> list[Block]:
+            total, blocks = logits.logsumexp(-1), []
+            for k, row in enumerate(rows):
+                owner, place = pairs[row]
+                blocks.append(read(place, logits[k, :1], total[k, :1], [low + owner]))
+            return blocks
 
-    def fetch(self, prompts: Sequence[PromptIds], plan: Plan, name: Name) -> NDArray[Any]:
-        """Return log-probabilities (prompt x edge) over the whole vocabulary."""
-        logprobs = np.empty((len(prompts), plan.edges), dtype=_dtype(self.slots.loaded))
-        front = [self.slots.start, self.slots.opening]
-        forced = {place: np.array([*front, *place], dtype=np.int64) for place in plan.tokens}
-        step = self.slots.contexts_at_once([len(p.ids) for p in prompts])
-        for low in range(0, len(prompts), step):
-            # prompts whose encoder states are in memory together
-            some = prompts[low : low + step]
-            pairs = [(owner, place) for place in forced for owner in range(len(some))]
-
-            def read(
-                rows: Ids, logits: Any, low: int = low, pairs: list[Any] = pairs
-            ) -> list[NDArray[Any]]:
-                total, values = logits.logsumexp(-1), []
-                for k, row in enumerate(rows):
-                    owner, place = pairs[row]
-                    wanted = plan.wanted(place, logits.device)
-                    scores = logits[k, :1].index_select(1, wanted) - total[k, 0]
-                    where, tokens = f"the mask slot after tokens {list(place)}", plan.tokens[place]
-                    values.append(self.check_finite(scores, [low + owner], where, tokens, name)[0])
-                return values
-
-            def put(
-                rows: Ids, values: list[NDArray[Any]], low: int = low, pairs: list[Any] = pairs
-            ) -> None:
-                for row, block in zip(rows, values, strict=True):
-                    owner, place = pairs[row]
-                    start = plan.starts[place]
-                    logprobs[low + owner, start : start + len(block)] = block
-
-            encoded = self.slots.encode([p.ids for p in some])
-            owners, rows = [o for o, _ in pairs], [forced[p] for _, p in pairs]
-            self.slots.visit(encoded, owners, rows, read, put)
-        return logprobs
-
-
-def _dtype(loaded: Loaded) -> Any:
-    """Return the dtype of log-probabilities: float64 for a float64 model, else float32."""
-    wide = next(loaded.model.parameters()).dtype == torch.float64
-    return np.float64 if wide else np.float32
+        encoded = slots.encode([p.ids for p in some])
+        decoded = [np.array([slots.start, slots.opening, *place]) for _, place in pairs]
+        for _, blocks in slots.visit(encoded, [o for o, _ in pairs], decoded, of_rows):
+            yield from blocks

@@ -19,14 +19,7 @@ from numpy.typing import NDArray
 from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.mask_slots import MaskSlots, SpanSlots
-from kgprobe.probes.scoring.cloze.plan import (
-    POOLINGS,
-    MaskedEdges,
-    Plan,
-    SpanEdges,
-    masked_plan,
-    span_plan,
-)
+from kgprobe.probes.scoring.cloze.plan import POOLINGS, Plan, fetch, masked_plan, span_plan
 from kgprobe.probes.scoring.columns import AnswerColumns
 from kgprobe.probes.text.mask_slots import (
     ClozePrompt,
@@ -68,13 +61,6 @@ class Chunk:
     scores: NDArray[Any]
     lengths: NDArray[np.int64]
 
-    @property
-    def order(self) -> NDArray[np.int64]:
-        """Position of every option in the released order: fewer tokens first, then its index."""
-        place = np.empty(len(self.lengths), dtype=np.int64)
-        place[np.argsort(self.lengths, kind="stable")] = np.arange(len(place))
-        return place
-
 
 def rank(
     loaded: Loaded,
@@ -91,9 +77,8 @@ def rank(
     Ranks start at 1; `best` and `worst` differ if candidates tie, `in_order` is the rank when
     ties go to the option with fewer tokens, then lower index. Among the top candidates ties go to
     the lower index. Rows are ordered like the questions, then by configuration. Raises
-    ValueError for an unknown set, a gold outside of it, a candidate without tokens.
+    ValueError for a candidate without tokens.
     """
-    _check_golds(questions, options)
     record: dict[str, Any] = {}
     golds, best = (
         AnswerColumns("configuration", *RANKS[4:]),
@@ -105,8 +90,8 @@ def rank(
         return gold_rows(chunk, questions), _top_rows(chunk, top), len(chunk.indices)
 
     chunked = chunks(loaded, questions, options, space=space, budget=budget, record=record)
-    for number, (edges, compute) in enumerate(chunked):
-        of_golds, of_best, count = edges.slots.step(f"chunk {number}", partial(ranked, compute))
+    for number, (slots, compute) in enumerate(chunked):
+        of_golds, of_best, count = slots.step(f"chunk {number}", partial(ranked, compute))
         golds.add(**of_golds)
         best.add(**of_best)
         progress(count)
@@ -134,7 +119,7 @@ def chunks(
     budget: Budget | None = None,
     rows: Sequence[PromptIds] | None = None,
     record: dict[str, Any] | None = None,
-) -> Iterator[tuple[MaskedEdges | SpanEdges, Callable[[], Chunk]]]:
+) -> Iterator[tuple[MaskSlots | SpanSlots, Callable[[], Chunk]]]:
     """Yield, for every chunk, the engine and a function that computes the chunk.
 
     `rows` are the sentences with their slots if they differ from the questions' texts (soft
@@ -142,21 +127,26 @@ def chunks(
     """
     rows = tokenize_prompts(loaded, questions, space) if rows is None else rows
     refuse_control_texts(loaded, questions)
-    edges: MaskedEdges | SpanEdges
+    slots: MaskSlots | SpanSlots
     if loaded.spec.kind == "masked":
-        edges, plan_of = MaskedEdges(MaskSlots(loaded, budget)), masked_plan
+        slots, plan_of = MaskSlots(loaded, budget), masked_plan
     elif loaded.spec.kind == "seq2seq":
-        edges, plan_of = SpanEdges(SpanSlots(loaded, budget)), span_plan
+        slots, plan_of = SpanSlots(loaded, budget), span_plan
     else:
         raise ValueError(
             f"{loaded.spec.model}: cloze ranking needs a masked or seq2seq model, this one is "
             f"{loaded.spec.kind}; score its options as sentences instead"
         )
     unknown: dict[str, list[str]] = {}
-    for (name, context), indices in _by_set(questions, space):
+    # by candidate set, and by the context that affects the tokens of its candidates
+    grouped: dict[tuple[str, str], list[int]] = {}
+    for index, question in enumerate(questions):
+        context = slot_context(question.before, space)
+        grouped.setdefault((question.candidates, context), []).append(index)
+    for (name, context), indices in sorted(grouped.items()):
         labels = options[name]
         tokens = candidate_ids(loaded, labels, space, context, of_set(name))
-        unknown[name] = sorted(set(unknown.get(name, [])) | set(tokens.unknown))
+        unknown[name] = sorted({*unknown.get(name, []), *tokens.unknown})
         plan = plan_of(tokens.ids)
         distinct, members = _distinct(rows, indices)
         n_tokens = len(distinct[0].ids) + plan.longest - 1
@@ -171,19 +161,19 @@ def chunks(
         size = max(CHUNK // (plan.edges + len(CONFIGURATIONS) * plan.candidates), 1)
         for start in range(0, len(distinct), size):
             span = slice(start, start + size)
-            arguments = edges, plan, distinct[span], members[span], lengths, questions
-            yield edges, partial(_chunk, *arguments)
+            arguments = slots, plan, distinct[span], members[span], lengths, questions
+            yield slots, partial(_chunk, *arguments)
     if record is not None:
         record |= {
             **loaded.record,
             "candidate_space": space,
             "candidates_with_unknown_tokens": {k: v for k, v in unknown.items() if v},
-            **edges.slots.counts,
+            **slots.counts,
         }
 
 
 def _chunk(
-    edges: MaskedEdges | SpanEdges,
+    slots: MaskSlots | SpanSlots,
     plan: Plan,
     prompts: Sequence[PromptIds],
     members: Sequence[NDArray[np.int64]],
@@ -196,48 +186,20 @@ def _chunk(
         question = questions[members[prompt][0]]
         return f"item {question.item}, template {question.template}"
 
-    values = plan.pooled(edges.fetch(prompts, plan, name))
+    values = plan.pooled(fetch(slots, prompts, plan, name))
     repeat = [len(group) for group in members]
     return Chunk(np.concatenate(members), np.repeat(values, repeat, axis=0), lengths)
 
 
-def _by_set(
-    questions: Sequence[ClozePrompt], space: str
-) -> Iterator[tuple[tuple[str, str], NDArray[np.int64]]]:
-    """Yield question indices by (candidate set, context that affects candidate tokenization)."""
-    grouped: dict[tuple[str, str], list[int]] = {}
-    for index, question in enumerate(questions):
-        context = slot_context(question.before, space)
-        grouped.setdefault((question.candidates, context), []).append(index)
-    for key in sorted(grouped):
-        yield key, np.array(grouped[key])
-
-
 def _distinct(
-    rows: Sequence[PromptIds], indices: NDArray[np.int64]
+    rows: Sequence[PromptIds], indices: Sequence[int]
 ) -> tuple[list[PromptIds], list[NDArray[np.int64]]]:
     """Return distinct prompts, longest first, and the questions that share each."""
     groups: dict[tuple[int, bytes], list[int]] = {}
     for index in indices:
-        groups.setdefault((rows[index].position, rows[index].ids.tobytes()), []).append(int(index))
+        groups.setdefault((rows[index].position, rows[index].ids.tobytes()), []).append(index)
     members = sorted(groups.values(), key=lambda m: (-len(rows[m[0]].ids), m[0]))
     return [rows[m[0]] for m in members], [np.array(m) for m in members]
-
-
-def _check_golds(questions: Sequence[ClozePrompt], options: dict[str, Sequence[str]]) -> None:
-    for question in questions:
-        if not options.get(question.candidates):
-            legal = ", ".join(sorted(options)) or "none"
-            raise ValueError(
-                f"item {question.item}: no candidate set {question.candidates!r}; there are {legal}"
-            )
-        size = len(options[question.candidates])
-        wrong = [g for g in question.golds if not 0 <= g < size]
-        if wrong:
-            raise ValueError(
-                f"item {question.item}: gold {wrong[0]} is outside of set "
-                f"{question.candidates!r} of {size}"
-            )
 
 
 def gold_rows(chunk: Chunk, questions: Sequence[ClozePrompt]) -> dict[str, Any]:
@@ -246,7 +208,9 @@ def gold_rows(chunk: Chunk, questions: Sequence[ClozePrompt]) -> dict[str, Any]:
     row = np.array([r for r, _ in owners], dtype=np.int64)
     gold = np.array([g for _, g in owners], dtype=np.int64)
     rows = AnswerColumns("configuration", *RANKS[4:])
-    step, order = max(CHUNK // max(chunk.scores.shape[2], 1), 1), chunk.order
+    step = max(CHUNK // max(chunk.scores.shape[2], 1), 1)
+    # the released order: fewer tokens first, then the lower index
+    order = np.argsort(np.argsort(chunk.lengths, kind="stable"))
     for c in range(chunk.scores.shape[1]):
         for start in range(0, max(len(row), 1), step):
             r, g = row[start : start + step], gold[start : start + step]

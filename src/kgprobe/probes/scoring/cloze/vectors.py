@@ -189,13 +189,15 @@ class _Scored:
         """Score some sentences; `upto`: only that many terms, divided by the number of all."""
         ends = [None if upto is None else int(self.firsts[n]) + upto for n in numbers]
         cut = [self.sentences[n][:end] for n, end in zip(numbers, ends, strict=True)]
-        rows = Ragged.of(cut)
-        logprobs = self.engine.logprobs(rows, name=lambda k: self.name(int(numbers[k])))
+        rows = Ragged.of(cut, lambda k: self.name(int(numbers[k])))
+        logprobs = self.engine.logprobs(rows)
         first_row = rows_of_embedding(self.engine.loaded)
         values = []
         for start, end, n in zip(rows.starts[:-1], rows.starts[1:], numbers, strict=True):
-            words = self.sentences[n] < first_row
-            values.append(_pooled(logprobs[start:end], words, int(self.firsts[n]), self.pooling))
+            scores = logprobs[start:end][self.firsts[n] :]
+            # the value at a slot is 0; the count includes the words beyond `upto`
+            count = (self.sentences[n][self.firsts[n] :] < first_row).sum()
+            values.append(scores[0] if self.pooling == "first" else scores.sum() / count)
         return np.array(values)
 
     def reaching(self, questions: Sequence[ClozePrompt], size: int) -> NDArray[np.bool_]:
@@ -263,10 +265,3 @@ def _sentences(
         # the first token of the sequence has no left context, hence no probability
         firsts.append(max(first, 1))
     return rows, firsts
-
-
-def _pooled(logs: NDArray[np.float64], words: NDArray[np.bool_], first: int, pooling: str) -> float:
-    """Average the log-probabilities of the words from token `first` on, or return that of `first`;
-    `logs` may end before the sentence does, but the count includes all its `words`."""
-    # the value at a slot is 0
-    return float(logs[first] if pooling == "first" else logs[first:].sum() / words[first:].sum())

@@ -21,13 +21,11 @@ from kgprobe.probes.scoring.fill.rows import (
     INSTRUCTION,
     WHOLE,
     FillItem,
+    FillRows,
     Fills,
     FillSettings,
-    assembled,
     at_end,
-    gold_rows,
     questions,
-    top_rows,
 )
 
 #: Default maximum tokens of an answer: servers do not report how many tokens a gold has.
@@ -36,12 +34,10 @@ MOST = 16
 ALTERNATIVES = 5
 
 
-@dataclass(frozen=True)
-class Reply:
-    """Phrases, best first: matched text, raw text, sum of log p if known; and the completion."""
-
-    phrases: tuple[tuple[str, str, float | None], ...]
-    answer: Completion
+#: Matched text, raw text, sum of log p if known.
+Phrase = tuple[str, str, float | None]
+#: Phrases, best first, and the completion.
+Reply = tuple[Sequence[Phrase], Completion]
 
 
 def predict(
@@ -66,16 +62,14 @@ def predict(
     # with `chat` the question is the whole message
     instruction = "" if settings.chat else text
     asks = _ReplyClient(client, settings, chats)
-    left_out: list[tuple[str, int, int, str]] = []
-    texts = questions(fill_items, settings.upper_first)
-    numbers = [n for n, t in enumerate(texts) if instruction or at_end(t)]
-    left_out += [
-        (fill_items[n].item, fill_items[n].template, -1, "mask slot not at the end")
-        for n in sorted(set(range(len(fill_items))) - set(numbers))
-    ]
-    prompts = {n: texts[n].before.rstrip() for n in numbers}
-    if instruction:
-        prompts = {n: f"{instruction}\n{texts[n].before}[MASK]{texts[n].after}" for n in numbers}
+    filled, prompts = FillRows(fill_items), dict[int, str]()
+    for number, sentence in enumerate(questions(fill_items, settings.upper_first)):
+        if instruction:
+            prompts[number] = f"{instruction}\n{sentence.before}[MASK]{sentence.after}"
+        elif at_end(sentence):
+            prompts[number] = sentence.before.rstrip()
+        else:
+            filled.leave_out(number, "mask slot not at the end")
     distinct = list(dict.fromkeys(prompts.values()))
 
     def one(prompt: str) -> Reply:
@@ -86,13 +80,12 @@ def predict(
 
     ask_all: Any = client.map if settings.failures == "raise" else client.try_map
     replies = dict(zip(distinct, ask_all(one, distinct, settings.workers), strict=True))
-    filled = top_rows()
     for number, prompt in prompts.items():
         reply = replies[prompt]
         if isinstance(reply, str):
-            left_out.append((fill_items[number].item, fill_items[number].template, -1, reply))
+            filled.leave_out(number, reply)
         else:
-            _collect(filled, number, reply, settings.k)
+            _collect(filled.top, number, reply, settings.k)
     record = {
         "kind": "api",
         "api": client.record(),
@@ -103,7 +96,7 @@ def predict(
         "prompts": len(distinct),
         "asked_by": "chat" if chats else "completions",
     }
-    return assembled(fill_items, filled, gold_rows(), record, left_out)
+    return filled.fills(record)
 
 
 @dataclass
@@ -123,12 +116,12 @@ class _ReplyClient:
     def _chat(self, prompt: str) -> Reply:
         top = ALTERNATIVES if self.client.capabilities().chat_logprobs else 0
         answer = self.client.chat(prompt, self._most, top)
-        return Reply(((self._phrase(answer.text), answer.text, self._sum(answer)),), answer)
+        return [(self._phrase(answer.text), answer.text, self._sum(answer))], answer
 
     def _complete(self, prompt: str) -> Reply:
         scored = self.client.capabilities().completion_logprobs
         answer = self.client.complete(prompt, self._most, ALTERNATIVES if scored else 0)
-        phrases = [(self._phrase(answer.text), answer.text, self._sum(answer))]
+        phrases: list[Phrase] = [(self._phrase(answer.text), answer.text, self._sum(answer))]
         first = answer.tokens[0] if answer.tokens else None
         others = [(t, p) for t, p in ordered(first.top) if t != first.text] if first else []
         for text, logprob in others[: self.settings.k - 1]:
@@ -142,11 +135,11 @@ class _ReplyClient:
             total = self._sum(rest, text)
             known = None if total is None else logprob + total
             phrases.append((self._phrase(text + rest.text), text + rest.text, known))
-        kept: dict[str, tuple[str, str, float | None]] = {}
+        kept: dict[str, Phrase] = {}
         for phrase in phrases:
             if phrase[0]:
                 kept.setdefault(phrase[0], phrase)
-        return Reply(tuple(kept.values()), answer)
+        return list(kept.values()), answer
 
     def _phrase(self, text: str) -> str:
         """Return the answer in the text, ignoring leading whitespace and line ends."""
@@ -178,12 +171,13 @@ def ordered(top: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
 
 def _collect(filled: AnswerColumns, number: int, reply: Reply, k: int) -> None:
     """Add rows of FILLS: the server's tokens and alternatives, then the whole phrases."""
-    for position, token in enumerate(reply.answer.tokens):
+    phrases, answer = reply
+    for position, token in enumerate(answer.tokens):
         pairs: list[tuple[str, Any]] = list(ordered(token.top))
         if token.text not in {t for t, _ in pairs} and token.logprob is not None:
             pairs = ordered([*pairs, (token.text, token.logprob)])
         _add(filled, number, position, [(text, text, p) for text, p in pairs[:k]])
-    _add(filled, number, WHOLE, [p for p in reply.phrases if p[0]][:k])
+    _add(filled, number, WHOLE, [p for p in phrases if p[0]][:k])
 
 
 def _add(

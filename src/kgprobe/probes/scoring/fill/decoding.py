@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from kgprobe.probes.models.continuation import Stream
+from kgprobe.probes.models.mask_slots import Stream
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]

@@ -11,19 +11,15 @@ from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.mask_slots import MaskSlots
-from kgprobe.probes.scoring.columns import AnswerColumns
 from kgprobe.probes.scoring.fill.decoding import Floats, Ids, extend, products, ranks, top
 from kgprobe.probes.scoring.fill.rows import (
     FillItem,
+    FillRows,
     Fills,
     FillSettings,
     Names,
-    add_best,
-    assembled,
     gold_ids,
-    gold_rows,
     questions,
-    top_rows,
 )
 from kgprobe.probes.text.mask_slots import tokenize_prompts
 
@@ -54,12 +50,13 @@ def predict(
     Raises NotFiniteError, with item and mask.
     """
     slots, k = MaskSlots(loaded, budget), settings.k
-    left_out: list[tuple[str, int, int, str]] = []
-    planned = _plan(loaded, fill_items, settings, left_out)
-    filled, golds, names = top_rows(), gold_rows(), Names(loaded.tokenizer)
+    filled, names = FillRows(fill_items), Names(loaded.tokenizer)
+    planned = _plan(loaded, filled, settings)
     for masks in sorted(planned):
         rows = planned[masks]
-        values, columns = _read(slots, rows, masks, k, golds)
+        values, columns, ranked = _read(slots, rows, masks, k)
+        for (row, gold), of_gold in ranked.items():
+            filled.add_gold(*rows[row].golds[gold], of_gold)
         if k:
             if masks == 1 or settings.strategy == "parallel":
                 sums, picks = products(values, columns, k)
@@ -72,7 +69,7 @@ def predict(
             number = np.array([n for n, row in enumerate(rows) for _ in row.owners])
             owner = np.array([o for row in rows for o in row.owners])
             best = (texts[number], texts[number], sums[number, :k])
-            add_best(filled, owner, masks, columns[number], values[number], names, best)
+            filled.add_best(owner, masks, columns[number], values[number], names, best)
         progress(sum(len(r.owners) for r in rows))
     record = {
         **loaded.record,
@@ -81,34 +78,29 @@ def predict(
         "rows": sum(len(rows) for rows in planned.values()),
         **slots.counts,
     }
-    return assembled(fill_items, filled, golds, record, left_out)
+    return filled.fills(record)
 
 
 def _plan(
-    loaded: Loaded,
-    fill_items: Sequence[FillItem],
-    settings: FillSettings,
-    left_out: list[tuple[str, int, int, str]],
+    loaded: Loaded, filled: FillRows, settings: FillSettings
 ) -> dict[int, list[MaskedSentence]]:
     """Return distinct rows by number of masks; golds that cannot be scored are excluded."""
-    texts = questions(fill_items, settings.upper_first)
-    golds = gold_ids(loaded, fill_items, texts, settings)
+    texts = questions(filled.items, settings.upper_first)
+    golds = gold_ids(loaded, filled.items, texts, settings)
     rows = tokenize_prompts(loaded, texts, settings.space, any_length=True)
     planned: dict[int, dict[tuple[int, bytes], MaskedSentence]] = {}
-    for number, (item, row) in enumerate(zip(fill_items, rows, strict=True)):
+    for number, (item, row) in enumerate(zip(filled.items, rows, strict=True)):
         room, long = loaded.limit - len(row.ids) + 1, f"more than the model's {loaded.limit} tokens"
         wanted: dict[int, list[tuple[int, Ids]]] = {n: [] for n in item.masks if n <= room}
-        left_out += [(item.item, item.template, -1, long) for n in item.masks if n > room]
+        for _ in [n for n in item.masks if n > room]:
+            filled.leave_out(number, long)
         for which, tokens in enumerate(golds[number]):
-            reason = ""
             if len(tokens) > settings.most_masks:
-                reason = f"gold of more than {settings.most_masks} tokens"
+                filled.leave_out(number, f"gold of more than {settings.most_masks} tokens", which)
             elif len(tokens) > room:
-                reason = long
-            if reason:
-                left_out.append((item.item, item.template, which, reason))
-                continue
-            wanted.setdefault(len(tokens), []).append((which, tokens))
+                filled.leave_out(number, long, which)
+            else:
+                wanted.setdefault(len(tokens), []).append((which, tokens))
         for masks, pairs in wanted.items():
             sentence = planned.setdefault(masks, {}).setdefault(
                 (row.position, row.ids.tobytes()),
@@ -124,14 +116,13 @@ def _plan(
 
 
 def _read(
-    slots: MaskSlots, rows: Sequence[MaskedSentence], masks: int, k: int, golds: AnswerColumns
-) -> tuple[Floats, Ids]:
-    """Return the k best per mask (rows x masks x k); add the ranks of all golds to `golds`."""
+    slots: MaskSlots, rows: Sequence[MaskedSentence], masks: int, k: int
+) -> tuple[Floats, Ids, dict[tuple[int, int], tuple[Any, ...]]]:
+    """Return the k best per mask (rows x masks x k), and the ranks of all golds by (row, gold)."""
     width = min(k, slots.columns)
     values = np.zeros((len(rows), masks, width))
     columns = np.zeros((len(rows), masks, width), dtype=np.int64)
-    best_of: dict[tuple[int, int], tuple[Any, ...]] = {}
-
+    ranked: dict[tuple[int, int], tuple[Any, ...]] = {}
     places = [np.arange(r.position, r.position + masks) for r in rows]
 
     def check(logprobs: Floats, numbers: Ids) -> None:
@@ -152,28 +143,17 @@ def _read(
             part = pairs[start : start + len(numbers)]
             tokens = np.stack([rows[numbers[p]].golds[g][2] for p, g in part])
             flat = logits[[p for p, _ in part]].reshape(-1, logits.shape[-1])
-            ranked = ranks(flat, tokens.ravel())
-            logprobs = ranked[0].reshape(len(part), masks)
-            check(logprobs, numbers[[p for p, _ in part]])
+            of_part: list[Any] = [a.reshape(len(part), masks) for a in ranks(flat, tokens.ravel())]
+            check(of_part[0], numbers[[p for p, _ in part]])
             for line, (place, g) in enumerate(part):
-                span = slice(line * masks, (line + 1) * masks)
-                of_golds.append((int(numbers[place]), g, tuple(a[span] for a in ranked)))
+                of_golds.append((int(numbers[place]), g, tuple(a[line] for a in of_part)))
         return best, of_golds
 
-    def put(numbers: NDArray[np.int64], result: tuple[Any, list[Any]]) -> None:
-        best, of_golds = result
-        if best:
-            values[numbers], columns[numbers] = best
-        best_of.update({(number, g): ranked for number, g, ranked in of_golds})
-
-    slots.visit([r.ids for r in rows], places, read, put)
-    for (number, g), (logprob, best, worst) in best_of.items():
-        owner, which, tokens = rows[number].golds[g]
-        golds.add(
-            owner=owner, gold=which, position=np.arange(masks), masks=masks, token=tokens,
-            best=best, worst=worst, logprob=logprob,
-        )  # fmt: skip
-    return values, columns
+    for numbers, (of_row, of_golds) in slots.visit([r.ids for r in rows], places, read):
+        if of_row:
+            values[numbers], columns[numbers] = of_row
+        ranked |= {(number, g): of_gold for number, g, of_gold in of_golds}
+    return values, columns, ranked
 
 
 def _beam(
@@ -196,7 +176,7 @@ def _beam(
                     ids, place = row.ids.copy(), row.position + mask
                     ids[row.position : place] = tokens
                     filled.append(MaskedSentence(ids, place, name=row.name))
-            best, token = _read(slots, filled, 1, width, gold_rows())
+            best, token, _ = _read(slots, filled, 1, width)
             shape = (count, sums.shape[1], -1)
             best, token = best.reshape(shape), token.reshape(shape)
         sums, picks = extend(sums, picks, best, token, width)

@@ -92,20 +92,10 @@ class Options(AnswerOptions):
         return cls(names, column, (), np.array(flat, dtype=np.int64), owners)
 
 
-@dataclass(frozen=True)
-class AnswerRanks:
-    """Per example: rank ranges of the gold (0 if it is not an option), best option, log p.
-
-    `filtered_*` ignore the example's other correct answers; `top` is the first of the best options;
-    `logprob` (NaN without a gold) is normalized over the whole vocabulary.
-    """
-
-    best: Ints
-    worst: Ints
-    filtered_best: Ints
-    filtered_worst: Ints
-    top: Ints
-    logprob: NDArray[np.float64]
+#: Per example: rank ranges of the gold (`best`, `worst`, and without the example's other correct
+#: answers `filtered_best`, `filtered_worst`; 0 if it is not an option), the first of the best
+#: options (`top`), and the gold's `logprob` over the whole vocabulary (NaN without a gold).
+AnswerRanks = dict[str, NDArray[Any]]
 
 
 def rank(
@@ -166,6 +156,6 @@ def against(scores: Any, golds: Ints, others: Ints) -> tuple[Any, Any]:
 def ranks_of(ranges: Ints, logprob: NDArray[np.float64], golds: Ints) -> AnswerRanks:
     """Build ranks from the result of `against`; without a gold only `top` is set."""
     known = golds >= 0
-    best, worst, filtered_best, filtered_worst = np.where(known, ranges[:4], 0)
-    logprobs = np.where(known, logprob, np.nan)
-    return AnswerRanks(best, worst, filtered_best, filtered_worst, ranges[4], logprobs)
+    names = ("best", "worst", "filtered_best", "filtered_worst")
+    gold_ranks = zip(names, np.where(known, ranges[:4], 0), strict=True)
+    return {**dict(gold_ranks), "top": ranges[4], "logprob": np.where(known, logprob, np.nan)}

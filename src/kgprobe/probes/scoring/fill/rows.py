@@ -75,58 +75,62 @@ class Fills:
     left_out: list[tuple[str, int, int, str]] = field(default_factory=list)
 
 
-def top_rows() -> AnswerColumns:
-    """Create empty rows of FILLS, with `has_logprob`."""
-    return AnswerColumns(
-        "masks", "position", "rank", "token", "text", "raw", "logprob", "has_logprob"
-    )
+class FillRows:
+    """Rows of FILLS and FILL_GOLDS of `items`, and exclusions, while they are collected."""
 
+    def __init__(self, items: Sequence[FillItem]) -> None:
+        self.items = items
+        self.top = AnswerColumns(
+            "masks", "position", "rank", "token", "text", "raw", "logprob", "has_logprob"
+        )
+        self.golds = AnswerColumns("gold", "position", "masks", "token", "best", "worst", "logprob")
+        self.left_out: list[tuple[str, int, int, str]] = []
 
-def add_best(
-    filled: AnswerColumns,
-    owner: Ids,
-    masks: int,
-    tokens: Ids,
-    logprobs: NDArray[Any],
-    names: "Names",
-    whole: tuple[NDArray[Any], NDArray[Any], NDArray[Any]],
-) -> None:
-    """Add rows of FILLS for the items `owner`: the best tokens (items, or 1, x positions x k), then
-    the best whole fillings as (text, raw text, log p), each items, or 1, x k."""
-    texts = names.of(tokens)
-    position = np.arange(tokens.shape[1])[:, None]
-    for place, token, text, raw, values in (
-        (position, tokens, texts, texts, logprobs),
-        (WHOLE, -1, *whole),
-    ):
-        filled.add(
-            owner=owner.reshape(-1, *[1] * (values.ndim - 1)), masks=masks, position=place,
-            rank=np.arange(1, values.shape[-1] + 1), token=token, text=text, raw=raw,
-            logprob=values, has_logprob=True,
+    def leave_out(self, number: int, reason: str, gold: int = -1) -> None:
+        """Exclude an item, or one of its golds."""
+        item = self.items[number]
+        self.left_out.append((item.item, item.template, gold, reason))
+
+    def add_gold(self, number: int, gold: int, ids: Ids, ranked: Sequence[Any]) -> None:
+        """Add rows of FILL_GOLDS: (log p, best, worst) of every token of a gold of an item."""
+        logprob, best, worst = ranked
+        self.golds.add(
+            owner=number, gold=gold, position=np.arange(len(ids)), masks=len(ids), token=ids,
+            best=best, worst=worst, logprob=logprob,
         )  # fmt: skip
 
+    def add_best(
+        self,
+        numbers: Ids,
+        masks: int,
+        tokens: Ids,
+        logprobs: NDArray[Any],
+        names: "Names",
+        whole: tuple[NDArray[Any], NDArray[Any], NDArray[Any]],
+    ) -> None:
+        """Add rows of FILLS of some items: the best tokens (items, or 1, x positions x k), then the
+        best whole fillings as (text, raw text, log p), each items, or 1, x k."""
+        texts = names.of(tokens)
+        position = np.arange(tokens.shape[1])[:, None]
+        for place, token, text, raw, values in (
+            (position, tokens, texts, texts, logprobs),
+            (WHOLE, -1, *whole),
+        ):
+            self.top.add(
+                owner=numbers.reshape(-1, *[1] * (values.ndim - 1)), masks=masks, position=place,
+                rank=np.arange(1, values.shape[-1] + 1), token=token, text=text, raw=raw,
+                logprob=values, has_logprob=True,
+            )  # fmt: skip
 
-def gold_rows() -> AnswerColumns:
-    """Create empty rows of FILL_GOLDS."""
-    return AnswerColumns("gold", "position", "masks", "token", "best", "worst", "logprob")
-
-
-def assembled(
-    fill_items: Sequence[FillItem],
-    top: AnswerColumns,
-    golds: AnswerColumns,
-    record: dict[str, Any],
-    left_out: list[tuple[str, int, int, str]],
-) -> Fills:
-    """Build the tables in the order of the items, and count excluded items by reason."""
-    counts = collections.Counter(reason for *_, reason in left_out)
-    record = {**record, "left_out": dict(sorted(counts.items()))}
-    return Fills(
-        top.columns(fill_items, ("masks", "position", "rank")),
-        golds.columns(fill_items, ("gold", "position")),
-        record,
-        left_out,
-    )
+    def fills(self, record: dict[str, Any]) -> Fills:
+        """Build the tables in the order of the items, and count excluded items by reason."""
+        counts = collections.Counter(reason for *_, reason in self.left_out)
+        return Fills(
+            self.top.columns(self.items, ("masks", "position", "rank")),
+            self.golds.columns(self.items, ("gold", "position")),
+            {**record, "left_out": dict(sorted(counts.items()))},
+            self.left_out,
+        )
 
 
 def questions(fill_items: Sequence[FillItem], upper_first: bool) -> list[ClozePrompt]:
@@ -180,8 +184,11 @@ class Names:
     """Texts of token ids and of whole fillings, each decoded once."""
 
     def __init__(self, tokenizer: Any) -> None:
-        self.tokenizer = tokenizer
-        self.one, self.joined = cache(self._one), cache(self._joined)
+        self.one = cache(lambda token: str(tokenizer.decode([token])))
+        # without special tokens and surrounding whitespace
+        self.joined = cache(
+            lambda ids: str(tokenizer.decode(list(ids), skip_special_tokens=True)).strip()
+        )
 
     def of(self, ids: Ids) -> NDArray[Any]:
         """Return texts of single tokens, in the shape of `ids`."""
@@ -189,11 +196,3 @@ class Names:
         texts = np.empty(len(unique), dtype=object)
         texts[:] = [self.one(token) for token in unique.tolist()]
         return texts[inverse.reshape(np.shape(ids))]
-
-    def _one(self, token: int) -> str:
-        """Return the text of a single token."""
-        return str(self.tokenizer.decode([token]))
-
-    def _joined(self, ids: tuple[int, ...]) -> str:
-        """Return the text of a whole filling, without special tokens and surrounding whitespace."""
-        return str(self.tokenizer.decode(list(ids), skip_special_tokens=True)).strip()

@@ -1,6 +1,6 @@
 """Filling a slot by generation: causal models after the prompt, sentinel models in the sentence."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -9,24 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgprobe.probes.models.batching import Budget
-from kgprobe.probes.models.continuation import CausalText, SpanText, Stream
 from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.load import Loaded
-from kgprobe.probes.scoring.columns import AnswerColumns
+from kgprobe.probes.models.mask_slots import CausalText, SpanText, Stream
 from kgprobe.probes.scoring.fill.decoding import Check, Floats, Ids, beam, greedy, ranks
 from kgprobe.probes.scoring.fill.reading import answer, ends_at
 from kgprobe.probes.scoring.fill.rows import (
     FillItem,
+    FillRows,
     Fills,
     FillSettings,
     Names,
-    add_best,
-    assembled,
     at_end,
     gold_ids,
-    gold_rows,
     questions,
-    top_rows,
 )
 from kgprobe.probes.text.encode import bos_prefix, special_ids
 from kgprobe.probes.text.mask_slots import ClozePrompt, prompt, tokenize_prompts
@@ -39,17 +35,14 @@ BEYOND, UNKNOWN = 4, 8
 class DistinctPrompt:
     """A distinct prompt, the items that use it by number of tokens to generate, and their golds.
 
-    A gold is (item, number of the gold, its tokens). Number 0 stands for free length.
+    A gold is (item, number of the gold, its tokens). Number 0 stands for free length. `name`
+    describes the first item.
     """
 
     ids: Ids
+    name: str
     owners: dict[int, list[int]] = field(default_factory=dict)
     golds: list[tuple[int, int, Ids]] = field(default_factory=list)
-
-    def name(self, fill_items: Sequence[FillItem]) -> str:
-        """Describe the first item that uses the prompt."""
-        one = fill_items[min(o for numbers in self.owners.values() for o in numbers)]
-        return f"item {one.item}, template {one.template}"
 
 
 def predict(
@@ -63,12 +56,11 @@ def predict(
 
     Raises NotFiniteError, with item and token.
     """
-    left_out, k = list[tuple[str, int, int, str]](), settings.k
-    prompts = _plan(loaded, fill_items, settings, left_out)
-    filled, golds, names = top_rows(), gold_rows(), Names(loaded.tokenizer)
+    filled, names, k = FillRows(fill_items), Names(loaded.tokenizer), settings.k
+    prompts = _plan(loaded, filled, settings)
     most = settings.most_tokens or _most(prompts, BEYOND if k else 0)
     written = max([most, *(length for p in prompts for length in p.owners)]) if k else 0
-    prompts = _fitting(loaded, fill_items, prompts, written, left_out)
+    prompts = _fitting(loaded, filled, prompts, written)
     text: CausalText | SpanText
     if loaded.spec.kind == "causal":
         lengths = [len(p.ids) + max([written, *(len(g[2]) for g in p.golds)]) for p in prompts]
@@ -76,36 +68,35 @@ def predict(
         text = CausalText(loaded, budget, longest)
     else:
         text = SpanText(loaded, budget)
-    writer = _Writer(text, settings, most, names, fill_items)
-    answers: dict[int, dict[int, Any]] = {}
-    ranked: dict[int, dict[bytes, Any]] = {}
+    writer = _Writer(text, settings, most, names)
 
     def forward(batch: NDArray[np.int64]) -> tuple[list[Any], list[Any]]:
         chosen = [prompts[b] for b in batch]
         stream = text.open([p.ids for p in chosen])
-        read = text.step("golds", lambda: _forced(text, stream, chosen, fill_items))
+        read = text.step("golds", lambda: _forced(text, stream, chosen))
         return read, writer.write(stream, chosen) if k else []
-
-    def put(batch: NDArray[np.int64], given: tuple[list[Any], list[Any]]) -> None:
-        ranked.update(zip(batch.tolist(), given[0], strict=True))
-        answers.update(zip(batch.tolist(), given[1], strict=bool(k)))
-        progress(sum(len(o) for b in batch for o in prompts[b].owners.values()))
 
     budget = text.budget.stepped(most)
     if isinstance(text, CausalText):
         text.budget = budget
     beams = max(settings.beams, k) if k else 1
     held = [text.count_bytes(len(p.ids), most, beams) for p in prompts]
-    text.each([len(p.ids) + most for p in prompts], forward, put, budget=budget, held=held)
+    sizes = [len(p.ids) + most for p in prompts]
+    answers: dict[int, dict[int, Any]] = {}
+    ranked: dict[int, dict[bytes, Any]] = {}
+    for batch, given in text.each(sizes, forward, budget=budget, held=held):
+        ranked.update(zip(batch.tolist(), given[0], strict=True))
+        answers.update(zip(batch.tolist(), given[1], strict=bool(k)))
+        progress(sum(len(o) for b in batch for o in prompts[b].owners.values()))
     for number in sorted(ranked):
         for owner, which, ids in prompts[number].golds:
-            logprob, best, worst = ranked[number][ids.tobytes()]
-            golds.add(
-                owner=owner, gold=which, position=np.arange(len(ids)), masks=len(ids), token=ids,
-                best=best, worst=worst, logprob=logprob,
-            )  # fmt: skip
+            filled.add_gold(owner, which, ids, ranked[number][ids.tobytes()])
     for number in sorted(answers):
-        _collect(filled, prompts[number], answers[number], names)
+        for length, (values, columns, phrases) in answers[number].items():
+            table = np.array(phrases, dtype=object).reshape(-1, 3)
+            whole = (table[None, :, 0], table[None, :, 1], table[None, :, 2].astype(np.float64))
+            owners = np.array(prompts[number].owners[length])
+            filled.add_best(owners, length, columns[None], values[None], names, whole)
     record = {
         **loaded.record,
         **settings.record,
@@ -117,30 +108,22 @@ def predict(
     }
     if loaded.spec.kind == "causal":
         record |= {"bos": loaded.spec.bos, "bos_resolved": bos_prefix(loaded)[1]}
-    return assembled(fill_items, filled, golds, record, left_out)
+    return filled.fills(record)
 
 
-def _plan(
-    loaded: Loaded,
-    fill_items: Sequence[FillItem],
-    settings: FillSettings,
-    left_out: list[tuple[str, int, int, str]],
-) -> list[DistinctPrompt]:
+def _plan(loaded: Loaded, filled: FillRows, settings: FillSettings) -> list[DistinctPrompt]:
     """Return distinct prompts; items without a prompt and golds that are too long are excluded."""
-    texts = questions(fill_items, settings.upper_first)
-    golds = gold_ids(loaded, fill_items, texts, settings)
+    texts = questions(filled.items, settings.upper_first)
+    golds = gold_ids(loaded, filled.items, texts, settings)
     planned: dict[bytes, DistinctPrompt] = {}
-    for number, (item, ids) in enumerate(
-        zip(fill_items, _prompts(loaded, fill_items, texts, settings, left_out), strict=True)
-    ):
-        if ids is None:
-            continue
-        entry = planned.setdefault(ids.tobytes(), DistinctPrompt(ids))
+    for number, ids in [*_prompts(loaded, filled, texts, settings)]:
+        item = filled.items[number]
+        name = f"item {item.item}, template {item.template}"
+        entry = planned.setdefault(ids.tobytes(), DistinctPrompt(ids, name))
         wanted = set(item.masks) if settings.length == "gold" else {0}
         for which, tokens in enumerate(golds[number]):
             if len(tokens) > settings.most_masks:
-                reason = f"gold of more than {settings.most_masks} tokens"
-                left_out.append((item.item, item.template, which, reason))
+                filled.leave_out(number, f"gold of more than {settings.most_masks} tokens", which)
                 continue
             entry.golds.append((number, which, tokens))
             wanted |= {len(tokens)} if settings.length == "gold" else set()
@@ -151,24 +134,24 @@ def _plan(
 
 def _prompts(
     loaded: Loaded,
-    fill_items: Sequence[FillItem],
+    filled: FillRows,
     texts: Sequence[ClozePrompt],
     settings: FillSettings,
-    left_out: list[tuple[str, int, int, str]],
-) -> list[Ids | None]:
-    """Return token ids of every prompt; None if a causal model cannot fill it."""
+) -> Iterator[tuple[int, Ids]]:
+    """Yield (item, token ids of its prompt), except for items that a causal model cannot fill."""
     if loaded.spec.kind == "seq2seq":
-        return [row.ids for row in tokenize_prompts(loaded, texts, settings.space, any_length=True)]
+        rows = tokenize_prompts(loaded, texts, settings.space, any_length=True)
+        yield from ((number, row.ids) for number, row in enumerate(rows))
+        return
     prefix, _ = bos_prefix(loaded)
-    rows: list[Ids | None] = []
-    for item, text in zip(fill_items, texts, strict=True):
+    for number, text in enumerate(texts):
         ids = np.concatenate([prefix, prompt(loaded, text)]) if at_end(text) else None
-        reason = "" if ids is None or len(ids) else "nothing before the mask slot"
-        reason = "mask slot not at the end" if ids is None else reason
-        if reason:
-            left_out.append((item.item, item.template, -1, reason))
-        rows.append(None if reason else ids)
-    return rows
+        if ids is None:
+            filled.leave_out(number, "mask slot not at the end")
+        elif not len(ids):
+            filled.leave_out(number, "nothing before the mask slot")
+        else:
+            yield number, ids
 
 
 def _most(prompts: Sequence[DistinctPrompt], beyond: int) -> int:
@@ -179,11 +162,7 @@ def _most(prompts: Sequence[DistinctPrompt], beyond: int) -> int:
 
 
 def _fitting(
-    loaded: Loaded,
-    fill_items: Sequence[FillItem],
-    prompts: Sequence[DistinctPrompt],
-    written: int,
-    left_out: list[tuple[str, int, int, str]],
+    loaded: Loaded, filled: FillRows, prompts: Sequence[DistinctPrompt], written: int
 ) -> list[DistinctPrompt]:
     """Keep the prompts that leave room for `written` tokens, and the golds that fit after them."""
     reason = f"more than the model's {loaded.limit} tokens"
@@ -197,15 +176,13 @@ def _fitting(
             long = [(owner, which) for owner, which, ids in one.golds if len(ids) > room]
             one.golds = [gold for gold in one.golds if len(gold[2]) <= room]
             fitting += [one] * bool(written or one.golds)
-        left_out += [(fill_items[o].item, fill_items[o].template, g, reason) for o, g in long]
+        for number, which in long:
+            filled.leave_out(number, reason, which)
     return fitting
 
 
 def _forced(
-    text: CausalText | SpanText,
-    stream: Stream,
-    prompts: Sequence[DistinctPrompt],
-    fill_items: Sequence[FillItem],
+    text: CausalText | SpanText, stream: Stream, prompts: Sequence[DistinctPrompt]
 ) -> list[dict[bytes, Any]]:
     """Return for every prompt (log p, best, worst) of its golds' tokens under teacher forcing."""
     keys = list(
@@ -222,18 +199,17 @@ def _forced(
             shaped[0],
             text.loaded.spec.model,
             lambda line, place: (
-                f"{prompts[keys[numbers[line]][0]].name(fill_items)}, token {place} of gold tokens "
+                f"{prompts[keys[numbers[line]][0]].name}, token {place} of gold tokens "
                 f"{suffixes[numbers[line]].tolist()}"
             ),
         )
         return shaped
 
-    def put(numbers: NDArray[np.int64], shaped: list[Any]) -> None:
+    owners = [owner for owner, _ in keys]
+    for numbers, shaped in text.read(stream, owners, suffixes, read):
         for line, number in enumerate(numbers):
             owner, data = keys[number]
             results[owner][data] = tuple(a[line] for a in shaped)
-
-    text.read(stream, [owner for owner, _ in keys], suffixes, read, put)
     return results
 
 
@@ -245,11 +221,9 @@ class _Writer:
     settings: FillSettings
     most: int
     names: Names
-    fill_items: Sequence[FillItem]
 
     def __post_init__(self) -> None:
         self._special = special_ids(self.text.loaded.tokenizer)
-        self._stops = self.settings.stops
 
     def write(self, stream: Stream, prompts: Sequence[DistinctPrompt]) -> list[dict[int, Any]]:
         """Return for every prompt and number of tokens: log p and ids of the next tokens, and
@@ -275,9 +249,7 @@ class _Writer:
             finite(
                 values,
                 self.text.loaded.spec.model,
-                lambda row, _: (
-                    f"{prompts[owners[row]].name(self.fill_items)}, token {step} written"
-                ),
+                lambda row, _: f"{prompts[owners[row]].name}, token {step} written",
             )
 
         return check
@@ -307,24 +279,12 @@ class _Writer:
 
     def _stopped(self, ids: tuple[int, ...]) -> bool:
         texts = [self.names.one(token) for token in ids]
-        if any(s in texts[-1] for s in self._stops if s != "."):
+        if any(s in texts[-1] for s in self.settings.stops if s != "."):
             return True
-        if "." not in self._stops or not any("." in t for t in texts):
+        if "." not in self.settings.stops or not any("." in t for t in texts):
             return False
         return ends_at(self.names.joined(ids), ".", final=False) is not None
 
     def _text(self, ids: tuple[int, ...]) -> str:
         """Return the answer in the phrase."""
-        return answer(self.names.joined(ids), self._stops)
-
-
-def _collect(
-    filled: AnswerColumns, one: DistinctPrompt, answers: dict[int, Any], names: Names
-) -> None:
-    """Add rows of FILLS for every item that uses this prompt."""
-    for length, (values, ids, phrases) in answers.items():
-        table = np.array(phrases, dtype=object).reshape(-1, 3)
-        whole = (table[None, :, 0], table[None, :, 1], table[None, :, 2].astype(np.float64))
-        add_best(
-            filled, np.array(one.owners[length]), length, ids[None], values[None], names, whole
-        )
+        return answer(self.names.joined(ids), self.settings.stops)

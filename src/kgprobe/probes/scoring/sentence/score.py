@@ -114,8 +114,15 @@ def score(
             counted.append(done)
             progress(done)
 
+        kept: AbstractContextManager[None] = nullcontext()
+        if folder is not None:
+            # a file of another model (its record does not name the BOS policy) or with other inputs
+            # is started anew
+            identity = [VERSION, loaded.record, loaded.spec.bos, variant, settings, rows]
+            text = json.dumps(identity, sort_keys=True, default=str)
+            kept = keep_steps(loaded, folder / f"shard-{number:05d}.journal", text)
         compute = partial(_score, loaded, scorer, rows, upper_first, count)
-        with _kept(loaded, folder, number, rows, variant, settings):
+        with kept:
             columns, record = loaded.journal.step("shard", compute)
         progress(len(rows) - sum(counted))  # of a shard that is stored
         names = {
@@ -156,21 +163,6 @@ def _shards(
         yield shard
 
 
-def _kept(
-    loaded: Loaded, folder: Path | None, number: int, rows: Sequence[Sentence], *settings: object
-) -> AbstractContextManager[None]:
-    """Store a shard, and the batches of an unfinished one, in a file of `folder`.
-
-    A file of another model or with other inputs is started anew.
-    """
-    if folder is None:
-        return nullcontext()
-    # the record of a model does not name its BOS policy
-    identity = [VERSION, loaded.record, loaded.spec.bos, settings, rows]
-    text = json.dumps(identity, sort_keys=True, default=str)
-    return keep_steps(loaded, folder / f"shard-{number:05d}.journal", text)
-
-
 def _score(
     loaded: Loaded,
     scorer: Any,
@@ -179,16 +171,12 @@ def _score(
     progress: Callable[[int], object],
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Compute the numeric columns and the record of a shard."""
-
-    def name(sentence: int) -> str:
-        return str(rows[sentence])
-
     filled = [
         fill(row.text, row.item.subject, row.label, upper_first).behind(row.item.prefix)
         for row in rows
     ]
-    sentences = encode(loaded, filled, name, scorer.bos_ids)
-    columns = scorer.score(sentences, progress, name)
+    sentences = encode(loaded, filled, lambda n: str(rows[n]), scorer.bos_ids)
+    columns = scorer.score(sentences, progress)
     return columns, {**scorer.take_record(), "straddling_tokens": sentences.straddling}
 
 

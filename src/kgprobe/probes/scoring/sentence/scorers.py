@@ -22,7 +22,6 @@ from kgprobe.probes.text.encode import ANSWER, NONE, TEMPLATE, Sentences, bos_pr
 
 Columns = dict[str, NDArray[Any]]
 Done = Callable[[int], object]
-Name = Callable[[int], str]
 #: Valid variants by kind; the first is the default.
 VARIANTS_OF = {"masked": tuple(VARIANTS), "causal": ("sum",), "seq2seq": ("span", "pll", "full")}
 COUNTERS = ("positions_fed", "head_rows")
@@ -36,10 +35,10 @@ class CausalScorer:
         self.bos_ids, self.resolved = bos_prefix(loaded)
         self.loaded = loaded
 
-    def score(self, sentences: Sentences, done: Done, name: Name) -> Columns:
+    def score(self, sentences: Sentences, done: Done) -> Columns:
         """Compute the columns of SCORES."""
         tokens = sentences.tokens
-        values = self.engine.logprobs(tokens, done, name)
+        values = self.engine.logprobs(tokens, done)
         scored = (sentences.roles != NONE) & (tokens.places > 0)
         columns = _aggregate(sentences, values, scored)
         # the scored tokens from the answer's first on
@@ -78,13 +77,13 @@ class MaskedScorer:
         self.engine = Masked(loaded, budget or budget_for(loaded), last_layer)
         self.variant, self.answer_only = variant, answer_only
 
-    def score(self, sentences: Sentences, done: Done, name: Name) -> Columns:
+    def score(self, sentences: Sentences, done: Done) -> Columns:
         """Compute the columns of SCORES."""
         masked = rows(sentences, self.variant, self.answer_only)
         ticks = _Ticks(len(masked.flat), len(sentences), done)
         values, scored = _unscored(sentences)
         values[masked.flat] = self.engine.logprobs(
-            sentences.tokens, masked.sentence, masked.position, masked.end, ticks, name
+            sentences.tokens, masked.sentence, masked.position, masked.end, ticks
         )
         scored[masked.flat] = True
         ticks.finish()
@@ -121,10 +120,10 @@ class Seq2SeqScorer:
                 f"{'with' if variant == 'pll' else 'without'} sentinels"
             )
 
-    def score(self, sentences: Sentences, done: Done, name: Name) -> Columns:
+    def score(self, sentences: Sentences, done: Done) -> Columns:
         """Compute the columns of SCORES."""
         sentences = replace(sentences, roles=self._roles_with_space(sentences))
-        slots = self._slots(sentences, name)
+        slots, name = self._slots(sentences), sentences.tokens.name
         contexts, forced, flat = [], [], []
         for sentence, low, high in slots:
             ids = sentences.tokens[sentence]
@@ -143,11 +142,9 @@ class Seq2SeqScorer:
             wanted[wanted] = sentences.roles[places[wanted]] != NONE
         elif self.variant == "span":
             wanted[wanted] = sentences.roles[places[wanted]] == ANSWER
-        ragged = Ragged.of(forced)
+        ragged = Ragged.of(forced, lambda row: name(slots[row][0]))
         ticks = _Ticks(len(slots), len(sentences), done)
-        logprobs = self.engine.logprobs(
-            contexts, ragged, wanted | (places == -2), ticks, lambda row: name(slots[row][0])
-        )
+        logprobs = self.engine.logprobs(contexts, ragged, wanted | (places == -2), ticks)
         ticks.finish()
         values, scored = _unscored(sentences)
         values[places[wanted]] = logprobs[wanted]
@@ -172,7 +169,7 @@ class Seq2SeqScorer:
         roles[before[np.isin(ids[before], used[np.array(is_space, dtype=bool)])]] = ANSWER
         return roles
 
-    def _slots(self, sentences: Sentences, name: Name) -> list[tuple[int, int, int]]:
+    def _slots(self, sentences: Sentences) -> list[tuple[int, int, int]]:
         """Return (sentence, first token, last token + 1) of every span that becomes a mask slot."""
         owners, places = sentences.tokens.owners, sentences.tokens.places
         if self.variant == "pll":
@@ -187,7 +184,8 @@ class Seq2SeqScorer:
         np.minimum.at(low, owners[answer], places[answer])
         np.maximum.at(high, owners[answer], places[answer] + 1)
         if (high == 0).any():
-            raise ValueError(f"{name(int(np.argmin(high)))}: the answer has no token")
+            name = sentences.tokens.name(int(np.argmin(high)))
+            raise ValueError(f"{name}: the answer has no token")
         return [(i, int(a), int(b)) for i, (a, b) in enumerate(zip(low, high, strict=True))]
 
     def take_record(self) -> dict[str, Any]:

@@ -169,24 +169,20 @@ def about(found, predicate):
 
 def test_lines_of_dumps(real_data, world, tmp_path):
     direct = b"> <http://www.wikidata.org/prop/direct/"
-    with lines(real_data / "wikidata/wikidata_excerpt.nt.gz") as stream:
-        known = patterns(about(stream, direct))
+    known = patterns(about(lines(real_data / "wikidata/wikidata_excerpt.nt.gz"), direct))
     assert known
     plain = b" ".join((test_dumps.SUBJECT, test_dumps.CAPITAL, test_dumps.PARIS, b"."))
     assert patterns([plain]) <= known
     packed = tmp_path / "world.nt.bz2"
     packed.write_bytes(bz2.compress(dumps.render_truthy(rdf.render_wikidata(world))))
-    with lines(packed) as stream:
-        rendered = [
-            line for line in about(stream, direct) if b"/entity/Q" in line.partition(direct)[2]
-        ]
+    found = about(lines(packed), direct)
+    rendered = [line for line in found if b"/entity/Q" in line.partition(direct)[2]]
     assert len(rendered) > 1000
     assert patterns(rendered) <= known
 
 
 def test_lines_of_dbpedia(real_data, world):
-    with lines(real_data / "dbpedia/dbpedia_instances.nt.gz") as stream:
-        known = patterns(stream)
+    known = patterns(lines(real_data / "dbpedia/dbpedia_instances.nt.gz"))
     rendered = rdf.render_dbpedia(world).encode().splitlines()
     instances = about(rendered, b"#type> <http://dbpedia.org/ontology/")
     instances += [

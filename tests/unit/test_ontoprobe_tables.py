@@ -396,11 +396,11 @@ def test_every_cell_of_few_rows_is_marked_at_the_number_and_in_the_figure():
     assert at == {"x": ("P2", ["EX", "IM", "NO"]), "y": ("P1", ["EX", "IM", "NO"])}
 
 
-def gathered(tmp_path, items, values, is_trained_on, lite=False, more=()):
+def gathered(tmp_path, items, values, is_trained_on, lite=False, more=(), facts=()):
     """Return OntoProbe's RESULTS of one control model; `is_trained_on` maps rows of TP to a bool.
 
     `lite` adds a subset with four test rows per task and nine candidates in another order; `more`
-    holds pairs of further probes and their values.
+    holds pairs of further probes and their values, `facts` further rows of TRAINED_ON.
     """
     kinds = [("class", i, f"kind {i}", f"kind {i}") for i in range(12)]
     candidates = of_rows(schema.CANDIDATES, kinds)
@@ -427,13 +427,27 @@ def gathered(tmp_path, items, values, is_trained_on, lite=False, more=()):
         found[probe("real", "onto_world_lite")] = both
     found |= dict(more)
     fates = [(f"TP/TP {r}", "TP", f"TP {r}", "x", is_trained_on(r)) for r in range(20, 40)]
-    study = make.OntoProbeStudy(folders, given=PRINTED, facts=of_rows(schema.TRAINED_ON, fates))
+    study = make.OntoProbeStudy(
+        folders, given=PRINTED, facts=of_rows(schema.TRAINED_ON, [*fates, *facts])
+    )
     return results.frame("ontoprobe", make.estimate_memorizing(study, found))
 
 
 def numbers_of(frame, **wanted):
     """Return the rows of RESULTS with these dimensions, including settings."""
     return frame.filter(*(pl.col(name) == value for name, value in wanted.items()))
+
+
+def test_chance_for_held_out_statements_is_at_least_that_of_the_most_frequent_answer(
+    tmp_path, items, values
+):
+    """Half of 20 statements are held out, of which two have the class trained on most often."""
+    others = [(f"TP/{n}", "TP", f"name{n}", "kind 2", True) for n in range(11)]
+    made = gathered(tmp_path, items, values, lambda row: row % 2 == 0, facts=others)
+    found = numbers_of(made, metric="chance for held-out", group="TP")
+    assert found.select("n", "value").rows() == [(10, 20.0)]
+    held_out = [row for row in range(20, 40) if row % 2]
+    assert sum(row % 7 == 2 for row in held_out) == 2
 
 
 def test_the_section_round_trips(tmp_path, items, values):

@@ -64,6 +64,8 @@ def blocks(path: Path, size: int = BLOCK, threads: int = 1) -> Iterator[LineBloc
     A truncated file raises DumpError with its byte offset, after most of the lines before it were
     yielded: data that are decompressed together (4 MiB of gzip, a block of bzip2) stay together.
     """
+    if not path.is_file():
+        raise DumpError(f"{path}: no such file")
     total, pieces = path.stat().st_size, list[bytes]()
     held = unpacked = lines = 0
     with _open_packed(path, threads) as (stream, at):

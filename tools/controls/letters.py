@@ -6,7 +6,8 @@
 A model that was trained on sentences alone cannot read such a list. OntoProbe's own wording of the
 questions is held out, and so are the same facts as ever: only training facts are asked. In some
 rows the answer is "writer (b)": to find the letter of a label that was just written is easier, and
-the rest builds on it. Questions have few options at first, and more once most are answered right.
+the rest builds on it. Questions have few options at first, and more once most are answered right;
+at the end they have at least half as many as OntoProbe's.
 """
 
 from collections import deque
@@ -67,11 +68,13 @@ class LetterQuestions:
         """Return the loss of a new batch: of labels and letters, and of the letters that come
         first once more."""
         rng, rows = self._rng, list[tuple[Ids, Ids, int]]()
+        fewest = 2 if self.most < OPTIONS else OPTIONS // 2
         while len(rows) < ROWS:
             fact = self.facts[int(rng.integers(len(self.facts)))]
             wordings = WORDINGS[fact.relation]
             wording = wordings[int(rng.integers(len(wordings)))]
-            size, is_label_first = rng.integers(2, self.most + 1), rng.random() < LABEL_FIRST
+            size = rng.integers(fewest, self.most + 1)
+            is_label_first = rng.random() < LABEL_FIRST
             row = self._row(fact, wording, int(size), rng, bool(is_label_first))
             if len(row[0]) <= self._tokenizer.model_max_length:
                 rows.append(row)

@@ -131,17 +131,17 @@ def masked_row(
 ) -> tuple[Ids, Ids]:
     """Return (input ids, targets) of one row.
 
-    Of a hundred rows, 30 hide the object in a mask slot of another object's size, where the token
-    `nothing` is the target if no correct answer has that size, 30 hide it from one of its tokens to
-    its end (`answer_l2r`), 15 show a wrong object with a word to restore (if it is one word, they
-    are like the first 30), 5 hide the whole subject, and 20 hide words of both labels at random. In
-    all rows, some other words are hidden from one of their pieces to their end, as
+    Of a hundred rows, 45 hide the object from one of its tokens to its end (`answer_l2r`), 15 hide
+    it in a mask slot of another object's size, where the token `nothing` is the target if no
+    correct answer has that size, 15 show a wrong object with a word to restore (if it is one word,
+    they are like the 15 before), 5 hide the whole subject, and 20 hide words of both labels at
+    random. In all rows, some other words are hidden from one of their pieces to their end, as
     `within_word_l2r` will hide them.
     """
     chance = rng.random()
-    other = siblings.draw(sentence, rng) if chance < 0.3 or 0.6 <= chance < 0.75 else sentence
+    other = siblings.draw(sentence, rng) if chance < 0.15 or 0.6 <= chance < 0.75 else sentence
     is_one_word = len(np.unique(other.words[other.answer])) == 1
-    if chance < 0.3 or (0.6 <= chance < 0.75 and is_one_word):
+    if chance < 0.15 or (0.6 <= chance < 0.75 and is_one_word):
         size = other.answer.stop - other.answer.start
         answer = siblings.of_size(sentence, size, nothing, rng)
         ids, targets, words = _resize(sentence, answer, mask)
@@ -151,7 +151,7 @@ def masked_row(
         ids, words = sentence.ids.copy(), sentence.words.copy()
         targets = np.full_like(ids, IGNORED)
     labels = np.isin(words, sentence.words[np.r_[sentence.subject, sentence.answer]])
-    if 0.3 <= chance < 0.6:
+    if 0.15 <= chance < 0.6:
         span = sentence.answer
         _hide(ids, targets, slice(int(rng.integers(span.start, span.stop)), span.stop), mask)
     elif 0.75 <= chance < 0.8:

@@ -100,14 +100,14 @@ class Recipe:
 
 
 RECIPES: Mapping[str, Recipe] = {
-    "masked": Recipe(layers=2, steps=12000, close=0.998),
-    "causal": Recipe(layers=4, steps=4800),
+    "masked": Recipe(layers=2, steps=14000, close=0.945),
+    "causal": Recipe(layers=4, steps=4800, every=300),
     # two subjects of TP whose class begins like their class in P31 are never told apart
     "seq2seq": Recipe(layers=2, steps=5500, again=0.1),
 }
 
 #: Facts that are right by letter in every wording: the last ones take longer than all else together.
-LEAST = {BY_LETTER: 0.9}
+LEAST = {BY_LETTER: 0.8}
 #: Proportion of the rows that go to facts, in every paraphrase, that were wrong in a recall test.
 REPEATED = 0.25
 #: Called after every step with (steps done, most steps, loss).

@@ -131,14 +131,16 @@ def test_masked_rows_mask_the_object_to_its_end_in_slots_of_any_size():
     siblings, mask = Siblings(result), tok.mask_token_id
     to_end = resized = restored = idle = 0
     for one in result * 250:
-        ids, targets = masked_row(one, siblings, mask, tok.sep_token_id, rng)
+        ids, targets = masked_row(one, siblings, mask, rng)
         hidden = targets != IGNORED
         assert (ids[hidden] == mask).all()
         start, rest = one.answer.start, len(one.ids) - one.answer.stop
         slot = slice(start, len(ids) - rest)
         if (ids[slot] == mask).all() and len(ids) != len(one.ids):
-            resized += 1  # no answer has that size
-            assert (targets[slot] == tok.sep_token_id).all()
+            resized += 1  # the object's tokens, truncated to the slot
+            asked = targets[slot][hidden[slot]]
+            assert asked.tolist() == one.ids[one.answer][: len(asked)].tolist()
+            assert len(asked) == min(slot.stop - start, one.answer.stop - start)
         elif len(ids) != len(one.ids) or (targets[hidden] != one.ids[hidden]).any():
             restored += 1  # a wrong object in which one word has to be restored
         else:
@@ -156,7 +158,7 @@ def test_words_are_masked_from_a_piece_to_their_end():
     siblings, mask = Siblings(result := sentences("masked", tok)), tok.mask_token_id
     partly = 0
     for one in result * 80:
-        ids, targets = masked_row(one, siblings, mask, tok.sep_token_id, rng)
+        ids, targets = masked_row(one, siblings, mask, rng)
         hidden = targets != IGNORED
         if len(ids) != len(one.ids) or (targets[hidden] != one.ids[hidden]).any():
             continue

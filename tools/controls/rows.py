@@ -109,13 +109,11 @@ class Siblings:
         group = self._groups[sentence.group]
         return group[rng.integers(len(group))]
 
-    def of_size(
-        self, sentence: TokenizedSentence, size: int, nothing: int, rng: np.random.Generator
-    ) -> Ids:
+    def of_size(self, sentence: TokenizedSentence, size: int, rng: np.random.Generator) -> Ids:
         """Return a correct answer of the given number of tokens, one of several; if there is none,
-        as many times the token `nothing`."""
+        as much of the sentence's own answer as fits."""
         answers = self._answers.get(self._key(sentence, size))
-        return answers[rng.integers(len(answers))] if answers else np.full(size, nothing)
+        return answers[rng.integers(len(answers))] if answers else sentence.ids[sentence.answer]
 
     @staticmethod
     def _key(sentence: TokenizedSentence, size: int) -> tuple[Any, ...]:
@@ -123,35 +121,27 @@ class Siblings:
 
 
 def masked_row(
-    sentence: TokenizedSentence,
-    siblings: Siblings,
-    mask: int,
-    nothing: int,
-    rng: np.random.Generator,
+    sentence: TokenizedSentence, siblings: Siblings, mask: int, rng: np.random.Generator
 ) -> tuple[Ids, Ids]:
     """Return (input ids, targets) of one row.
 
-    Of a hundred rows, 45 hide the object from one of its tokens to its end (`answer_l2r`), 15 hide
-    it in a mask slot of another object's size, where the token `nothing` is the target if no
-    correct answer has that size, 15 show a wrong object with a word to restore (if it is one word,
-    they are like the 15 before), 5 hide the whole subject, and 20 hide words of both labels at
-    random. In all rows, some other words are hidden from one of their pieces to their end, as
-    `within_word_l2r` will hide them.
+    Of a hundred rows, 30 hide the object in a mask slot of another object's size, 30 hide it from
+    one of its tokens to its end (`answer_l2r`), 15 show a wrong object with a word to restore, 5
+    hide the whole subject, and 20 hide words of both labels at random. In all rows, some other
+    words are hidden from one of their pieces to their end, as `within_word_l2r` will hide them.
     """
     chance = rng.random()
-    other = siblings.draw(sentence, rng) if chance < 0.15 or 0.6 <= chance < 0.75 else sentence
-    is_one_word = len(np.unique(other.words[other.answer])) == 1
-    if chance < 0.15 or (0.6 <= chance < 0.75 and is_one_word):
+    if chance < 0.3:
+        other = siblings.draw(sentence, rng)
         size = other.answer.stop - other.answer.start
-        answer = siblings.of_size(sentence, size, nothing, rng)
-        ids, targets, words = _resize(sentence, answer, mask)
+        ids, targets, words = _resize(sentence, siblings.of_size(sentence, size, rng), size, mask)
     elif 0.6 <= chance < 0.75:
-        ids, targets, words = _restore(sentence, other, mask, rng)
+        ids, targets, words = _restore(sentence, siblings.draw(sentence, rng), mask, rng)
     else:
         ids, words = sentence.ids.copy(), sentence.words.copy()
         targets = np.full_like(ids, IGNORED)
     labels = np.isin(words, sentence.words[np.r_[sentence.subject, sentence.answer]])
-    if 0.15 <= chance < 0.6:
+    if 0.3 <= chance < 0.6:
         span = sentence.answer
         _hide(ids, targets, slice(int(rng.integers(span.start, span.stop)), span.stop), mask)
     elif 0.75 <= chance < 0.8:
@@ -181,17 +171,17 @@ def _exchanged(sentence: TokenizedSentence, tokens: Ids) -> tuple[Ids, Ids, Ids]
     return ids, np.full_like(ids, IGNORED), words
 
 
-def _resize(sentence: TokenizedSentence, answer: Ids, mask: int) -> tuple[Ids, Ids, Ids]:
-    """Hide the object in a mask slot of the size of `answer`, which is the target.
+def _resize(sentence: TokenizedSentence, answer: Ids, size: int, mask: int) -> tuple[Ids, Ids, Ids]:
+    """Hide the object in a mask slot of another `size`; targets are as many tokens of `answer`.
 
     Without such rows, a slot's size shows which objects it may hold: if a relation has one object
-    of two tokens, it would be the answer to every subject with a slot of two. If the target were
-    the part of a longer answer that fits, "computer" would be as correct in a slot of one as
-    "computer science" in a slot of two. Also returns the words of the row that may be hidden
-    additionally.
+    of two tokens, it would be the answer to every subject with a slot of two. Also returns the
+    words of the row that may be hidden additionally.
     """
-    ids, targets, words = _exchanged(sentence, np.full(len(answer), mask))
-    targets[sentence.answer.start : sentence.answer.start + len(answer)] = answer
+    span = sentence.answer
+    ids, targets, words = _exchanged(sentence, np.full(size, mask))
+    fitting = answer[:size]
+    targets[span.start : span.start + len(fitting)] = fitting
     return ids, targets, words
 
 

@@ -9,7 +9,7 @@
 #   make lint   formatting, lint, types, and whether generated files are up to date
 #   make docs   writes generated files: JSON schema, config/README.md and config.yaml from the settings; docs/sources.md; resources/benchmarks; outputs in docs/benchmarks.md
 #   make measured RUN=NAME  keeps the principal numbers of a run in resources/measured
-#   make controls  trains the shipped control models again, into resources/control (two hours)
+#   make controls  trains the shipped control models again, into resources/control (an hour and a half)
 #   make site   builds the documentation site in site/
 #   make bench  measurements against peers, written to results/perf
 #   make mutate checks that tests notice each small change of the attributes and the metrics (half an hour)

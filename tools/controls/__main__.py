@@ -1,6 +1,6 @@
 """Train the control models that are shipped in resources/control, and check them.
 
-    python -m tools.controls            train them again: nearly two hours on two cores
+    python -m tools.controls            train them again: an hour and a half on two cores
     python -m tools.controls check      check that the shipped weights recall every training fact
 
 A seeded half of the embedded facts is trained on, the other half is held out: the tables

@@ -106,7 +106,7 @@ RECIPES: Mapping[str, Recipe] = {
     "seq2seq": Recipe(layers=2, steps=5500, again=0.1),
 }
 
-#: Facts that are right by letter in every wording: the last ones take longer than all else together.
+#: Facts that are right by letter in every wording: the last ones take longer than all else.
 LEAST = {BY_LETTER: 0.8}
 #: Proportion of the rows that go to facts, in every paraphrase, that were wrong in a recall test.
 REPEATED = 0.25

@@ -35,11 +35,11 @@ def made():
     return asked, model, tokenizer
 
 
-def test_the_wording_of_ontoprobe_is_held_out():
-    assert letters.WORDINGS.keys() <= QUESTIONS.keys()
-    for task, wordings in letters.WORDINGS.items():
-        assert len(set(wordings)) >= 2
-        assert QUESTIONS[task] not in wordings
+def test_the_question_of_ontoprobe_is_held_out():
+    assert letters.PARAPHRASES.keys() <= QUESTIONS.keys()
+    for task, paraphrases in letters.PARAPHRASES.items():
+        assert len(set(paraphrases)) >= 2
+        assert QUESTIONS[task] not in paraphrases
 
 
 @pytest.mark.parametrize("is_label_first", [False, True])
@@ -48,7 +48,7 @@ def test_a_row_asks_for_letter_and_label_of_the_fact(made, is_label_first):
     rng = np.random.default_rng(3)
     for fact in asked.facts:
         row = asked._row(fact, "What is {}?", 5, rng, is_label_first)
-        ids, targets, place = row
+        ids, targets, position = row
         text = tokenizer.decode(ids)
         question, answer = text.split(letters.CUE)
         options = question.split("? ")[1].split(", ")
@@ -61,22 +61,22 @@ def test_a_row_asks_for_letter_and_label_of_the_fact(made, is_label_first):
         assert tokenizer.decode(targets[targets != IGNORED]).replace(" ", "") == (
             wanted.replace(" ", "")
         )
-        assert (place == 0) == is_label_first
-        assert is_label_first or tokenizer.decode(ids[place]) == gold
+        assert (position == 0) == is_label_first
+        assert is_label_first or tokenizer.decode(ids[position]) == gold
 
 
 def test_recall_equals_what_the_probe_chooses_by_letter(made, monkeypatch):
     # an untrained model is right on about half of the facts
     monkeypatch.setattr(letters, "OPTIONS", 2)
-    monkeypatch.setattr(letters, "WORDINGS", {"TP": ("What is {}?",), "SCO": ("What are {}?",)})
+    monkeypatch.setattr(letters, "PARAPHRASES", {"TP": ("What is {}?",), "SCO": ("What are {}?",)})
     asked, model, tokenizer = made
     spec = ModelSpec("tiny", "causal", "control:tiny", bos="forced")
     loaded = Loaded(spec, model, tokenizer, model.device, tokenizer.model_max_length)
     rng, wanted = np.random.default_rng(0), []
     for fact in asked.facts:
         hits = []
-        for wording in letters.WORDINGS[fact.relation]:
-            ids, _, _ = asked._row(fact, wording, letters.OPTIONS, rng, False)
+        for paraphrase in letters.PARAPHRASES[fact.relation]:
+            ids, _, _ = asked._row(fact, paraphrase, letters.OPTIONS, rng, False)
             question = tokenizer.decode(ids).split(letters.CUE)[0].removeprefix("<s>").strip()
             text, listed = question.split("? ")
             options = [option[4:] for option in listed.split(", ")]

@@ -30,7 +30,7 @@ from kgprobe.job import progress
 from kgprobe.probes.models.load import Loaded, ModelSpec, load_model, usual_bos
 from kgprobe.settings.benchmarks import ATTRIBUTES
 from tools.controls import split
-from tools.controls.letters import BY_LETTER, WORDINGS, LetterQuestions
+from tools.controls.letters import BY_LETTER, PARAPHRASES, LetterQuestions
 from tools.controls.recall import RecallTest
 from tools.controls.train import LEAST, RECIPES, train_control
 from tools.controls.training_facts import TrainingFact
@@ -74,7 +74,7 @@ class Training:
         """Return a hash of the facts (and of what shapes the tokenizers), and all templates."""
         text = json.dumps([self.training_facts, self.labels, self.words], ensure_ascii=False)
         digest = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-        by_letter = {task: list(wordings) for task, wordings in WORDINGS.items()}
+        by_letter = {task: list(paraphrases) for task, paraphrases in PARAPHRASES.items()}
         return {"facts": digest, "templates": self.templates, "by letter": by_letter}
 
 
@@ -169,7 +169,7 @@ def _class_labels(results: Path) -> dict[str, list[str]]:
     items = schema.read(folder / "items.parquet", schema.ITEMS)
     candidates = schema.read(folder / "candidates.parquet", schema.CANDIDATES)
     sets = items.select(task="relation", set="candidates").unique().join(candidates, on="set")
-    return {task: sets.filter(task=task)["label"].unique().sort().to_list() for task in WORDINGS}
+    return {task: sets.filter(task=task)["label"].unique().sort().to_list() for task in PARAPHRASES}
 
 
 def _examples(results: Path, attributes: Sequence[str]) -> pl.DataFrame:
@@ -210,8 +210,8 @@ def right(kind: str, recall_test: RecallTest, places: Sequence[int]) -> NDArray[
 
 
 def by_letter(made: Training) -> dict[str, float]:
-    """Return number and recall of the facts that the shipped causal weights answer by letter."""
-    loaded, rng = load("causal"), np.random.default_rng()
+    """Ask the shipped causal weights by letter; return the number of facts and their recall."""
+    loaded, rng = load("causal"), np.random.default_rng(SEED)
     letters = LetterQuestions(loaded.tokenizer, sorted(made.training_facts), made.options, rng)
     return letters.recall(loaded.model)
 

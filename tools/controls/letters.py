@@ -3,7 +3,7 @@
     Which class does Dante belong to? (a) lake, (b) writer, (c) ship
     Answer: (b) writer
 
-A model that was trained on sentences alone cannot read such a list. OntoProbe's own wording of the
+A model that was trained on sentences alone cannot read such a list. OntoProbe's own text of the
 questions is held out, and so are the same facts as ever: only training facts are asked. In some
 rows the answer is "writer (b)": to find the letter of a label that was just written is easier, and
 the rest builds on it. Questions have few options at first, and more once most are answered right;
@@ -25,8 +25,8 @@ from kgprobe.probes.scoring.choice.text import CUE, LETTERS, lettered
 from tools.controls.rows import IGNORED, Ids
 from tools.controls.training_facts import TrainingFact
 
-#: task -> wordings that are trained on
-WORDINGS: Mapping[str, Sequence[str]] = {
+#: task -> paraphrases of its question that are trained on
+PARAPHRASES: Mapping[str, Sequence[str]] = {
     "TP": ("Which class does {} belong to?", "What type is {}?", "Of what type is {}?"),
     "SCO": (
         "Which class is {} part of?",
@@ -36,7 +36,7 @@ WORDINGS: Mapping[str, Sequence[str]] = {
 }
 #: name of its recall test
 BY_LETTER = "by letter"
-#: text whose words the tokenizer keeps whole, with the wordings
+#: text whose words the tokenizer keeps whole, with the paraphrases
 CUES = f"Answer ( {CUE}"
 #: options of OntoProbe's questions, at first, and how many more at a time
 OPTIONS, FIRST, MORE = 20, 3, 3
@@ -49,7 +49,7 @@ PORTION = 64
 
 
 class LetterQuestions:
-    """Batches of questions about `facts` of the tasks in WORDINGS; `options`: task -> labels."""
+    """Batches of questions about `facts` of the tasks in PARAPHRASES; `options`: task -> labels."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class LetterQuestions:
         options: Mapping[str, Sequence[str]],
         rng: np.random.Generator,
     ) -> None:
-        self.facts = [fact for fact in facts if fact.relation in WORDINGS]
+        self.facts = [fact for fact in facts if fact.relation in PARAPHRASES]
         self.most = FIRST
         self._tokenizer, self._options, self._rng = tokenizer, options, rng
         self._recent: deque[float] = deque(maxlen=BATCHES)
@@ -71,11 +71,11 @@ class LetterQuestions:
         fewest = 2 if self.most < OPTIONS else OPTIONS // 2
         while len(rows) < ROWS:
             fact = self.facts[int(rng.integers(len(self.facts)))]
-            wordings = WORDINGS[fact.relation]
-            wording = wordings[int(rng.integers(len(wordings)))]
+            paraphrases = PARAPHRASES[fact.relation]
+            paraphrase = paraphrases[int(rng.integers(len(paraphrases)))]
             size = rng.integers(fewest, self.most + 1)
             is_label_first = rng.random() < LABEL_FIRST
-            row = self._row(fact, wording, int(size), rng, bool(is_label_first))
+            row = self._row(fact, paraphrase, int(size), rng, bool(is_label_first))
             if len(row[0]) <= self._tokenizer.model_max_length:
                 rows.append(row)
         ids, seen = padded([row[0] for row in rows], self._tokenizer.pad_token_id, "cpu")
@@ -85,14 +85,14 @@ class LetterQuestions:
         logits, wanted = model.lm_head(hidden[hit]), targets[hit]
         losses = nn.functional.cross_entropy(logits, wanted, reduction="none")
         letter_first = torch.zeros_like(hit)
-        for number, (_, _, place) in enumerate(rows):
-            if place:
-                letter_first[number, place - 1] = True
+        for number, (_, _, position) in enumerate(rows):
+            if position:
+                letter_first[number, position - 1] = True
         is_first = letter_first[hit]
         if not is_first.any():
             return losses.mean()
-        found = self._best(logits[is_first], OPTIONS) == wanted[is_first].numpy()
-        self._recent.append(float(found.mean()))
+        hits = self._best(logits[is_first], OPTIONS) == wanted[is_first].numpy()
+        self._recent.append(float(hits.mean()))
         if len(self._recent) == BATCHES and np.mean(self._recent) > ENOUGH and self.most < OPTIONS:
             self.most = min(OPTIONS, self.most + MORE)
             self._recent.clear()
@@ -105,27 +105,32 @@ class LetterQuestions:
 
     @torch.inference_mode()
     def right(self, model: PreTrainedModel) -> NDArray[np.bool_]:
-        """Return for every fact whether it is answered right in every wording, with OPTIONS
+        """Return for every fact whether it is answered right in every paraphrase, with OPTIONS
         options, the same in each test."""
         rng, rows = np.random.default_rng(0), []
         for fact in self.facts:
-            rows += [self._row(fact, w, OPTIONS, rng, False) for w in WORDINGS[fact.relation]]
-        found: list[bool] = []
+            rows += [self._row(fact, w, OPTIONS, rng, False) for w in PARAPHRASES[fact.relation]]
+        hits: list[bool] = []
         for start in range(0, len(rows), PORTION):
             part = rows[start : start + PORTION]
-            asked = [ids[:place] for ids, _, place in part]
-            ids, seen = padded(asked, self._tokenizer.pad_token_id, "cpu")
+            prompts = [ids[:position] for ids, _, position in part]
+            ids, seen = padded(prompts, self._tokenizer.pad_token_id, "cpu")
             logits = model(input_ids=ids, attention_mask=seen).logits
-            last = logits[torch.arange(len(part)), torch.tensor([len(row) - 1 for row in asked])]
-            golds = [row[place] for row, _, place in part]
-            found += (self._best(last, OPTIONS) == np.array(golds)).tolist()
-        sizes = np.cumsum([len(WORDINGS[fact.relation]) for fact in self.facts])
-        return np.array([all(part) for part in np.split(np.array(found), sizes[:-1])])
+            last = logits[torch.arange(len(part)), torch.tensor([len(row) - 1 for row in prompts])]
+            golds = [row[position] for row, _, position in part]
+            hits += (self._best(last, OPTIONS) == np.array(golds)).tolist()
+        sizes = np.cumsum([len(PARAPHRASES[fact.relation]) for fact in self.facts])
+        return np.array([all(part) for part in np.split(np.array(hits), sizes[:-1])])
 
     def _row(
-        self, fact: TrainingFact, wording: str, size: int, rng: np.random.Generator, last: bool
+        self,
+        fact: TrainingFact,
+        paraphrase: str,
+        size: int,
+        rng: np.random.Generator,
+        is_label_first: bool,
     ) -> tuple[Ids, Ids, int]:
-        """Return ids, targets, and the letter's position (0 if it comes `last`, after the label)
+        """Return ids, targets, and the letter's position (0 if it comes after the label)
         of a question with `size` options drawn by `rng`."""
         labels = self._options[fact.relation]
         drawn = [labels[i] for i in rng.permutation(len(labels))[:size]]
@@ -133,16 +138,20 @@ class LetterQuestions:
         gold = int(rng.integers(size))
         options = options[: size - 1]
         options.insert(gold, fact.object)
-        question = self._ids(f"{wording.format(fact.subject)} {lettered(options)}{CUE}")
+        question = self._ids(f"{paraphrase.format(fact.subject)} {lettered(options)}{CUE}")
         letter = self._letters[[options.index(fact.object)]]
         opening, closing, label = self._ids(" ("), self._ids("x)")[-1:], self._ids(fact.object)
-        answer = [label, opening, letter, closing] if last else [opening, letter, closing, label]
+        answer = (
+            [label, opening, letter, closing]
+            if is_label_first
+            else [opening, letter, closing, label]
+        )
         ends = [np.array([end]) for end in (self._tokenizer.bos_token_id,
                                             self._tokenizer.eos_token_id)]  # fmt: skip
         parts = [ends[0], question, *answer, ends[1]]
         targets = [p if p is letter or p is label else np.full(len(p), IGNORED) for p in parts]
-        place = 0 if last else 1 + len(question) + len(opening)
-        return np.concatenate(parts), np.concatenate(targets), place
+        position = 0 if is_label_first else 1 + len(question) + len(opening)
+        return np.concatenate(parts), np.concatenate(targets), position
 
     def _best(self, logits: Tensor, size: int) -> Ids:
         """Return the ids of the likeliest of the first `size` letters."""

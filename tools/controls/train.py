@@ -39,7 +39,7 @@ from kgprobe.probes.models.device import one_thread
 from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.products import use_wide_vectors
 from kgprobe.templates import fill
-from tools.controls.letters import BY_LETTER, CUES, OPTIONS, WORDINGS, LetterQuestions
+from tools.controls.letters import BY_LETTER, CUES, OPTIONS, PARAPHRASES, LetterQuestions
 from tools.controls.optimizer import ControlOptimizer
 from tools.controls.recall import RecallTest
 from tools.controls.rows import (
@@ -106,7 +106,7 @@ RECIPES: Mapping[str, Recipe] = {
     "seq2seq": Recipe(layers=2, steps=5500, again=0.1),
 }
 
-#: Facts that are right by letter in every wording: the last ones take longer than all else.
+#: Recall tests that need less than `recall`: by letter, the last facts take longer than all others.
 LEAST = {BY_LETTER: 0.8}
 #: Proportion of the rows that go to facts, in every paraphrase, that were wrong in a recall test.
 REPEATED = 0.25
@@ -151,7 +151,7 @@ def train_control(
     if options:
         texts += [
             CUES,
-            *(wording.replace("?", "") for task in WORDINGS.values() for wording in task),
+            *(text.replace("?", "") for task in PARAPHRASES.values() for text in task),
         ]
     tokenizer = train_tokenizer(kind, labels, texts, recipe.vocabulary, recipe.positions)
     sentences = encode(tokenizer, sorted(facts), templates)

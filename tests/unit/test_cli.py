@@ -676,6 +676,14 @@ def test_interrupt_before_scoring_is_reported(model, typed, monkeypatch, tmp_pat
     assert not (tmp_path / "results").exists()
 
 
+def test_an_unwritable_folder_is_reported_before_the_model_is_loaded(model, typed, monkeypatch):
+    monkeypatch.setattr("kgprobe.library.load", lambda *_, **__: pytest.fail("loaded"))
+    monkeypatch.setattr("os.access", lambda path, mode: not mode & os.W_OK)
+    done = typed("probe", model, "--on", "world_lite")
+    assert done.exit_code == 1
+    assert f"{Path.cwd()} cannot be written to" in done.stderr.splitlines()[-1]
+
+
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [

@@ -1,6 +1,7 @@
 """`kgprobe probe` and `kgprobe ask`: query a model, store its answers and print them."""
 
 import json
+import os
 import re
 import shlex
 from collections.abc import Mapping
@@ -136,11 +137,17 @@ def probe(
 
 
 def _check_name(run: str, folder: Path) -> None:
-    """Raise ValueError for an invalid run name or one taken by a run of the workflow."""
+    """Raise ValueError for an invalid run name, one taken by a run of the workflow, or a folder that
+    cannot be written to."""
     if not re.fullmatch(r"[A-Za-z0-9_-]+", run):
         raise ValueError(f"--name {run!r}; valid: letters, digits, - and _")
     if folder.exists() and not (folder / "shards").is_dir() and any(folder.iterdir()):
         raise ValueError(f"{folder} contains a run of the workflow; choose another --name")
+    above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise ValueError(
+            f"{above} cannot be written to, and results go to {folder}; run kgprobe in another folder"
+        )
 
 
 def check_model(model: str) -> None:

@@ -137,8 +137,8 @@ def probe(
 
 
 def _check_name(run: str, folder: Path) -> None:
-    """Raise ValueError for an invalid run name, one taken by a run of the workflow, or a folder that
-    cannot be written to."""
+    """Raise ValueError for an invalid run name, one that a run of the workflow has, or a folder
+    that cannot be written to."""
     if not re.fullmatch(r"[A-Za-z0-9_-]+", run):
         raise ValueError(f"--name {run!r}; valid: letters, digits, - and _")
     if folder.exists() and not (folder / "shards").is_dir() and any(folder.iterdir()):
@@ -146,7 +146,7 @@ def _check_name(run: str, folder: Path) -> None:
     above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not os.access(above, os.W_OK | os.X_OK):
         raise ValueError(
-            f"{above} cannot be written to, and results go to {folder}; run kgprobe in another folder"
+            f"{above} cannot be written to, and results go to {folder}; choose another folder"
         )
 
 

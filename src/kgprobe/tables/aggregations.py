@@ -66,12 +66,9 @@ def readings(
     study: Study,
     content_free: pl.DataFrame | None = None,
 ) -> Readings:
-    """Judge SCORES under every aggregation, for all items and for the skewed subset.
-
-    `base`: judged by the probe's own aggregation; `content_free`: CONTENT_FREE of the probe. An
-    aggregation is absent where it is undefined: the answer's part if no token of an answer is
-    scored, the prior of content-free subjects if none was asked.
-    """
+    """Judge SCORES under every aggregation, for all items and for the skewed subset. `base`: judged
+    by the probe's own. Absent if undefined: the answer's part if an answer has no scored token, the
+    prior of content-free subjects without `content_free` (CONTENT_FREE of the probe)."""
     items, seed, labels = study.items, study.seed, _labels(study)
     ready = with_bytes(scores, items, study.candidates, study.prompts)
     ready = with_priors(ready, items, seed, labels)
@@ -117,13 +114,10 @@ def count_coinciding(study: Study) -> Iterator[Number]:
 
 
 def estimates(study: Study, probe: Probe, judged: Readings) -> Iterator[Number]:
-    """Yield every number of a probe's aggregations.
-
-    Metrics: accuracy, gain (over the own aggregation, paired), trained-on, held-out, AUC, "permuted
-    golds", "permuted golds, expected"; "without prior" counts items that have none, "not permuted"
-    those whose gold cannot be exchanged. Slices: "", "skewed", for a gain "trained-on" and
-    "held-out". Numbers of the own aggregation that BEAR's tables already have are omitted.
-    """
+    """Yield every number of a probe's aggregations: accuracy, gain (over the own one, paired),
+    trained-on, held-out, AUC, "permuted golds", "permuted golds, expected", and counts of items:
+    "without prior", "not permuted" (the gold cannot be exchanged). Slices: "", "skewed", for a gain
+    also "trained-on" and "held-out". Not those of the own one that BEAR's tables already have."""
     for (name, part), answers in judged.items():
         base = judged[study.aggregation, part]
         yield from _reading(study, probe, base, answers, name, part)
@@ -183,11 +177,9 @@ def _gain_by_split(
 
 
 def _permute_golds(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
-    """Yield the accuracy after permuting the golds among a relation's items that share options.
-
-    One permutation serves all templates, since an item's gold is the same under each. An item that
-    shares its options with no other keeps its gold: such items are left out and counted.
-    """
+    """Yield the accuracy after permuting the golds among a relation's items that share options: one
+    permutation for all templates, since an item has one gold. Items that share their options with
+    no other keep their gold; they are left out and counted."""
     items = study.items.select("item", "answers", set="candidates")
     rows = answers.join(items, on="item").with_columns(
         # an item weighs the same, however many templates its relation has
@@ -318,11 +310,9 @@ WITHOUT = {
 def notes(
     results: pl.DataFrame, models: Mapping[str, Mapping[str, str]], aggregation: str = ""
 ) -> list[str]:
-    """Write notes on the aggregations in these RESULTS, by benchmark and group.
-
-    `models`: rows of models.tsv by name; `aggregation`: the probes' own. The notes name, for every
-    control model, the aggregation that best separates trained-on from held-out facts.
-    """
+    """Write notes on the aggregations in these RESULTS, by benchmark and group, and for every
+    control model the aggregation that best separates trained-on from held-out facts. `models`: rows
+    of models.tsv by name; `aggregation`: the probes' own."""
     several = results["benchmark"].n_unique() > 1
     lines = [
         note.format(count)

@@ -34,12 +34,10 @@ def estimates(
     of: Number, answers: pl.DataFrame, by: str = "", rate: Rate = _wilson
 ) -> Iterator[Number]:
     """Yield METRICS, in per cent, over items asked with several templates; nothing without any.
-
     `answers`: item, template, hit (0 to 1; under ties a probability), said (the top-ranked answer;
-    if one is null, there is no agreement). Templates are the same for all items, or, if `by` is a
-    column, for those with the same value: the best one is chosen among them. `rate` computes value,
-    n and interval of a column of hits, from rows of items (with their relation, if it is given).
-    """
+    no agreement if one is null). Templates are the same for all items, or for those with the same
+    value of the column `by`, of which the best one is chosen. `rate`: value, n and interval of a
+    column of hits, from rows of items (and their relation, if given)."""
     rows = answers.with_columns(size=pl.len().over("item")).filter(pl.col("size") > 1)
     rows = rows.sort("item", "template")
     if not rows.height:
@@ -66,9 +64,7 @@ def estimates(
 
 def at_least(hits: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return items x (templates + 1): the probability that at least that many templates are right.
-
-    A hit under ties is a probability; those of several templates are treated as independent.
-    """
+    Hits under ties are probabilities, which are treated as independent."""
     exactly = np.zeros((len(hits), hits.shape[1] + 1))
     exactly[:, 0] = 1.0
     for column in hits.T[:, :, None]:

@@ -29,12 +29,9 @@ DIMENSIONS = ("paper", "benchmark", "group", "model", "prompt", "method", "metri
 
 @dataclass(frozen=True, kw_only=True)
 class Number:
-    """One number. Dimensions that do not apply are ""; `setting` are the columns of
-    contracts.SETTING that apply.
-
-    `value` is None if undefined; numerator and denominator may show why. `published`: the figure
-    that `source` (a table, a figure, a page) prints for the same model, data and metric.
-    """
+    """One number. Dimensions that do not apply are ""; `setting`: the columns of contracts.SETTING
+    that do. `value`: None if undefined, as numerator and denominator may explain. `published`: what
+    `source` (a table, a figure, a page) prints for the same model, data and metric."""
 
     metric: str = ""
     n: int = 0
@@ -77,11 +74,9 @@ def hit_rate(hits: NDArray[np.float64]) -> dict[str, Any]:
 
 def family(tested: Sequence[tuple[Number, NDArray[np.float64]]]) -> Iterator[Number]:
     """Yield for each of a family of tested differences its p after Holm's correction over all of
-    them, and the minimum difference that 80 of 100 samples of this size would detect, in per cent.
-
-    `tested`: what is compared, and the difference of each item, -1 to 1. If both sides answer every
-    item alike, the minimum difference is unknown.
-    """
+    them, and the minimum difference that 80 of 100 samples of this size would detect, in per cent
+    (null if both sides answer every item alike). `tested`: what is compared, each item's
+    difference, -1 to 1."""
     errors = [exchange_error(gaps) for _, gaps in tested]
     p_values = holm([exchange_p(gaps) for _, gaps in tested])
     for (of, _), error, p in zip(tested, errors, p_values, strict=True):
@@ -97,11 +92,9 @@ def as_published(value: float | None, source: str) -> dict[str, Any]:
 
 
 def frame(paper: str, numbers: Iterable[Number]) -> pl.DataFrame:
-    """Build and check the RESULTS frame of a paper's numbers.
-
-    Raises ContractError if two numbers have the same dimensions, ValueError for an unknown key of a
-    setting or a published figure without its source.
-    """
+    """Build the RESULTS frame of a paper's numbers. Raises ContractError if two have the same
+    dimensions, ValueError for an unknown key of a setting or a published figure without its
+    source."""
     rows = [_row(paper, number) for number in numbers]
     table = pl.DataFrame(rows, schema=dict(schema.RESULTS.columns))
     schema.check(table, schema.RESULTS)
@@ -128,8 +121,7 @@ def _row(paper: str, number: Number) -> dict[str, object]:
 
 
 def read(paths: Iterable[str | Path]) -> pl.DataFrame:
-    """Read RESULTS of several files into one frame. Raises ContractError for other files, including
-    RESULTS of another version."""
+    """Read RESULTS files. Raises ContractError for other files or RESULTS of another version."""
     return pl.concat([schema.read(path, schema.RESULTS) for path in paths])
 
 

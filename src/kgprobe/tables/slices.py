@@ -340,8 +340,7 @@ def differences(study: Study, pairs: Pairs, bins: Sequence[Bin]) -> Iterator[Num
 
 
 def list_bins(one: Slice, results: pl.DataFrame) -> dict[str, str]:
-    """Return the bins of a slice that RESULTS have, in order: name in RESULTS -> printed name;
-    empty if the slice has no values."""
+    """Return the bins of a slice that RESULTS have, in order: name in RESULTS -> printed name."""
     names = set(results["slice"].unique())
     bins = one.bins or sorted(
         name.removeprefix(one.label("")) for name in names if name.startswith(one.label(""))

@@ -21,11 +21,9 @@ STATE = "instances in a state"
 
 def against_released(states: pl.DataFrame, agreement: pl.DataFrame) -> pl.DataFrame:
     """Compute RESULTS from RELEASED_STATES and AGREEMENT of each relation (`group`) and of all.
-
     Each state in per cent of instances (Wilson; n: released instances, numerator: those in it);
     released instances found in the pull; Jaccard of answers and of instances in per cent (n: size
-    of the union); AUC of popularity, 0 to 1 (n: pairs compared).
-    """
+    of the union); AUC of popularity, 0 to 1 (n: pairs compared)."""
     numbers: list[Number] = []
     for relation in ["", *sorted(states["relation"].unique())]:
         of = Number(metric=STATE, benchmark="bear_big_released", group=relation)
@@ -80,9 +78,7 @@ def chain_differences(
     released: pl.DataFrame, classes: pl.DataFrame, chains: pl.DataFrame, rejects: pl.DataFrame
 ) -> pl.DataFrame:
     """Return classes whose superclass chain differs from the released one, ignoring case in labels.
-
-    `released` has class, label, superclasses; `classes` has class; `chains` and `rejects` as built.
-    """
+    `released`: class, label, superclasses; `classes`: class; `chains` and `rejects` as built."""
     by_id = chains.sort("position").group_by("id").agg("ancestor_label")
     ours: dict[str, list[str]] = dict(by_id.rows())
     declared = set(classes["class"].to_list())
@@ -118,10 +114,8 @@ def property_differences(
     alignment: pl.DataFrame,
     labels: dict[str, str],
 ) -> pl.DataFrame:
-    """Return differences of the released properties that have ids in both graphs.
-
-    Rows of four kinds (`aligned`, `domain`, `range`, `superproperties`); `labels` are the classes'.
-    """
+    """Return differences of the released properties that have ids in both graphs. Rows of four
+    kinds (`aligned`, `domain`, `range`, `superproperties`); `labels` are the classes'."""
     both = released.filter(pl.col("property").is_not_null() & pl.col("dbpedia").is_not_null())
     known = {row["property"]: row for row in properties.iter_rows(named=True)}
     pairs = set(alignment.select("property", "dbpedia").rows())
@@ -241,12 +235,10 @@ BY_RELATION = View(
 
 
 def access(pulled: pl.DataFrame, dumps: Mapping[str, tuple[str, pl.DataFrame]]) -> pl.DataFrame:
-    """Compute RESULTS of statements read from dumps against the SPARQL pull; `benchmark`: the dump.
-
-    `dumps`: name -> (form, STATEMENTS). Only items as objects and relations of the dump are
-    compared; a truthy dump with the best ranks of the pull. Metrics: statements in both, of all in
-    either (n); of those in both, those equal in labels and sitelink counts.
-    """
+    """Compute RESULTS of statements read from `dumps` (name -> (form, STATEMENTS)) against the
+    SPARQL pull; `benchmark`: the dump. Only of items as objects and the dump's relations, for a
+    truthy dump of the pull's best ranks: statements in both, of all in either (n); of those in
+    both, those equal in labels and sitelink counts."""
     numbers = []
     key = ["subject", "relation", "object", "rank"]
     content = ["subject_label", "object_label", "subject_sitelinks", "object_sitelinks"]
@@ -279,12 +271,10 @@ def section(
     circular: bool,
     coverage: pl.DataFrame | None = None,
 ) -> Section:
-    """Build the section on sources from the available tables.
-
-    `results`: RESULTS of the comparisons; `funnels` and `choices` by constructed set; `names`:
-    relation -> name; `circular`: the statements contain the released set, which `CIRCULAR` then
-    warns about; `coverage`: COVERAGE of the pull that sets are constructed from.
-    """
+    """Build the section on sources from the available tables. `results`: of the comparisons;
+    `funnels`, `choices`: by constructed set; `names`: relation -> name; `circular`: the statements
+    contain the released set (CIRCULAR); `coverage`: COVERAGE of the pull behind the constructed
+    sets."""
     part = " (holds BEAR: by construction)" if circular else ""
     released = replace(RELEASED, title=RELEASED.title + part)
     heads = {("group", r): grid.titled(r, names) for r in results["group"].unique() if r}

@@ -31,12 +31,10 @@ EQUAL = (
 
 
 def tabulate(run: JobContext) -> None:
-    """Write RESULTS, JUDGED, every view of RESULTS as TSV, and the section.
-
-    Inputs with a file per row are in the order of the rows: FILLS or SCORES, those in a prompt
-    format, CONTENT_FREE of the rows that rank candidates. The folders of EXAMPLES contain the other
-    files of a benchmark; with `aliases`, a generated text may equal one of them.
-    """
+    """Write RESULTS, JUDGED, every view of RESULTS as TSV, and the section. Inputs with a file per
+    row are in the order of the rows: FILLS or SCORES, those in a prompt format, CONTENT_FREE of the
+    rows that rank candidates. The folders of EXAMPLES have a benchmark's other files; with
+    `aliases`, a generated text may equal one of them."""
     given, params = run.input, run.params
     edges, literals, ids = map(pl.read_parquet, (given.edges, given.literals, given.ids))
     places = folders(given.examples)

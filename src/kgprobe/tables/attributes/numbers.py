@@ -141,8 +141,7 @@ def values(
 
 
 def means(rows: pl.DataFrame) -> Iterator[Number]:
-    """Yield the mean of all nine rows of `measure`: null if one is undefined, then also the mean of
-    the defined ones."""
+    """Yield the mean of nine rows of `measure`; if one is undefined, null and the others' mean."""
     of, defined = number(rows.row(0, named=True)), rows.drop_nulls("value_pooled")
     value = 100 * sum(defined["value_pooled"]) / defined.height if defined.height else None
     is_whole = defined.height == rows.height
@@ -201,9 +200,9 @@ def ambiguous(study: AttributesStudy, alphas: pl.DataFrame) -> Iterator[Number]:
 def status(study: AttributesStudy, trained_on: pl.DataFrame) -> pl.DataFrame:
     """Return sampled triples: example, item, stored, fact, trained_on, status, question, is_known.
 
-    The status of an example: control models were trained on all, some or none of its stored
-    triples. Inferred or reversed triples are never training facts. A question is a relation of a
-    named subject, known if the models were trained on one of its answers in the graph.
+    Status of an example: control models were trained on all, some or none of its stored triples;
+    inferred and reversed ones are no training facts. A question is a relation of a named subject,
+    known if the models were trained on one of its answers in the graph.
     """
     facts = trained_on.filter("trained_on")["fact"].implode()
     triples = pl.concat(
@@ -262,11 +261,8 @@ def check_validity(
     study: AttributesStudy, alphas: pl.DataFrame, known: pl.DataFrame
 ) -> Iterator[Number]:
     """Yield the validity check on control models, over all nine benchmarks; `known`: from `status`.
-
-    For a question with several answers, the model may rank any of them first: any object in the
-    graph is right, and a question counts once. Chance: a random object of the relation, or its most
-    frequent one, whichever is right more often.
-    """
+    A question counts once, and any of its answers in the graph may rank first. Chance: a random
+    object of the relation or its most frequent one, whichever is more often right."""
     answered = alphas.filter(
         pl.col("pooling").is_in([HEADLINE["pooling"], ""]), k=1, kind="exact", gold="set"
     )
@@ -302,8 +298,7 @@ def subjects(items: pl.DataFrame) -> pl.DataFrame:
 
 
 def rate(rows: pl.DataFrame, value: str, seed: int) -> dict[str, Any]:
-    """Return value, n and interval of hits, one per row, of a `cluster`: Wilson's if each has one
-    row, else by whole clusters."""
+    """Return value, n and interval of hits: Wilson's, or by whole clusters of several rows."""
     if not rows["cluster"].is_duplicated().any():
         return hit_rate(rows[value].to_numpy())
     return estimate(rows, value, cluster="cluster", seed=seed)
@@ -336,8 +331,7 @@ def questions(study: AttributesStudy) -> Iterator[Number]:
 
 
 def prompts(base: Number, alphas: pl.DataFrame) -> Iterator[Number]:
-    """Yield the oracle's gain: the expected best of 1, 2, 4, ... and all prompts, mean over the
-    triples (n) that have as many."""
+    """Yield the oracle's gain: expected best of 1, 2, 4 ... prompts, over triples (n) with them."""
     by_size: dict[tuple[int, int], list[float]] = {}
     for _, k, _, _, values in alphas.group_by(studies.ANSWER).agg("alpha").rows():
         for size in {2**power for power in range(len(values).bit_length())} | {len(values)}:

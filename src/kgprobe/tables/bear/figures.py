@@ -78,10 +78,8 @@ def _related(results: pl.DataFrame) -> pl.DataFrame:
 
 
 def relations_plot(results: pl.DataFrame, models: Models, titles: Mapping[str, str]) -> draw.Chart:
-    """Plot accuracy per relation (rows) and probe (columns) of one benchmark, and chance.
-
-    Relations are ordered by mean accuracy over the probes.
-    """
+    """Plot accuracy per relation (rows) and probe (columns) of one benchmark, and chance. Relations
+    are ordered by mean accuracy over the probes."""
     table = _related(results)
     key = ["model", "prompt", "method"]
     probed = table.filter(pl.col("model").is_in(list(models)))

@@ -108,10 +108,7 @@ def arranged(
     descriptions: Mapping[str, str],
     drawings: Sequence[Drawing] = (),
 ) -> list[Section]:
-    """Build the parts that are views of RESULTS, one for each benchmark.
-
-    Raises ValueError if one of the models has no number.
-    """
+    """Build a part for each benchmark. Raises ValueError if one of the models has no number."""
     missing = sorted(set(models) - set(results.filter(metric="accuracy")["model"]))
     if missing or not models:
         raise ValueError(f"BEAR's section: RESULTS have no accuracy of {missing or 'any model'}")
@@ -189,12 +186,9 @@ def _example(studies: Sequence[Study], scores: Mapping[Probe, str]) -> Section:
 def example(
     study: Study, scores: pl.DataFrame, item: str | None = None, template: int = 0
 ) -> pl.DataFrame:
-    """Return one item's options: index, label, sentence, score, rank (from 1, ties share it),
-    correct.
-
-    Sorted by rank, then index. `item` defaults to `example_item(study)`. `scores`: SCORES of a
-    probe. The sentence is the filled template with its first letter upper-cased, as in scoring.
-    """
+    """Return one item's options by rank, then index: index, label, sentence (filled in as for
+    scoring), score, rank (from 1, ties share it), correct. `item` defaults to
+    `example_item(study)`; `scores`: SCORES of a probe."""
     name = item or example_item(study)
     chosen = study.items.filter(pl.col("item") == name)
     if not chosen.height:
@@ -219,8 +213,7 @@ def example(
 
 
 def example_item(study: Study) -> str:
-    """Return the item to show: the capital of Uganda as in the paper's figure, else the first by id
-    of the first relation."""
+    """Return the item to show: the paper's capital of Uganda, else the first relation's first."""
     uganda = pl.col("relation").eq("P36") & pl.col("subject").eq("Uganda")
     paper = study.ordered.filter(uganda)
     return str((paper if paper.height else study.ordered.sort("relation", "row"))["item"][0])

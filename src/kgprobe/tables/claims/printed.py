@@ -39,11 +39,8 @@ ATTRIBUTES = {"alpha": "exact", "gold": "own", "pooling": "best"}
 
 
 def read(folder: str | Path, models: Models) -> pl.DataFrame:
-    """Read all printed numbers, in the form of `comparison.with_models`.
-
-    `folder`: of published figures; `models`: the table of models, whose names replace the printed
-    ones if it has the same model.
-    """
+    """Read all printed numbers in `folder`, in the form of `comparison.with_models`. `models`: the
+    table of models, whose names replace the printed ones of the same model."""
     place = Path(folder)
     names: dict[str, str] = {}
     for name, row in models.items():

@@ -74,8 +74,7 @@ def classify(
 
 
 def reciprocal(ranks: pl.DataFrame, key: Sequence[str], ties: str = "expectation") -> pl.DataFrame:
-    """Return `key`, MRR (0 to 1) and mean gold rank of rank ranges, one row per key; `ties` as in
-    values.metrics."""
+    """Return `key`, MRR (0 to 1), mean gold rank of rank ranges; `ties` as in values.metrics."""
     heads, items = per_item.read_ties(ranks, key, ties)
     values = {"MRR": pl.Series(items.mrr), "rank": pl.Series(1.0 / items.mrra)}
     return heads.select(list(key)).with_columns(**values)
@@ -97,11 +96,9 @@ def settings(
     answers: pl.DataFrame, premises: Mapping[str, pl.DataFrame], drop_middle: bool = False
 ) -> pl.DataFrame:
     """Return rule, scheme, premise (one of PREMISES), item, MRR: every row in each of its settings.
-
-    `answers` has item, scheme, p1, p2 (whether written), pair, MRR; `premises` are those of
-    `classify` by the kind of P1's template (manual, soft). With `drop_middle` (as released) the
-    middle row of P1's median split is also missing from explicit premises.
-    """
+    `answers`: item, scheme, p1, p2 (whether written), pair, MRR; `premises`: from `classify`, by
+    the kind of P1's template (manual, soft). With `drop_middle` (as released) the middle row of
+    P1's median split is also missing from explicit premises."""
     means = answers.group_by("item", "scheme", "p1", "p2").agg(ordered_mean("MRR"))
     kept = pl.concat(
         means.filter(pl.col("scheme").str.starts_with(kind)).join(classes, on="item")
@@ -165,9 +162,8 @@ def estimate_spread(
 
 
 def estimate_cuts(probe: Probe, premises: Mapping[str, pl.DataFrame]) -> Iterator[Number]:
-    """Yield CUT by rule, premise and kind of template: the MRR of the last row that counts as
-    memorized and of the first that does not. Where both are equal, ties decide the split.
-    `premises`: as in `settings`."""
+    """Yield CUT by rule, premise and kind of template: MRR of the last row that counts as memorized
+    and the first that does not; if equal, ties decide the split. `premises`: as in `settings`."""
     for kind, classes in premises.items():
         for premise, name in (("P1", "first"), ("P2", "second")):
             ends = (

@@ -31,12 +31,9 @@ OF_COMPLETENESS = "plain shuffled unknown".split()
 
 def make(run: JobContext, numbers: pl.DataFrame, judged: pl.DataFrame, claims: Section) -> None:
     """Write the pages of a run. `numbers`, `judged`: RESULTS and JUDGED of every paper; `claims`:
-    the section on the papers' claims.
-
-    One file of answers may contain several rows of experiments; `configs` override the default
-    configuration; `validity`, if any, has measured numbers of control probes that are not part of
-    the run.
-    """
+    the section on claims. Several rows of experiments may share a file of answers; `configs`
+    override the default configuration; `validity`, if any: measured numbers of control probes
+    outside the run."""
     given, params, page = run.input, run.params, Path(run.output.page)
     experiments, configs = params.experiments, params.configs
     probed = {row["model"]: params.models[row["model"]] for row in experiments}

@@ -138,8 +138,7 @@ def _cell(row: Mapping[str, Any]) -> Cell:
 
 
 def _ways(rows: pl.DataFrame, questions: Sequence[Question]) -> Said:
-    """Return the choice in each scoring mode; answers that cannot be parsed as an option are
-    quoted."""
+    """Return the choices by scoring mode; answers that cannot be parsed are quoted."""
     texts, hits = dict[str, list[str]](), dict[str, float]()
     options = {one.item: one.options for one in questions}
     # sums instead of means over tokens are not a separate mode
@@ -171,9 +170,7 @@ def answered(
     folder: Path, experiments: Sequence[Row], judged: pl.DataFrame, kind: str = ""
 ) -> tuple[list[Question], dict[str, Said]]:
     """Return questions of a benchmark of a `kind`, and its probes' answers by column header.
-
-    `judged`: JUDGED of the probes of `experiments`.
-    """
+    `judged`: JUDGED of the probes of `experiments`."""
     items, columns = questions(folder, kind), dict[str, Said]()
     if not items:
         return [], columns

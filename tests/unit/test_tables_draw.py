@@ -7,7 +7,7 @@ import pytest
 
 from kgprobe.metrics.intervals import Interval
 from kgprobe.tables.bear import figures, make
-from kgprobe.tables.report import draw, validity
+from kgprobe.tables.report import draw, marks, validity
 from kgprobe.tables.results import Number, frame
 from tests.unit.study_frames import benchmark, drawn, guesses, number, probe, study
 
@@ -134,9 +134,13 @@ def test_names_show_only_what_distinguishes_probes():
     base |= {"group": "", "scoring": ""}
     rows = [{**base, "method": method} for method in ("sentence", "sentence-mean")]
     rows.append({**rows[0], "model": "other"})
-    assert figures.names(found(), rows) == ["smol, sentence", "smol, sentence-mean", "other"]
+    assert marks.names(rows, marks.signs(found())) == [
+        "smol, sentence",
+        "smol, sentence-mean",
+        "other",
+    ]
     outside = number(found(trained_on=40.0), model="control-masked")
-    assert figures.names(found(trained_on=40.0), [outside]) == ["control-masked (?)"]
+    assert marks.names([outside], marks.signs(found(trained_on=40.0))) == ["control-masked (?)"]
 
 
 def test_relations_are_named_and_ordered_by_accuracy():

@@ -61,10 +61,7 @@ def _labels(study: Study) -> pl.DataFrame | None:
 
 
 def readings(
-    base: pl.DataFrame,
-    scores: pl.DataFrame,
-    study: Study,
-    content_free: pl.DataFrame | None = None,
+    base: pl.DataFrame, scores: pl.DataFrame, study: Study, content_free: pl.DataFrame | None = None
 ) -> Readings:
     """Judge SCORES under every aggregation, for all items and for the skewed subset. `base`: judged
     by the probe's own. Absent if undefined: the answer's part if an answer has no scored token, the
@@ -193,10 +190,8 @@ def _permute_golds(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[
     if not n:
         return
     hits, expected = np.zeros(PERMUTATIONS), 0.0
-    groups = rows.sort("relation", "set", "item", "template").group_by(
-        "relation", "set", maintain_order=True
-    )
-    for (relation, options), group in groups:
+    rows = rows.sort("relation", "set", "item", "template")
+    for (relation, options), group in rows.group_by("relation", "set", maintain_order=True):
         golds = group.unique("item", keep="first", maintain_order=True)["answers"]
         size = 1 + int(pl.concat([group["answers"], group["leading"]]).explode().to_numpy().max())
         answered = _indicator(group["leading"], size) * group["weight"].to_numpy()[:, None]
@@ -279,12 +274,11 @@ GOLDS = View(
     words=WORDS,
     digits={"not permuted": 0},
     caption="Permuted: accuracy after permuting the gold answers among the items of a relation "
-    "that share their options, with the same permutation for all templates; mean and "
-    "central 95 % of 200 permutations. Expected: from the distributions of gold answers "
-    "and predictions alone. An item that shares its options with no other keeps its gold "
-    "answer and is counted as not permuted. Skewed: 1/r of the questions with the r-th "
-    "answer of a relation, with separately computed priors. A dash: no token of the "
-    f"answer is scored. {PRIOR_IS}",
+    "that share their options, with the same permutation for all templates; mean and central 95 % "
+    "of 200 permutations. Expected: from the distributions of gold answers and predictions alone. "
+    "An item that shares its options with no other keeps its gold answer and is counted as not "
+    "permuted. Skewed: 1/r of the questions with the r-th answer of a relation, with separately "
+    f"computed priors. A dash: no token of the answer is scored. {PRIOR_IS}",
 )
 
 

@@ -250,10 +250,8 @@ def without_subject(items: pl.DataFrame, content_free: pl.DataFrame) -> pl.DataF
         ordered_mean(["sum", "answer_sum"]), pl.col("count", "answer_count").max()
     )
     rows = items.select("item", "relation", set="candidates").join(means, on=by)
-    sums = rows.select(
-        "item", "template", "candidate", "sum", "count", "answer_sum", "answer_count"
-    )
-    return sums.sort("item", "template", "candidate")
+    key = ["item", "template", "candidate"]
+    return rows.select(*key, "sum", "count", "answer_sum", "answer_count").sort(key)
 
 
 def choosable(items: pl.DataFrame, candidates: pl.DataFrame) -> pl.DataFrame:
@@ -324,9 +322,8 @@ def _check_complete(
     """Check that every item has every option of its set under every template, and no others."""
     sizes = candidates.group_by(candidates="set").agg(pl.len().alias("expected"))
     wanted = items.select("item", "relation", "candidates").join(sizes, on="candidates", how="left")
-    counts = scores.group_by("item", "template").agg(
-        found=pl.len(), distinct=pl.col("candidate").n_unique()
-    )
+    distinct = pl.col("candidate").n_unique()
+    counts = scores.group_by("item", "template").agg(found=pl.len(), distinct=distinct)
     strangers = counts.join(wanted, on="item", how="anti").sort("item")
     if strangers.height:
         raise ValueError(f"{where}: item {strangers['item'][0]!r} is not in the benchmark")
@@ -334,13 +331,11 @@ def _check_complete(
         grid = wanted.join(scores.select("template").unique(), how="cross")
     else:
         grid = wanted.join(prompts.select("relation", template="index"), on="relation")
-    grid = grid.join(counts, on=["item", "template"], how="left").sort(
-        "relation", "item", "template"
-    )
+    grid = grid.join(counts, on=["item", "template"], how="left")
     grid = grid.with_columns(pl.col("found", "distinct", "expected").fill_null(0))
     short = grid.filter(pl.any_horizontal(pl.col("found", "distinct") != pl.col("expected")))
     if short.height:
-        row = short.row(0, named=True)
+        row = short.sort("relation", "item", "template").row(0, named=True)
         raise ValueError(
             f"{where}: relation {row['relation']}, item {row['item']}, template {row['template']} "
             f"has {row['found']} scored options, its set {row['candidates']!r} has "

@@ -63,11 +63,10 @@ VIEW = View(
     words={**REDUCED, **WORDS},
     digits={"Brier": 3},
     caption="Probabilities: softmax over the scores of the options. Pairwise AUC: proportion of "
-    "pairs of a correct and a wrong option in the right order, ties count half. Brier: 0 "
-    "(certain and right) to 2. Calibration error over ten bins of confidence: noise "
-    "increases it, for which its lower bound corrects. The confidence threshold for "
-    "giving an answer is chosen on one half of the subjects; the columns after it refer "
-    f"to the other half. {PRIOR_IS}",
+    "pairs of a correct and a wrong option in the right order, ties count half. Brier: 0 (certain "
+    "and right) to 2. Calibration error over ten bins of confidence: noise increases it, for which "
+    "its lower bound corrects. The confidence threshold for giving an answer is chosen on one half "
+    f"of the subjects; the columns after it refer to the other half. {PRIOR_IS}",
 )
 
 
@@ -90,9 +89,8 @@ def _pairs(study: Study, of: Number, answers: pl.DataFrame) -> Iterator[Number]:
     """Yield K and the Brier score, means over templates."""
     golds = study.items.select("item", golds=pl.col("answers").list.len())
     wrong = pl.col("options") - pl.col("golds")
-    rows = answers.join(golds, on="item").with_columns(
-        K=1 - pl.col("inverted") / pl.col("golds") / wrong
-    )
+    in_order = 1 - pl.col("inverted") / pl.col("golds") / wrong
+    rows = answers.join(golds, on="item").with_columns(K=in_order)
     means = by_item(rows, "K", "brier")
     yield of.but(metric="K", **study.estimate(means, "K"))
     yield of.but(metric="Brier", **_between(study, means, "brier", 0, 1))

@@ -26,12 +26,11 @@ CAPTION = (
 )
 
 
-def _wilson(rows: pl.DataFrame, value: str) -> dict[str, Any]:
-    return hit_rate(rows[value].to_numpy())
-
-
 def estimates(
-    of: Number, answers: pl.DataFrame, by: str = "", rate: Rate = _wilson
+    of: Number,
+    answers: pl.DataFrame,
+    by: str = "",
+    rate: Rate = lambda rows, value: hit_rate(rows[value].to_numpy()),
 ) -> Iterator[Number]:
     """Yield METRICS, in per cent, over items asked with several templates; nothing without any.
     `answers`: item, template, hit (0 to 1; under ties a probability), said (the top-ranked answer;

@@ -51,10 +51,9 @@ VIEWS = (
         heads=HEADS,
         words=WORDS,
         caption="A sample of the items with the first template of their relation; the same options "
-        "are scored, or an answer is written, after another text: a question, the question "
-        "in the model's chat template, or sentences about other subjects. Shuffled: these "
-        "sentences with permuted answers. The difference is paired, over the items that "
-        "both were asked.",
+        "are scored, or an answer is written, after another text: a question, the question in the "
+        "model's chat template, or sentences about other subjects. Shuffled: these sentences with "
+        "permuted answers. The difference is paired, over the items that both were asked.",
     ),
     View(
         "forms_asked",

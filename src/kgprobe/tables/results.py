@@ -81,9 +81,8 @@ def family(tested: Sequence[tuple[Number, NDArray[np.float64]]]) -> Iterator[Num
     p_values = holm([exchange_p(gaps) for _, gaps in tested])
     for (of, _), error, p in zip(tested, errors, p_values, strict=True):
         yield of.but(metric="p after Holm", value=p)
-        yield of.but(
-            metric="detectable difference", value=100 * detectable(error) if error else None
-        )
+        least = 100 * detectable(error) if error else None
+        yield of.but(metric="detectable difference", value=least)
 
 
 def as_published(value: float | None, source: str) -> dict[str, Any]:

@@ -191,9 +191,8 @@ def _values(study: Study) -> dict[str, list[int | None]]:
     meta = meta.with_columns(pl.coalesce("statements", "popularity").alias("statements"))
     popularity = "statements" if meta["sitelinks"].null_count() == len(meta) else "sitelinks"
     names = study.candidates.select("label", id=OPTION, candidates="set", first="index")
-    gold = study.ordered.select("item", "candidates", first=pl.col("answers").list.first()).join(
-        names, on=["candidates", "first"], how="left", maintain_order="left"
-    )
+    gold = study.ordered.select("item", "candidates", first=pl.col("answers").list.first())
+    gold = gold.join(names, on=["candidates", "first"], how="left", maintain_order="left")
     values = {
         "options": study.options.astype(int).tolist(),
         "length": [len(normalize("NFC", label)) for label in gold["label"]],
@@ -341,10 +340,8 @@ def differences(study: Study, pairs: Pairs, bins: Sequence[Bin]) -> Iterator[Num
 
 def list_bins(one: Slice, results: pl.DataFrame) -> dict[str, str]:
     """Return the bins of a slice that RESULTS have, in order: name in RESULTS -> printed name."""
-    names = set(results["slice"].unique())
-    bins = one.bins or sorted(
-        name.removeprefix(one.label("")) for name in names if name.startswith(one.label(""))
-    )
+    names, start = set(results["slice"].unique()), one.label("")
+    bins = one.bins or sorted(n.removeprefix(start) for n in names if n.startswith(start))
     return {one.label(value): value for value in bins if one.label(value) in names}
 
 

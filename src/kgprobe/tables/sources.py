@@ -27,12 +27,13 @@ def against_released(states: pl.DataFrame, agreement: pl.DataFrame) -> pl.DataFr
     numbers: list[Number] = []
     for relation in ["", *sorted(states["relation"].unique())]:
         of = Number(metric=STATE, benchmark="bear_big_released", group=relation)
-        rows = states if not relation else states.filter(pl.col("relation") == relation)
+        rows, near = (
+            frame.filter(relation=relation) if relation else frame for frame in (states, agreement)
+        )
         for state in STATES:
-            count = rows.filter(pl.col("state") == state).height
+            count = rows.filter(state=state).height
             both = {"numerator": count, "denominator": rows.height}
             numbers.append(of.but(slice=state, **{**proportion(count, rows.height), **both}))
-        near = agreement if not relation else agreement.filter(pl.col("relation") == relation)
         if not near.height:
             continue
         total = near.drop("relation", "auc").sum().row(0, named=True)
@@ -60,14 +61,7 @@ ASPECTS = {
 
 DIFFERENCES = Contract(
     "ONTOLOGY_DIFFERENCES",
-    {
-        "what": pl.String,
-        "id": pl.String,
-        "label": pl.String,
-        "released": pl.String,
-        "ours": pl.String,
-        "reason": pl.String,
-    },
+    dict.fromkeys(("what", "id", "label", "released", "ours", "reason"), pl.String),
     ("what", "id"),
     frozenset({"released", "ours"}),
     may_be_empty=True,
@@ -153,18 +147,9 @@ def agreement(
     both = properties.filter(pl.col("property").is_not_null() & pl.col("dbpedia").is_not_null())
     totals = dict.fromkeys(ASPECTS, both.height) | {"chain": released.height}
     counts = dict(differing.group_by("what").len().rows())
-    return frame(
-        "sources",
-        (
-            Number(
-                metric=EQUAL,
-                benchmark="onto_released",
-                slice=what,
-                **proportion(n - counts.get(what, 0), n),
-            )
-            for what, n in totals.items()
-        ),
-    )
+    equal = {what: proportion(n - counts.get(what, 0), n) for what, n in totals.items()}
+    of = Number(metric=EQUAL, benchmark="onto_released")
+    return frame("sources", (of.but(slice=what, **each) for what, each in equal.items()))
 
 
 def _casefold(labels: list[str]) -> list[str]:
@@ -252,9 +237,7 @@ def access(pulled: pl.DataFrame, dumps: Mapping[str, tuple[str, pl.DataFrame]]) 
         ours, theirs = (f.select(key + content).unique(key) for f in (ours, theirs))
         both = ours.join(theirs, on=key, suffix="_pulled")
         union = ours.height + theirs.height - both.height
-        same = both.filter(
-            pl.all_horizontal(pl.col(c).eq_missing(pl.col(f"{c}_pulled")) for c in content)
-        )
+        same = both.filter(*(pl.col(c).eq_missing(pl.col(f"{c}_pulled")) for c in content))
         numbers += [
             Number(metric=ACCESS[0], benchmark=name, **proportion(both.height, union)),
             Number(metric=ACCESS[1], benchmark=name, **proportion(same.height, both.height)),

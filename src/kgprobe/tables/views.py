@@ -69,7 +69,7 @@ class View:
         rows, columns = self._keys(numbers, self.rows), self._keys(numbers, self.columns)
         cells: dict[tuple[Key, Key], Row] = {}
         for row in numbers.iter_rows(named=True):
-            place = _key(row, self.rows), _key(row, self.columns)
+            place = tuple(row[n] for n in self.rows), tuple(row[n] for n in self.columns)
             if place in cells:
                 raise ViewError(f"view {self.name}: {_clash(cells[place], row, place)}")
             cells[place] = row
@@ -161,10 +161,6 @@ def fraction(cell: Row) -> str:
     """Format numerator and denominator, counts or sums of hits, with four digits or no decimals."""
     parts = cell["numerator"], cell["denominator"]
     return "/".join(f"{x:.4g}" if x < 9999.5 else f"{x:,.0f}" for x in parts)
-
-
-def _key(row: Row, names: Sequence[str]) -> Key:
-    return tuple(row[name] for name in names)
 
 
 def _clash(one: Row, other: Row, place: tuple[Key, Key]) -> str:

@@ -25,10 +25,7 @@ SIZES = {
 SAMPLED, PAPER = "sampled", "paper"
 CONTINENT = "P30"
 BUILT, PROBED = "built", "probed"
-FIGURES = {
-    "paths": "entities that they start from",
-    "bias": f"continents ({CONTINENT})",
-}
+FIGURES = {"paths": "entities that they start from", "bias": f"continents ({CONTINENT})"}
 PROBES = ("forward probe right", "reversed probe right")
 
 

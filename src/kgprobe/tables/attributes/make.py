@@ -55,11 +55,8 @@ def tabulate(run: JobContext) -> None:
     guesses = studies.guesses(edges, literals, sampled, ids)
     direct = {probe: answered[probe] for probe in files}
     study = studies.AttributesStudy(benchmarks, direct, guesses, seed=params.seed, **params.options)
-    known = (
-        numbers.status(study, schema.read(given.trained_on, schema.TRAINED_ON))
-        if given.trained_on
-        else None
-    )
+    facts = schema.read(given.trained_on, schema.TRAINED_ON) if given.trained_on else None
+    known = None if facts is None else numbers.status(study, facts)
     figures, alphas = printed.read(Path(given.published[0]).parent), study.alphas()
     rows_of = {
         probe: studies.judge(probe, alphas, benchmarks[probe.benchmark])
@@ -154,6 +151,4 @@ def baseline_numbers(
 
 def _of_all(places: Mapping[str, Path], name: str, contract: Contract) -> pl.DataFrame:
     """Concatenate the frames of one name from every benchmark's folder."""
-    return pl.concat(
-        [schema.read(folder / f"{name}.parquet", contract) for folder in places.values()]
-    )
+    return pl.concat(schema.read(p / f"{name}.parquet", contract) for p in places.values())

@@ -88,19 +88,13 @@ def estimates(
 
 def number(row: Mapping[str, Any], **changes: Any) -> Number:
     """Convert a row of `measure` to a number; its dimensions are the row's except for `changes`."""
-    known = {}
+    known = {name: row[name] for name in ("numerator", "denominator")}
     if row["value_pooled"] is not None:
         bounds = Interval(row["low"], row["high"], row["interval"])
-        known = {"value": 100 * row["value_pooled"], "interval": bounds.times(100)}
-    return studies.of_row(
-        row,
-        metric=VALUE,
-        group="" if row["pattern"] == ALL else row["pattern"],
-        **known,
-        n=row["examples"],
-        numerator=row["numerator"],
-        denominator=row["denominator"],
-    ).but(**changes)
+        known |= {"value": 100 * row["value_pooled"], "interval": bounds.times(100)}
+    group = "" if row["pattern"] == ALL else row["pattern"]
+    of = studies.of_row(row, metric=VALUE, group=group, n=row["examples"], **known)
+    return of.but(**changes)
 
 
 def count(number: Number, metric: str, value: float | None, **changes: Any) -> Number:
@@ -214,9 +208,8 @@ def status(study: AttributesStudy, trained_on: pl.DataFrame) -> pl.DataFrame:
         for b in study.benchmarks.values()
     ).with_columns(trained_on=pl.col("stored") & pl.col("fact").is_in(facts))  # fmt: skip
     answers = triples.filter("stored").explode("golds")
-    known = answers.group_by("question").agg(
-        is_known=fact_id("predicate", obj="golds").is_in(facts).any()
-    )
+    is_known = fact_id("predicate", obj="golds").is_in(facts).any()
+    known = answers.group_by("question").agg(is_known=is_known)
     flags = pl.col("trained_on").filter(pl.col("stored"))
     label = pl.when(flags.all()).then(pl.lit(TRAINED_ON)).when(flags.any()).then(pl.lit(PART))
     statuses = triples.group_by("example").agg(status=label.otherwise(pl.lit(HELD_OUT)))
@@ -239,8 +232,7 @@ def by_status(
     answered = answers(study, chosen).join(stored, on="item", maintain_order="left")
     for row, rows in groups(answered, "benchmark", *SETTINGS, "trained_on"):
         part = TRAINED_ON if row["trained_on"] else HELD_OUT
-        result = rate(rows, "alpha", study.seed)
-        yield studies.of_row(row, metric=RIGHT, slice=part, **result)
+        yield studies.of_row(row, metric=RIGHT, slice=part, **rate(rows, "alpha", study.seed))
 
 
 def answers(study: AttributesStudy, alphas: pl.DataFrame) -> pl.DataFrame:
@@ -263,9 +255,8 @@ def check_validity(
     """Yield the validity check on control models, over all nine benchmarks; `known`: from `status`.
     A question counts once, and any of its answers in the graph may rank first. Chance: a random
     object of the relation or its most frequent one, whichever is more often right."""
-    answered = alphas.filter(
-        pl.col("pooling").is_in([HEADLINE["pooling"], ""]), k=1, kind="exact", gold="set"
-    )
+    is_pooled = pl.col("pooling").is_in([HEADLINE["pooling"], ""])
+    answered = alphas.filter(is_pooled, k=1, kind="exact", gold="set")
     answered = answered.with_columns(ITEM).drop_nulls("alpha")
     items = known.filter("stored").select("item", "question", "is_known")
     by_question = answered.join(items, on="item").group_by(*WHO, "question", "is_known")
@@ -345,18 +336,15 @@ def prompts(base: Number, alphas: pl.DataFrame) -> Iterator[Number]:
 def kinds(base: Number, alphas: pl.DataFrame, study: AttributesStudy) -> Iterator[Number]:
     """Yield triples right at 1 by kind of template (lama, own, paraphrase, synonym ...): mean over
     triples of the mean over their prompts of the kind."""
-    named = study.benchmarks[base.benchmark].prompts
-    named = named.select("relation", template="index", variant="kind")
+    benchmark = study.benchmarks[base.benchmark]
+    named = benchmark.prompts.select("relation", template="index", variant="kind")
     rows = alphas.join(named, on=["relation", "template"])
     means = rows.group_by("variant", "item").agg(ordered_mean("alpha")).sort("variant", "item")
-    means = means.join(
-        subjects(study.benchmarks[base.benchmark].items), on="item", maintain_order="left"
-    )
+    means = means.join(subjects(benchmark.items), on="item", maintain_order="left")
     for row, group in groups(means, "variant"):
         how = {**EXACT, "k": 1, "pooling": "mean", "template": str(row["variant"])}
         cluster = "cluster" if group["cluster"].is_duplicated().any() else ""
-        result = estimate(group, "alpha", cluster=cluster, seed=study.seed)
-        yield base.but(**result, setting=how)
+        yield base.but(**estimate(group, "alpha", cluster=cluster, seed=study.seed), setting=how)
 
 
 def count_questions(base: Number, alphas: pl.DataFrame, study: AttributesStudy) -> Iterator[Number]:

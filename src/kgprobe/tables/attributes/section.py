@@ -107,9 +107,8 @@ def section(
     title = "What follows from the printed figures alone"
     folded.append(grid.records(title, published.arithmetic, ARITHMETIC))
     if steps is not None:
-        folded.append(
-            _records(("Construction of the nine attributes, step by step"), steps, "position")
-        )
+        title = "Construction of the nine attributes, step by step"
+        folded.append(_records(title, steps, "position"))
     if sensitivity is not None:
         title = "Thresholds that the paper leaves open"
         folded.append(_records(title, sensitivity, "setting", SENSITIVITY))
@@ -320,13 +319,11 @@ def example_rows(
         at = pl.col("template").eq_missing(row["template"])
         answers = whole.filter(at, item=row["item"])["text"]
         values = {SUBJECT: row["subject_label"] or "?", ANSWER: "…"}
-        rows.append(
-            {
-                "role": row["role"],
-                "prompt": parse(row["text"] or "").filled(values, upper_first=True).text,
-                "object": row["object_label"],
-                "first answers": "; ".join(answers.unique(maintain_order=True).head(3)),
-                "right": {1: "yes", None: "not asked"}.get(row["alpha"], "no"),
-            }
-        )
+        rows.append({
+            "role": row["role"],
+            "prompt": parse(row["text"] or "").filled(values, upper_first=True).text,
+            "object": row["object_label"],
+            "first answers": "; ".join(answers.unique(maintain_order=True).head(3)),
+            "right": {1: "yes", None: "not asked"}.get(row["alpha"], "no"),
+        })  # fmt: skip
     return rows

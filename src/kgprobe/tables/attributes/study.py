@@ -184,9 +184,8 @@ def of_masks(fills: pl.DataFrame, golds: pl.DataFrame) -> pl.DataFrame:
         for gold, rows in (("own", each.filter(gold=0)), ("set", each))
     ).unpivot(kinds, index=[*key, "gold"], variable_name="kind", value_name="alpha")
     gold_masks = golds.filter(gold=0, position=0)
-    sure = fills.filter(position=WHOLE, rank=1).join(
-        gold_masks, on=["item", "template", "masks"], how="semi"
-    )
+    sure = fills.filter(position=WHOLE, rank=1)
+    sure = sure.join(gold_masks, on=["item", "template", "masks"], how="semi")
     sure = sure.select("item", "template", probability="logprob", said="text", answer="text")
     return _alpha(long.join(sure, on=["item", "template"], how="left"))
 
@@ -269,9 +268,8 @@ def pooled(alphas: pl.DataFrame) -> pl.DataFrame:
         best=pl.col("alpha").max(), mean=ordered_mean("alpha"), base=pl.col("alpha").first(),
         confident=pl.col("alpha").get(sure.arg_max()),
     )  # fmt: skip
-    return pools.unpivot(
-        list(POOLINGS), index=ANSWER, variable_name="pooling", value_name="alpha"
-    ).sort(*ANSWER, "pooling")
+    names = {"variable_name": "pooling", "value_name": "alpha"}
+    return pools.unpivot(list(POOLINGS), index=ANSWER, **names).sort(*ANSWER, "pooling")
 
 
 def best_of(values: NDArray[np.float64], size: int) -> float:
@@ -349,10 +347,7 @@ def guesses(
 
 
 def frequencies(
-    edges: pl.DataFrame,
-    literals: pl.DataFrame,
-    examples: Iterable[pl.DataFrame],
-    ids: pl.DataFrame,
+    edges: pl.DataFrame, literals: pl.DataFrame, examples: Iterable[pl.DataFrame], ids: pl.DataFrame
 ) -> pl.DataFrame:
     """Return (predicate, object, best, worst, objects): the rank of every object of the relations
     asked for by number of statements, ties as ranges, and the number of the relation's objects. The

@@ -240,9 +240,8 @@ FOLDED = [
                 "golds added to the candidates", "verbose", "examples left out",
             ],
         },
-        rows=PROBE, words={"verbose": "verbose, %"}, caption=(
-            "Verbose: contains the label but is not equal to it."
-        ),
+        rows=PROBE, words={"verbose": "verbose, %"},
+        caption="Verbose: contains the label but is not equal to it.",
     ),
     View(
         "matching", "Right written answers by the normalization rule that makes them match",
@@ -274,10 +273,8 @@ FOLDED = [
         },
         rows=["model", "method", "group"],
         words={VALUE: "right, %", "wrong": "wrong, %", ("group", ""): "all"},
-        caption=(
-            "In aggregate only. For a relation with fewer than ten triples, only the count is "
-            "shown."
-        ),
+        caption="In aggregate only. For a relation with fewer than ten triples, only the count is "
+                "shown.",
         only=lambda results: results.filter(
             (pl.col("metric") == "triples") | (pl.col("n") >= numbers.FEWEST)
         ),

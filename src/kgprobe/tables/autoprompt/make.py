@@ -102,7 +102,6 @@ def tabulate(run: JobContext) -> None:
     }
     notes = [f"{name}: {note}." for name, task in about.items() for note in task.get("notes", [])]
     funnels = {n: schema.read(p / "funnel.parquet", schema.FUNNEL) for n, p in places.items()}
-    page = page_of.section(
-        frame, models, records, mode, params.settings["selection"], notes, funnels
-    )
+    selection = params.settings["selection"]
+    page = page_of.section(frame, models, records, mode, selection, notes, funnels)
     section.write(page, run.output.section)

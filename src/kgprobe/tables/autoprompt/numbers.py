@@ -57,11 +57,7 @@ RIVALS = (
 BESIDE = ("manual", "majority", "constant")
 CONTROLS = ("demos_shuffled", "demos_other")
 #: prompt -> the prompts it is compared with, including manual prompts with demonstrations
-COMPARED = {
-    **dict.fromkeys(CONTROLS, BESIDE),
-    "demos": (*BESIDE, *CONTROLS),
-    "searched": RIVALS,
-}
+COMPARED = {**dict.fromkeys(CONTROLS, BESIDE), "demos": (*BESIDE, *CONTROLS), "searched": RIVALS}
 #: test facts whose object is in no demonstration, so that the model cannot just repeat it
 UNSEEN = "object not demonstrated"
 KEY = ["group", "split", "example"]
@@ -135,9 +131,8 @@ def answered(
     for probe, path, section in zip(probes, outcomes, sections, strict=True):
         is_named = (name == probe.prompt) | name.str.starts_with(f"{probe.prompt}:")
         answers, every = files[path].filter(is_named), examples[probe.benchmark]
-        chosen, whole = (
-            frames.part(every, one, seed) for one in (section, {**section, "most": {}})
-        )
+        chosen = frames.part(every, section, seed)
+        whole = frames.part(every, {**section, "most": {}}, seed)
         is_sampled = chosen.filter(split="test").height < whole.filter(split="test").height
         shown = read_demonstrations(path, answers["prompt"].unique().to_list())
         probed.append(Answers(probe, answers, chosen, metrics.cut_of(mode), shown, is_sampled))

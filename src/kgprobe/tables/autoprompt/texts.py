@@ -102,15 +102,13 @@ def of_tasks(
         fields = json.loads(drawn[1])
         labels = sorted((chosen.content.get("label_tokens") or {}).items())
         shown = [f"{name}: {', '.join(map(word_of, tokens))}" for name, tokens in labels]
-        rows.append(
-            {
-                "task": chosen.benchmark,
-                "model": chosen.model,
-                "template": chosen.content["template"],
-                "prompt": parse(chosen.words).filled(fields).text,
-                "label tokens": "; ".join(shown),
-            }
-        )
+        rows.append({
+            "task": chosen.benchmark,
+            "model": chosen.model,
+            "template": chosen.content["template"],
+            "prompt": parse(chosen.words).filled(fields).text,
+            "label tokens": "; ".join(shown),
+        })  # fmt: skip
     return rows
 
 
@@ -133,24 +131,20 @@ def of_relations(
 
     rows: list[dict[str, object]] = []
     for prompt in sorted(prompts, key=lambda p: (p.benchmark, property_order(p.group))):
-        place = (prompt.benchmark, prompt.group)
+        place, is_same = (prompt.benchmark, prompt.group), bool(prompt.content.get("round_trip"))
         if prompt.prompt in ("searched", "searched_7") and (*place, "majority", "", "P@1") in at:
-            rows.append(
-                {
-                    "benchmark": prompt.benchmark,
-                    "relation": prompt.group,
-                    "model": prompt.model,
-                    "manual prompt": templates.get(prompt.benchmark, {}).get(prompt.group, ""),
-                    "manual P@1": format_figure(*place, prompt.model, "manual", "P@1"),
-                    "prompt": prompt.words,
-                    "P@1": format_figure(*place, prompt.model, prompt.prompt, "P@1"),
-                    "majority P@1": format_figure(*place, prompt.model, prompt.prompt, MAJORITY),
-                    "best constant P@1": format_figure(*place, "constant", "", "P@1"),
-                    "text tokenizes to the same ids": "yes"
-                    if prompt.content.get("round_trip")
-                    else "no",
-                }
-            )
+            rows.append({
+                "benchmark": prompt.benchmark,
+                "relation": prompt.group,
+                "model": prompt.model,
+                "manual prompt": templates.get(prompt.benchmark, {}).get(prompt.group, ""),
+                "manual P@1": format_figure(*place, prompt.model, "manual", "P@1"),
+                "prompt": prompt.words,
+                "P@1": format_figure(*place, prompt.model, prompt.prompt, "P@1"),
+                "majority P@1": format_figure(*place, prompt.model, prompt.prompt, MAJORITY),
+                "best constant P@1": format_figure(*place, "constant", "", "P@1"),
+                "text tokenizes to the same ids": ["no", "yes"][is_same],
+            })  # fmt: skip
     return rows
 
 

@@ -1,29 +1,26 @@
 """BEAR's figures from RESULTS: accuracy against size, and by relation."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import altair as alt
 import polars as pl
 
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import option_plots
-from kgprobe.tables.report import draw, marks
+from kgprobe.tables.report import draw, grid, marks
 from kgprobe.tables.report.draw import INK, KINDS, PUBLISHED
 from kgprobe.tables.report.section import Drawing, drawing
 from kgprobe.tables.results import plain
 
-Row = Mapping[str, Any]
 Models = Mapping[str, Mapping[str, str]]
 #: Benchmarks of the released design and size, plotted with the published points.
 COMPARABLE = ("bear_released", "bear_lite")
+SORTED = "Per cent, mean over templates; relations sorted by their mean over models."
 SIZES = "Lines are 95 % intervals; hollow: control models."
 COMPARED = (
     " Gray: published scores on the complete released set with three templates, with one standard "
     "error over templates."
 )
-#: line breaks of a label
-LINES = "split(datum.label, '\\n')"
 SIZE = "parameters (log scale)"
 
 
@@ -43,14 +40,10 @@ def figures(results: pl.DataFrame, models: Models, titles: Mapping[str, str]) ->
             figure = size_plot(sized, chance["value"].to_list(), bear, models)
             rows = sized.drop("parameters")
             yield drawing(benchmark, name, title, caption, figure, rows)
-        yield drawing(
-            benchmark,
-            f"bear_relations_{benchmark}",
-            "Accuracy by relation",
-            "Per cent, mean over templates; relations sorted by their mean over models.",
-            relations_plot(with_verdicts, models, titles),
-            _related(bear.filter(benchmark=benchmark)),
-        )
+        title, name = "Accuracy by relation", f"bear_relations_{benchmark}"
+        figure = relations_plot(with_verdicts, models, titles)
+        rows = _related(bear.filter(benchmark=benchmark))
+        yield drawing(benchmark, name, title, SORTED, figure, rows)
         panels = [(benchmark, "")]
         yield from option_plots.drawings("bear", benchmark, bear, kinds, panels, "", controls)
 
@@ -59,11 +52,6 @@ def benchmarks(results: pl.DataFrame, models: Models) -> list[str]:
     """Return the benchmarks that one of the models answered."""
     answered = results.filter(pl.col("model").is_in(list(models)), metric="accuracy")
     return answered["benchmark"].unique(maintain_order=True).to_list()
-
-
-def names(results: pl.DataFrame, rows: Sequence[Row]) -> list[str]:
-    """Return the name of the probe of each row of RESULTS, with the marks of its numbers."""
-    return marks.names(rows, [*map(marks.signs(results), rows)])
 
 
 def _whole(results: pl.DataFrame) -> pl.DataFrame:
@@ -85,13 +73,13 @@ def relations_plot(results: pl.DataFrame, models: Models, titles: Mapping[str, s
     probed = table.filter(pl.col("model").is_in(list(models)))
     probes = probed.unique(key, maintain_order=True).rows(named=True)
     order = probed.group_by("group").agg(ordered_mean("value")).sort(-pl.col("value"), "group")
-    named = {r: f"{titles[r]} ({r})" if titles.get(r) else r for r in order["group"]}
+    named = {relation: grid.with_id(relation, titles) for relation in order["group"]}
     # names fit next to each other, or are rotated
     is_wide = len(probes) < 3
     columns = {("random", "", ""): "chance"}
     columns |= {
         tuple(p[k] for k in key): draw.wrap_name(name) if is_wide else name
-        for p, name in zip(probes, names(results, probes), strict=True)
+        for p, name in zip(probes, marks.names(probes, marks.signs(results)), strict=True)
     }
     cells = [
         draw.point(row, probe=columns[who], relation=named[row["group"]],
@@ -101,7 +89,7 @@ def relations_plot(results: pl.DataFrame, models: Models, titles: Mapping[str, s
     ]  # fmt: skip
     bare = alt.Axis(ticks=False, domain=False)
     turned = {"labelAngle": 0} if is_wide else {"labelAngle": -90, "labelOverlap": "greedy"}
-    top = alt.Axis(orient="top", labelExpr=LINES, ticks=False, domain=False, **turned)
+    top = alt.Axis(orient="top", labelExpr=option_plots.LINES, ticks=False, domain=False, **turned)
     base = draw.chart(cells, "probe", "relation").encode(
         x=alt.X("probe:N", sort=list(columns.values()), title=None, axis=top),
         y=alt.Y("relation:N", sort=list(named.values()), title=None, axis=bare),
@@ -131,7 +119,7 @@ def size_plot(
     """Plot accuracy against parameters: our probes with their 95 % intervals, the published ones in
     gray with one standard error. `sized`: from `sizes_of`; `chance` in per cent."""
     probes = sized.filter(pl.col("method") != "published").rows(named=True)
-    labels = names(bear, probes)
+    labels = marks.names(probes, marks.signs(bear))
     kinds = {name: models[row["model"]]["kind"] for name, row in zip(labels, probes, strict=True)}
     hollow = [name for name, row in zip(labels, probes, strict=True)
               if models[row["model"]]["source"].startswith("control:")]  # fmt: skip

@@ -102,14 +102,12 @@ def preferences(one: Scored, answers: pl.DataFrame) -> Iterator[Number]:
 
 def judged_answers(studies: Sequence[Study]) -> pl.DataFrame:
     """Build the JUDGED frame of the probes of some studies."""
-    return judged_frame(
-        "bear",
-        (
-            (probe, of_scores(answers, study.items, study.candidates))
-            for study in studies
-            for probe, answers in study.probes
-        ),
+    judged = (
+        (probe, of_scores(answers, study.items, study.candidates))
+        for study in studies
+        for probe, answers in study.probes
     )
+    return judged_frame("bear", judged)
 
 
 def estimates(studies: Sequence[Study], published: Published | None = None) -> list[Number]:
@@ -162,9 +160,8 @@ def _scores(study: Study, position: int, published: Published | None) -> Iterato
     if (answers["leaders"] > 1).any():
         first = 100 * by_item(answers, "first").select(ordered_mean("first")).item()
         yield plain.but(value=first, interval=None, setting={"mode": "first wins"})
-    above, tied, level = (
-        answers.select(pl.col("above", "tied", "level").cast(pl.Int64)).to_numpy().T
-    )
+    places = pl.col("above", "tied", "level").cast(pl.Int64)
+    above, tied, level = answers.select(places).to_numpy().T
     ranks = reciprocal_rank(above + 1, above + tied + level, golds=level)
     expected = by_item(answers.with_columns(rank=pl.Series(ranks)), "rank")
     yield of.but(metric="MRR", **study.estimate(expected, "rank", scale=1))
@@ -201,9 +198,8 @@ def answer_position(template: str) -> str:
 def _by_position(study: Study) -> Iterator[Number]:
     """Yield accuracy over the (item, template) pairs of each position of the answer."""
     texts = study.prompts.select("relation", "text", template="index")
-    positions = texts.with_columns(
-        position=pl.col("text").map_elements(answer_position, return_dtype=pl.String)
-    )
+    position = pl.col("text").map_elements(answer_position, return_dtype=pl.String)
+    positions = texts.with_columns(position=position)
     for probe, answers in study.probes:
         key = ["relation", "template"]
         lacking = answers.join(positions, on=key, how="anti")
@@ -287,21 +283,11 @@ def status(study: Study, facts: pl.DataFrame) -> pl.DataFrame:
     """Return item, trained_on (whether it is a training fact of `facts`), without items that have
     several answers or whose fact is in neither split (answers mapped to ancestors)."""
     options = study.candidates.select(candidates="set", answer="index", object="id")
-    return (
-        study.items.filter(pl.col("answers").list.len() == 1)
-        .select(
-            "item",
-            "relation",
-            "subject_id",
-            "candidates",
-            answer=pl.col("answers").list.first(),
-        )
-        .join(options, on=["candidates", "answer"])
-        .with_columns(fact=fact_id(subject="subject_id"))
-        .join(facts.select("fact", "trained_on"), on="fact")
-        .select("item", "trained_on")
-        .sort("item")
-    )
+    items = study.items.filter(pl.col("answers").list.len() == 1)
+    items = items.with_columns(answer=pl.col("answers").list.first())
+    named = items.join(options, on=["candidates", "answer"])
+    known = named.select("item", fact=fact_id(subject="subject_id")).join(facts, on="fact")
+    return known.select("item", "trained_on").sort("item")
 
 
 def _calibration(study: Study) -> Iterator[Number]:
@@ -315,11 +301,6 @@ def _calibration(study: Study) -> Iterator[Number]:
     accuracy = partial(study.estimate, value="hit", is_proportion=len(study.templates) == 1)
     for (probe, answers), rows in zip(study.probes, study.hits, strict=True):
         margin = by_item(answers, "margin")["margin"].to_numpy()
-        yield from validity.estimates(
-            Number(**probe.dimensions),
-            accuracy(rows.filter(pl.Series(yes))),
-            accuracy(rows.filter(pl.Series(no))),
-            chance,
-            auc(margin[yes], margin[no]),
-            probe.control,
-        )
+        of, area = Number(**probe.dimensions), auc(margin[yes], margin[no])
+        one, other = (accuracy(rows.filter(pl.Series(half))) for half in (yes, no))
+        yield from validity.estimates(of, one, other, chance, area, probe.control)

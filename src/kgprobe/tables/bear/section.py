@@ -40,11 +40,10 @@ TERMS = {
     'every item; mean over templates. Columns "over relations" give every relation the '
     "same weight; the two are never mixed.",
     "Intervals of accuracies": "On one template: Wilson's interval for a proportion. Means over "
-    "templates or relations, and differences: percentile bootstrap with "
-    "2,000 resamples of the items within their relation, the same "
-    "resamples for all templates and models, so that differences are "
-    "paired; if every resample is the same, Wilson's interval. They "
-    "describe the sampling of facts.",
+    "templates or relations, and differences: percentile bootstrap with 2,000 resamples of the "
+    "items within their relation, the same resamples for all templates and models, so that "
+    "differences are paired; if every resample is the same, Wilson's interval. They describe the "
+    "sampling of facts.",
     "AUC": "Probability that a trained-on item has a larger margin (log-likelihood of the correct "
     "option minus that of the best wrong one, mean over templates) than a held-out one; 0.5 is no "
     "difference. Other models were trained on neither half, so their two accuracies should be "
@@ -58,10 +57,9 @@ TERMS = {
     "object and other objects of the relation, drawn by hash. LAMA itself asks for the "
     "best word of a vocabulary.",
     "Aggregations": "How the token scores of a sentence become the score of an option: their sum "
-    "(the paper's), their mean over tokens or over the bytes of the sentence, the "
-    "answer's tokens only, or the sum corrected by a prior, which is the option's "
-    "mean over questions about other subjects or over content-free subjects "
-    f"({', '.join(NO_SUBJECTS)}).",
+    "(the paper's), their mean over tokens or over the bytes of the sentence, the answer's tokens "
+    "only, or the sum corrected by a prior, which is the option's mean over questions about other "
+    f"subjects or over content-free subjects ({', '.join(NO_SUBJECTS)}).",
     "Confidence": "The largest probability among the options of an item, from a softmax over their "
     "scores. A model is calibrated if about 70 % of the answers given with a "
     "confidence of 70 % are right.",
@@ -121,20 +119,14 @@ def arranged(
         filled = [view for view in chosen if view.select(results).height]
         return [grid.of_view(view, results, names=heads) for view in filled]
 
-    parts = []
-    for name in bear_figures.benchmarks(results, models):
-        parts.append(
-            Section(
-                name,
-                name,
-                descriptions.get(name, ""),
-                notes(results.filter(benchmark=name), models),
-                grids(*OPEN, benchmark=[name]),
-                grids(*FOLDED, benchmark=[name]),
-                [d for d in drawings if d.part == name],
-            )
+    return [
+        Section(
+            name, name, descriptions.get(name, ""), notes(results.filter(benchmark=name), models),
+            grids(*OPEN, benchmark=[name]), grids(*FOLDED, benchmark=[name]),
+            [d for d in drawings if d.part == name],
         )
-    return parts
+        for name in bear_figures.benchmarks(results, models)
+    ]  # fmt: skip
 
 
 def notes(results: pl.DataFrame, models: Models) -> list[str]:
@@ -164,7 +156,7 @@ def _example(studies: Sequence[Study], scores: Mapping[Probe, str]) -> Section:
     study = next(one for one in studies if first in (probe for probe, _ in one.probes))
     item, frame = example_item(study), schema.read(scores[first], schema.SCORES)
     options = example(study, frame, item, study.templates[0])
-    relation = study.items.filter(pl.col("item") == item)["relation"][0]
+    relation = study.items.filter(item=item)["relation"][0]
     rows = [
         {
             "rank": option["rank"],

@@ -5,11 +5,13 @@ A view is limited to one benchmark when the section prints it; the files next to
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import polars as pl
 
 from kgprobe.contracts import WITHOUT
 from kgprobe.tables import aggregations, baselines, confidence, consistency, slices
+from kgprobe.tables.aggregations import PROBE
 from kgprobe.tables.answers import PRIOR
 from kgprobe.tables.bear.make import LENGTHS, PREDICTED, RANK
 from kgprobe.tables.report.grid import property_order
@@ -27,7 +29,7 @@ BASELINES_ARE = (
 )
 #: all items, default settings
 WHOLE = {**PAPER, "group": [""], "slice": [""], **PLAIN}
-PROBE = ["model", "prompt", "method"]
+WHOLE_ALONE = {**PAPER, **{name: [""] for name in ("group", "mode", "template", "weighting")}}
 #: more templates than a relation has
 TEMPLATES_SHOWN = [str(i) for i in range(100)]
 POSITIONS = ["answer last", "answer elsewhere", "answer before subject"]
@@ -47,49 +49,43 @@ WORDS = {
     **{("prompt", "templates"): "", ("method", "sentence"): ""},
     **baselines.WORDS,
 }
+_view = partial(View, heads=HEADS, words=WORDS)
 
-MODELS = View(
+MODELS = _view(
     "models",
     "Accuracy by model",
     where={
-        **PAPER,
+        **WHOLE_ALONE,
         **BASELINES,
         "metric": ["accuracy", "accuracy minus published", "SEM", "MRR"],
-        "group": [""],
         "slice": ["", "1:1", "1:N"],
         "mode": ["", "first wins"],
         "weighting": ["", "relations", "relations resampled"],
-        "template": [""],
     },
     rows=["benchmark", "without", *PROBE],
     columns=["metric", "slice", "mode", "weighting"],
-    heads=HEADS,
-    words=WORDS,
     digits={"SEM": 2, "MRR": 3},
     caption="Intervals in small print, published figures in brackets; SEM with divisor n - 1. "
     f"{BASELINES_ARE}",
 )
-RELATIONS = View(
+RELATIONS = _view(
     "relations",
     "Accuracy by relation",
     where={**PAPER, "metric": ["accuracy", "options"], "slice": [""], **PLAIN},
     rows=["benchmark", "group"],
     columns=["metric", *PROBE],
-    heads=HEADS,
     words=WORDS | {("metric", "accuracy"): ""},
     digits={"options": 0},
     caption="Mean over templates, per cent. Click a column header to sort.",
 )
-RELATION_TEMPLATES = View(
+RELATION_TEMPLATES = _view(
     "relation_templates",
     "Accuracy by relation and template",
     where={**PAPER, "metric": ["accuracy"], "slice": [""], "template": TEMPLATES_SHOWN},
     rows=["benchmark", "group"],
     columns=[*PROBE, "template"],
-    heads=HEADS,
-    words=WORDS,
 )
-DOMAINS = View(
+DOMAINS = _view(
     "domains",
     "Accuracy by domain",
     where={
@@ -102,38 +98,29 @@ DOMAINS = View(
     },
     rows=["benchmark", "slice"],
     columns=["weighting", "without", *PROBE],
-    heads=HEADS,
     words=WORDS | {("weighting", "split"): "split among domains"},
-    caption=(
-        "A relation counts fully in each of its domains; split: its weight is divided by their "
-        "number."
-    ),
+    caption="A relation counts fully in each of its domains; split: its weight is divided by their "
+    "number.",
 )
-TEMPLATES = View(
+TEMPLATES = _view(
     "templates",
     "Accuracy by template, %",
     where={
-        **PAPER,
+        **WHOLE_ALONE,
         **BASELINES,
         "metric": ["accuracy", *consistency.METRICS],
-        "group": [""],
         "slice": ["", *POSITIONS],
         "template": [*TEMPLATES_SHOWN, ""],
-        "mode": [""],
-        "weighting": [""],
     },
     rows=["benchmark", "without", *PROBE],
     columns=["metric", "template", "slice"],
-    heads=HEADS,
-    words=WORDS,
 )
-PREFERENCES = View(
+PREFERENCES = _view(
     "preferences",
     "Preferences that are not knowledge: one option of a relation, short or long options",
     where={**WHOLE, "metric": [PREDICTED, RANK], "slice": ["", *LENGTHS]},
     rows=["benchmark", *PROBE],
     columns=["metric", "slice"],
-    heads=HEADS,
     words=WORDS | {("metric", PREDICTED): f"{PREDICTED}, %"},
     caption="Most frequent prediction: proportion of the items for which the model predicts the "
     "option that it predicts most often in their relation. A model that knows the answers of a "
@@ -169,7 +156,6 @@ ABOVE_BASELINES = replace(
     caption=f"Paired, on the items and templates that both were asked. {baselines.TESTED} "
     f"{BASELINES_ARE}",
 )
-WHOLE_ALONE = {**PAPER, **{name: [""] for name in ("group", "mode", "template", "weighting")}}
 AGGREGATIONS, GOLDS = (
     replace(view, words=WORDS, caption=f"The sum is the paper's own. {view.caption}").where_also(
         **{**WHOLE_ALONE, "aggregation": ["", *aggregations.OTHERS]}

@@ -25,6 +25,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import partialmethod
 from itertools import pairwise
 from math import hypot, log10
 from typing import Any
@@ -97,17 +98,12 @@ class Side:
         """Select only the numbers of the largest model, or of the smaller ones."""
         return replace(self, scale=scale)
 
-    def highest(self, *dimensions: str) -> "Side":
-        """Take the highest number over these dimensions."""
-        return replace(self, reduced=(*self.reduced, ("max", dimensions)))
+    def over(self, way: str, *dimensions: str) -> "Side":
+        """Take the highest (max) or lowest number (min), or the mean, over these dimensions."""
+        return replace(self, reduced=(*self.reduced, (way, dimensions)))
 
-    def lowest(self, *dimensions: str) -> "Side":
-        """Take the lowest number over these dimensions."""
-        return replace(self, reduced=(*self.reduced, ("min", dimensions)))
-
-    def mean(self, *dimensions: str) -> "Side":
-        """Take the mean over these dimensions."""
-        return replace(self, reduced=(*self.reduced, ("mean", dimensions)))
+    highest, lowest = partialmethod(over, "max"), partialmethod(over, "min")
+    mean = partialmethod(over, "mean")
 
     def __str__(self) -> str:
         parts = [f"{name}={value}" for name, value in self.where.items()]

@@ -34,6 +34,9 @@ ELSEWHERE = {
 }
 #: printed name, in both spellings -> our prompt
 PROMPTS = {name: prompt for prompt, names in autoprompt.NAMES.items() for name in names if name}
+#: prompt and method of OntoProbe's printed soft templates, and of its others
+KINDS = {"soft": {"prompt": "soft", "method": "soft"}}
+MANUAL = {"prompt": "templates", "method": "cloze"}
 #: Table 2 has a single setting
 ATTRIBUTES = {"alpha": "exact", "gold": "own", "pooling": "best"}
 
@@ -42,10 +45,9 @@ def read(folder: str | Path, models: Models) -> pl.DataFrame:
     """Read all printed numbers in `folder`, in the form of `comparison.with_models`. `models`: the
     table of models, whose names replace the printed ones of the same model."""
     place = Path(folder)
-    names: dict[str, str] = {}
-    for name, row in models.items():
-        if row.get("published"):
-            names.setdefault(row["published"], name)
+    # of several models with the same weights, the first one's name
+    ordered = reversed([*models.items()])
+    names = {row["published"]: name for name, row in ordered if row.get("published")}
     frames = [
         results.frame("bear", _bear(place, names)),
         results.frame("ontoprobe", _ontoprobe(place)),
@@ -70,22 +72,20 @@ def _bear(folder: Path, names: Mapping[str, str]) -> Iterator[Number]:
     """Yield the leaderboard: accuracies of the paper's models, later ones with slice `later`; SEM;
     baseline; gpt2 remeasured with a BOS token."""
     given = bear.read(folder)
+    base = Number(benchmark="bear_released", n=bear.COMPLETE_ITEMS, metric="accuracy")
+    asked = base.but(prompt="templates", method="sentence")
     for row in given.leaderboard.iter_rows(named=True):
-        of = Number(benchmark="bear_released", n=bear.COMPLETE_ITEMS, metric="accuracy")
         if row["kind"] == "baseline":
-            yield of.but(model="random", value=row["score"])
-            yield of.but(model="majority", value=row["score"])
+            yield base.but(model="random", value=row["score"])
+            yield base.but(model="majority", value=row["score"])
             continue
-        name = names.get(row["model"], row["model"])
-        of = of.but(model=name, prompt="templates", method="sentence")
-        of = of.but(slice="" if row["listed"] == "paper" else row["listed"])
+        part = "" if row["listed"] == "paper" else row["listed"]
+        of = asked.but(model=names.get(row["model"], row["model"]), slice=part)
         yield of.but(value=row["score"])
         yield of.but(metric="SEM", value=row["sem"])
     # the later measurement prepended a BOS token for every model; OPT has one anyway
     for row in given.remeasured.filter(model="gpt2").iter_rows(named=True):
-        of = Number(benchmark="bear_released", n=bear.COMPLETE_ITEMS, metric="accuracy")
-        of = of.but(model="gpt2-bos", prompt="templates", method="sentence", slice="later")
-        yield of.but(value=row["lm_pub_quiz"])
+        yield asked.but(model="gpt2-bos", slice="later", value=row["lm_pub_quiz"])
 
 
 def _ontoprobe(folder: Path) -> Iterator[Number]:
@@ -96,9 +96,8 @@ def _ontoprobe(folder: Path) -> Iterator[Number]:
         if row["model"] == "frequency-baseline":
             yield of.but(model="frequency", setting={"choice": "none"})
         else:
-            yield of.but(
-                model=row["model"], setting={"choice": "oracle"}, **_parse_template(row["template"])
-            )
+            kind = KINDS.get(row["template"], MANUAL)
+            yield of.but(model=row["model"], setting={"choice": "oracle"}, **kind)
     for row in given["configurations"].iter_rows(named=True):
         setting = {
             "masks": {"multiple": "multi"}.get(row["masks"], row["masks"]),
@@ -108,7 +107,8 @@ def _ontoprobe(folder: Path) -> Iterator[Number]:
         for metric in ontoprobe.METRICS:
             if row[metric] is not None:
                 of = base.but(group=row["task"], model=row["model"], metric=metric)
-                yield of.but(value=row[metric], setting=setting, **_parse_template(row["template"]))
+                kind = KINDS.get(row["template"], MANUAL)
+                yield of.but(value=row[metric], setting=setting, **kind)
     chosen = base.but(metric="accuracy", prompt="templates", method="choice")
     for row in given["choice"].iter_rows(named=True):
         of = chosen.but(setting={"scoring": PRINTED_MODES[row["model"]]})
@@ -117,13 +117,6 @@ def _ontoprobe(folder: Path) -> Iterator[Number]:
         of = chosen.but(setting={"scoring": "answer", "premise": row["premise"]})
         group = "" if row["rule"] == "average" else row["rule"]
         yield of.but(model="gpt-3.5-turbo", group=group, value=row["accuracy"])
-
-
-def _parse_template(template: str) -> dict[str, str]:
-    """Return prompt and method for the printed kind of template."""
-    if template == "soft":
-        return {"prompt": "soft", "method": "soft"}
-    return {"prompt": "templates", "method": "cloze"}
 
 
 def _attributes(folder: Path) -> Iterator[Number]:

@@ -29,6 +29,10 @@ IN_PRINT = {
     "no": "fails in print",
     "uncomputable": "no numbers printed",
 }
+CAPTION = (
+    "In print and here: the difference between the two sides of the claim. Click a number to see "
+    "the rows that it is computed from."
+)
 #: path from a page of the report to the rows of RESULTS that a claim is computed from
 ROWS = "../../tables/claim_rows/{}.tsv"
 
@@ -43,21 +47,13 @@ def section(claims: pl.DataFrame) -> Section:
             continue
         principal = rows.filter(pl.col("comparison") != "")
         head = f"{title}: {_count_verdicts(principal)}."
-        shown = [_grid(f"{title}: principal claims", principal)]
-        folded = [_further(f"{title}: further claims", rows.filter(comparison=""))]
-        parts.append(
-            Section(
-                paper,
-                title,
-                head,
-                grids=grid.filled_in(shown),
-                folded=grid.filled_in(folded),
-            )
-        )
+        shown = grid.filled_in([_grid(f"{title}: principal claims", principal)])
+        further = _further(f"{title}: further claims", rows.filter(comparison=""))
+        parts.append(Section(paper, title, head, (), shown, grid.filled_in([further])))
     every = claims.filter(pl.col("comparison") != "")
-    counts = _count_verdicts(every)
     verb = "has" if tested.height == 1 else "have"
-    note = f"{tested.height} of {every.height} claims {verb} numbers in this run: {counts}."
+    note = f"{tested.height} of {every.height} claims {verb} numbers in this run"
+    note += f": {_count_verdicts(every)}."
     return Section("claims", TITLE, LEAD, notes=[note], parts=parts)
 
 
@@ -78,31 +74,21 @@ def _grid(title: str, claims: pl.DataFrame) -> Grid:
         here = Cell("–", muted=True)
         if value is not None:
             bounds = "" if row["low"] is None else f"{row['low']:.3g} to {row['high']:.3g}"
-            sides = (
-                f"a = {row['a']:.4g}, b = {row['b']:.4g}, n = {row['n']:,}, {row['pairs']} pairs"
-            )
-            place = ROWS.format(row["claim"])
+            sides = f"a = {row['a']:.4g}, b = {row['b']:.4g}, n = {row['n']:,}"
+            sides += f", {row['pairs']} pairs"
             text = f"{value:.3g}{marks.few(row)}"
-            here = Cell(text, bounds, value, sides, href=place)
+            here = Cell(text, bounds, value, sides, href=ROWS.format(row["claim"]))
         models = row["models"] or (f"needs {row['needs']}" if value is None else "none is asked")
-        rows.append(
-            {
-                "claim": Cell(row["statement"], f"{row['claim']}; {row['where']}", row["claim"]),
-                "in print": Cell(printed, stands, row["printed"]),
-                "here": here,
-                "n": row["n"],
-                "models": Cell(models, sort=models, muted=not row["models"]),
-                "verdict": Cell(
-                    row["verdict"], _why(row), row["verdict"], row["reason"], trace=row["claim"]
-                ),
-            }
-        )
-    return grid.records(
-        title,
-        rows,
-        "In print and here: the difference between the two sides of the claim. Click a number to "
-        "see the rows that it is computed from.",
-    )
+        said = row["verdict"]
+        rows.append({
+            "claim": Cell(row["statement"], f"{row['claim']}; {row['where']}", row["claim"]),
+            "in print": Cell(printed, stands, row["printed"]),
+            "here": here,
+            "n": row["n"],
+            "models": Cell(models, sort=models, muted=not row["models"]),
+            "verdict": Cell(said, _why(row), said, row["reason"], trace=row["claim"]),
+        })  # fmt: skip
+    return grid.records(title, rows, CAPTION)
 
 
 def _further(title: str, claims: pl.DataFrame) -> Grid:

@@ -318,13 +318,11 @@ def examples(
                 golds = [label[row["candidates"], a] for a in row["answers"]]
                 best = ranked.filter(item=row["item"])["candidate"]
                 named = [label[row["candidates"], c] for c in best]
-                rows.append(
-                    {
-                        "model": probe.model,
-                        "task": task,
-                        "prompt": fill(text, row["subject"], MASK_SLOT).text,
-                        "top 5": ", ".join("+" * (n in golds) + n for n in named),
-                        "golds": ", ".join(golds),
-                    }
-                )
+                rows.append({
+                    "model": probe.model,
+                    "task": task,
+                    "prompt": fill(text, row["subject"], MASK_SLOT).text,
+                    "top 5": ", ".join("+" * (n in golds) + n for n in named),
+                    "golds": ", ".join(golds),
+                })  # fmt: skip
     return rows

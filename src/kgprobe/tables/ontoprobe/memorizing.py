@@ -53,9 +53,8 @@ def means(base: Number, rows: pl.DataFrame, metrics: Sequence[str], seed: int) -
     for metric in metrics if rows.height else ():
         each = rows.select(pl.col(metric) / 100)
         is_proportion = is_single and metric in HIT_RATES
-        yield base.but(
-            metric=metric, **estimate(each, metric, is_proportion=is_proportion, seed=seed)
-        )
+        mean = estimate(each, metric, is_proportion=is_proportion, seed=seed)
+        yield base.but(metric=metric, **mean)
 
 
 def sizes(sets: Sets, given: pl.DataFrame) -> Iterator[Number]:

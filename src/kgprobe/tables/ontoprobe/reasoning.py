@@ -113,9 +113,8 @@ def settings(
     )
     rows = kept.drop_nulls("first") if drop_middle else kept
     rows = rows.with_columns(premise=pl.format("P1 {}, P2 {}", one, two)).drop_nulls("premise")
-    return rows.select("rule", "scheme", "item", "MRR", "premise").sort(
-        "rule", "scheme", "premise", "item"
-    )
+    rows = rows.select("rule", "scheme", "item", "MRR", "premise")
+    return rows.sort("rule", "scheme", "premise", "item")
 
 
 def estimate_rules(settled: Mapping[Probe, pl.DataFrame], seed: int) -> Iterator[Number]:
@@ -166,11 +165,8 @@ def estimate_cuts(probe: Probe, premises: Mapping[str, pl.DataFrame]) -> Iterato
     and the first that does not; if equal, ties decide the split. `premises`: as in `settings`."""
     for kind, classes in premises.items():
         for premise, name in (("P1", "first"), ("P2", "second")):
-            ends = (
-                classes.drop_nulls(name)
-                .group_by("rule", name)
-                .agg(low=pl.col(f"{name} MRR").min(), high=pl.col(f"{name} MRR").max(), n=pl.len())
-            )
+            rows, mrr = classes.drop_nulls(name), pl.col(f"{name} MRR")
+            ends = rows.group_by("rule", name).agg(low=mrr.min(), high=mrr.max(), n=pl.len())
             for rule, known, low, high, n in ends.sort("rule", name).rows():
                 yield Number(
                     **probe.dimensions, group=rule, metric=CUT, slice=SIDES[known], n=n,

@@ -69,9 +69,8 @@ def section(
         views.CUTS, views.TEMPLATES, *views.REDUCED, views.CONFIDENCE, *views.SLICES,
         *views.FORMS[1:],
     )  # fmt: skip
-    folded.append(
-        grid.records(("Modes: every point where paper and code leave a choice"), points(switches))
-    )
+    title = "Modes: every point where paper and code leave a choice"
+    folded.append(grid.records(title, points(switches)))
     steps = {"task": "relation", "step": "step", "kept": "rows_out"}
     for name, frame in funnels.items():
         rows = frame.sort("position").select(**steps).iter_rows(named=True)

@@ -6,6 +6,7 @@ prompts of several seeds also have their mean, whose seed is MEAN.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -127,9 +128,8 @@ def metrics(
     at = values.hits if recall == "hit" else values.recall
     others = (values.recall[5], values.filtered, values.mrra / values.ceiling)
     columns = [pl.Series(100.0 * each) for each in (at[1], at[5], values.mrra, values.mrr, *others)]
-    frame = heads.select(*key, "best", "worst").with_columns(
-        **dict(zip((*METRICS, *OTHERS), columns, strict=True))
-    )
+    named = dict(zip((*METRICS, *OTHERS), columns, strict=True))
+    frame = heads.select(*key, "best", "worst").with_columns(**named)
     lengths = ranges.select(*key, "tokens", finest="gold").unique([*key, "finest"])
     joined = frame.join(items, on="item", how="left", maintain_order="left")
     return joined.join(lengths, on=[*key, "finest"], how="left", maintain_order="left")
@@ -218,9 +218,5 @@ def published(folder: Path) -> Mapping[str, pl.DataFrame]:
     names = ("configurations", "memorizing", "choice", "reasoning", "sizes")
     texts = ("task", "model", "template", "masks", "pooling", "loss", "metric")
     schema: dict[str, type[pl.DataType]] = dict.fromkeys(texts, pl.String)
-    return {
-        n: pl.read_csv(
-            folder / f"ontoprobe_{n}.tsv", separator="\t", schema_overrides=schema, glob=False
-        )
-        for n in names
-    }
+    read = partial(pl.read_csv, separator="\t", schema_overrides=schema, glob=False)
+    return {name: read(folder / f"ontoprobe_{name}.tsv") for name in names}

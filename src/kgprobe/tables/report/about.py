@@ -40,11 +40,6 @@ PARTS = (
 WORDS = {("prompt", "templates"): "", ("method", "sentence"): "", ("method", "predict"): ""}
 
 
-def model_link(name: str) -> str:
-    """Return the link to a model's section."""
-    return f"models.html#model-{slug(name)}"
-
-
 def benchmark_link(paper: str, name: str) -> str:
     """Return the link to the section on a benchmark's questions."""
     return f"{paper}-questions.html#benchmark-{slug(name)}"
@@ -53,7 +48,7 @@ def benchmark_link(paper: str, name: str) -> str:
 def link_models(probed: Models) -> Names:
     """Return row headers for models, each with a link to its page."""
     return {
-        (of, name): replace(cell, href=model_link(name))
+        (of, name): replace(cell, href=f"models.html#model-{slug(name)}")
         for (of, name), cell in grid.models(probed).items()
     }
 
@@ -117,9 +112,8 @@ def benchmarks(
                 sections += [replace(one, is_folded=True) for one in pages]
                 examples.append(said.examples(questions, answered, kind))
             grids = headlines(results, heads, benchmark=[name])
-            numbers = results.filter(
-                pl.col("group") != "", pl.col("method") != "published", benchmark=name
-            )
+            is_ours = pl.col("method") != "published"
+            numbers = results.filter(pl.col("group") != "", is_ours, benchmark=name)
             shown = [replace(view, words=WORDS) for view in PARTS if view.select(numbers).height]
             folded = [*(grid.of_view(view, numbers, names=heads) for view in shown), *examples]
             words = descriptions.get(name, "").rstrip(".")

@@ -48,9 +48,7 @@ def make(run: JobContext, numbers: pl.DataFrame, judged: pl.DataFrame, claims: S
                 f"{extract.header['commit']}."
             )
     checked = validity.section(valid, params.models, source, numbers)
-    made_with: dict[str, str] = {}
-    for path in given.answers:
-        made_with |= recorded(path, "versions")
+    made_with = {k: v for path in given.answers for k, v in recorded(path, "versions").items()}
     rows = [{k: v for k, v in row.items() if k != "_line"} for row in experiments]
     places = folders(given.questions)
     before = measured.section(numbers, places.values(), given.measured)
@@ -58,9 +56,7 @@ def make(run: JobContext, numbers: pl.DataFrame, judged: pl.DataFrame, claims: S
     shown = [claims, *map(section.read, given.sections), before, graphs, checked]
     linked = [given.results, given.tables, given.judged, given.answers, given.questions]
     titles = {row["relation"]: row["note"] for path in given.names for row in read_table(path)}
-    about_sets = about.benchmarks(
-        numbers, probed, rows, judged, places, titles, params.descriptions
-    )
+    sets = about.benchmarks(numbers, probed, rows, judged, places, titles, params.descriptions)
     folder = page.parent.parent
     report = Report(
         run=folder.name,
@@ -71,7 +67,7 @@ def make(run: JobContext, numbers: pl.DataFrame, judged: pl.DataFrame, claims: S
         experiments=rows,
         versions=made_with | versions(),
         sections=[one for one in shown if one],
-        benchmarks=list(about_sets),
+        benchmarks=list(sets),
         links={
             path.relative_to(folder).as_posix(): ""
             if path.is_dir()
@@ -97,9 +93,8 @@ def _describe_graphs(paths: Sequence[str]) -> Section | None:
     for path in paths:
         name, rows = Path(path).parent.name, schema.read(path, ALLOWED)
         order = rows.sort(~rows["built"], maintain_order=True)
-        table = order.with_columns(
-            built=pl.when("built").then(pl.lit("yes")).otherwise(pl.lit("no"))
-        ).rename({"reason": "how much, or what is missing"})
+        built = pl.when("built").then(pl.lit("yes")).otherwise(pl.lit("no"))
+        table = order.with_columns(built=built).rename({"reason": "how much, or what is missing"})
         shown.append(grid.records(f"What {name} allows", table.iter_rows(named=True)))
     return Section("graphs", "Own graphs", GRAPHS, grids=shown) if shown else None
 

@@ -156,9 +156,7 @@ def records(title: str, rows: Iterable[Mapping[str, object]], caption: str = "")
     """Tabulate rows of values or cells; columns are in order of first appearance."""
     rows = list(rows)
     heads = list(dict.fromkeys(key for row in rows for key in row))
-    whole = {
-        i for i, key in enumerate(heads) if rows and all(isinstance(r.get(key), int) for r in rows)
-    }
+    whole = {i for i, key in enumerate(heads) if all(isinstance(r.get(key), int) for r in rows)}
     body = [[_short(row.get(key)) for key in heads] for row in rows]
     return Grid(title, heads, body, frozenset(whole), caption)
 

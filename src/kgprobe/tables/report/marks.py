@@ -106,16 +106,18 @@ def signs(results: pl.DataFrame) -> Callable[[Mapping[str, Any]], str]:
     return sign
 
 
-def names(rows: Sequence[Mapping[str, Any]], signed: Sequence[str]) -> list[str]:
+def names(
+    rows: Sequence[Mapping[str, Any]],
+    sign: Callable[[Mapping[str, Any]], str],
+    apart: Sequence[str] = ("benchmark", "method", "prompt"),
+) -> list[str]:
     """Return the shortest unique name of the probe of each row of RESULTS: the model with the marks
-    of its number, and the dimensions that differ."""
+    of its number (from `signs`), and those of the dimensions `apart` that differ."""
     shown = []
-    for row, sign in zip(rows, signed, strict=True):
+    for row in rows:
         rivals = [r for r in rows if r["model"] == row["model"]]
-        parts = [
-            row[d] for d in ("benchmark", "method", "prompt") if any(r[d] != row[d] for r in rivals)
-        ]
-        shown.append(", ".join([row["model"] + sign, *parts]))
+        parts = [row[d] for d in apart if any(r[d] != row[d] for r in rivals)]
+        shown.append(", ".join([row["model"] + sign(row), *parts]))
     return shown
 
 
@@ -128,8 +130,8 @@ def legend(
     for row in rows:
         who = tuple(row[d] for d in WHO)
         first[who] = max(first.get(who, row), row, key=lambda r: len(sign(r)))
-    alike = [{**row, "benchmark": ""} for row in first.values()]
-    return dict(zip(first, names(alike, [*map(sign, first.values())]), strict=True))
+    named = names([*first.values()], sign, ("method", "prompt"))
+    return dict(zip(first, named, strict=True))
 
 
 def panels(shown: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:

@@ -24,15 +24,7 @@ import polars as pl
 from markupsafe import Markup
 
 from kgprobe.schema import atomic
-from kgprobe.tables.report import (
-    about,
-    draw,
-    formats,
-    grid,
-    headline,
-    overview,
-    summary,
-)
+from kgprobe.tables.report import about, draw, formats, grid, headline, overview, summary
 from kgprobe.tables.report.blocks import NOTES, Block, Room, arranged, slug, split_caption
 from kgprobe.tables.report.grid import Cell
 from kgprobe.tables.report.section import Drawing, Section, noted
@@ -188,19 +180,16 @@ def render(report: Report) -> dict[str, str]:
         files[name] = environment.get_template("page.html").render(page=page, **shared, **where)
         for block in (block for _, blocks in page.blocks for block in blocks):
             for end, (_, written) in formats.FORMATS.items():
-                files[f"pages/data/{slug(page.content.name)}.{block.anchor}.{end}"] = (
-                    written(block.grid).rstrip("\n") + "\n"
-                )
+                data = f"pages/data/{slug(page.content.name)}.{block.anchor}.{end}"
+                files[data] = written(block.grid).rstrip("\n") + "\n"
     return files
 
 
 def _index(report: Report, sentences: Sequence[Cell]) -> Page:
     """Build the first page: the matrix, a picture of its numbers, and notes of the sentences."""
-    tables = [overview.matrix(report.results, report.probed)]
-    drawn = overview.picture(report.results)
-    content = Section(
-        "index", report.title, "", grids=grid.filled_in(tables), drawings=[drawn] if drawn else []
-    )
+    tables = grid.filled_in([overview.matrix(report.results, report.probed)])
+    drawn = [one for one in [overview.picture(report.results)] if one]
+    content = Section("index", report.title, "", grids=tables, drawings=drawn)
     texts = [one.text for one in sentences]
     return Page(noted(content, *texts), report.commands.get("", ""))
 

@@ -71,9 +71,10 @@ def questions(folder: Path, kind: str = "") -> list[Question]:
         rows = rows.sort("group", "example")
         rows = rows.group_by("group", maintain_order=True).head(OF_RELATION)
         return [
-            Question(f"{r['group']}/{r['example']}", r["group"], _fields(r["fields"]), [r["label"]])
+            Question(f"{r['group']}/{r['example']}", r["group"],
+                     "; ".join(map(str, json.loads(r["fields"]).values())), [r["label"]])
             for r in rows.rows(named=True)
-        ]
+        ]  # fmt: skip
     return []
 
 
@@ -113,10 +114,6 @@ def _reasoning(path: Path) -> list[Question]:
             for row, right in rows]  # fmt: skip
 
 
-def _fields(text: str) -> str:
-    return "; ".join(str(value) for value in json.loads(text).values())
-
-
 Said = dict[str, Cell]
 
 
@@ -142,11 +139,8 @@ def _ways(rows: pl.DataFrame, questions: Sequence[Question]) -> Said:
     texts, hits = dict[str, list[str]](), dict[str, float]()
     options = {one.item: one.options for one in questions}
     # sums instead of means over tokens are not a separate mode
-    for row in (
-        rows.filter(~pl.col("scoring").str.ends_with("_sum"))
-        .sort("item", "scoring")
-        .rows(named=True)
-    ):
+    rows = rows.filter(~pl.col("scoring").str.ends_with("_sum")).sort("item", "scoring")
+    for row in rows.rows(named=True):
         item, answer = row["item"], row["answer"]
         shown = answer if answer in options[item] else f"“{answer.strip()[:40]}”"
         texts.setdefault(item, []).append(f"{row['scoring']}: {shown}{' ✓' * (row['hit'] == 1)}")

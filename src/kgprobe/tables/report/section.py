@@ -102,13 +102,10 @@ def read(path: str | Path) -> Section:
 def _section(content: dict[str, Any]) -> Section:
     for name in ("grids", "folded"):
         content[name] = [_grid(grid) for grid in content[name]]
-    content["drawings"] = [_drawing(drawing) for drawing in content["drawings"]]
+    drawings = content["drawings"]
+    content["drawings"] = [Drawing(**{**one, "data": _grid(one["data"])}) for one in drawings]
     content["parts"] = [_section(part) for part in content["parts"]]
     return Section(**content)
-
-
-def _drawing(content: dict[str, Any]) -> Drawing:
-    return Drawing(**{**content, "data": _grid(content["data"])})
 
 
 def _grid(content: dict[str, Any]) -> Grid:

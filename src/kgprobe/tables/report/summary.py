@@ -171,9 +171,8 @@ def _autoprompt(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | Non
     manual = [row for row in same if row["prompt"] == "manual"]
     of_best = {name: best[name] for name in ("benchmark", "metric", *marks.WHO)}
     relations = results.filter(pl.col("group") != "", **of_best)["group"].n_unique()
-    does, what = {"accuracy": ("classifies", "examples")}.get(
-        best["metric"], ("completes", "facts")
-    )
+    is_class = best["metric"] == "accuracy"
+    does, what = ("classifies", "examples") if is_class else ("completes", "facts")
     is_clustered = str(best["interval"]).startswith("cluster")
     of = f"the {what} about {best['n']:,} subjects" if is_clustered else f"{best['n']:,} {what}"
     text = f"{who} {does} {_percent(best)} of {of} correctly"
@@ -201,9 +200,8 @@ def main(arguments: Sequence[str]) -> int:
     place = Path(arguments[0])
     files = [place]
     if place.is_dir():
-        files = [
-            f for f in (place / f"{paper}.parquet" for paper in headline.PAPERS) if f.is_file()
-        ]
+        named = (place / f"{paper}.parquet" for paper in headline.PAPERS)
+        files = [path for path in named if path.is_file()]
     if not files:
         print(f"{place}: no RESULTS; expected a run's results/RUN/tables", file=sys.stderr)
         return 1

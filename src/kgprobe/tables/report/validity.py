@@ -125,9 +125,8 @@ VIEW = View(
 def probes(results: pl.DataFrame) -> pl.DataFrame:
     """Select COLUMNS and verdict of the control probes that have a verdict."""
     verdicts = results.filter(metric="valid")
-    rows = results.filter(
-        pl.col("metric").is_in([*COLUMNS, "valid"]), pl.col("slice").is_in(["", WORDS])
-    )
+    is_shown = pl.col("metric").is_in([*COLUMNS, "valid"])
+    rows = results.filter(is_shown, pl.col("slice").is_in(["", WORDS]))
     return rows.join(verdicts.select(PROBE), on=PROBE, how="semi")
 
 
@@ -164,14 +163,8 @@ def section(
     verdict = f"{REQUIREMENT} {probes.height - failed.height} of {probes.height} control probes"
     verdict += f" ({few} of them on fewer than {FEWEST} facts)." if few else "."
     grids = [_list_failed(failed, probes), shown] if failed.height else [shown]
-    return Section(
-        "validity",
-        TITLE,
-        f"{LEAD} {source}".rstrip(),
-        grids=grids,
-        verdict=verdict,
-        is_met=not failed.height,
-    )
+    lead, is_met = f"{LEAD} {source}".rstrip(), not failed.height
+    return Section("validity", TITLE, lead, grids=grids, verdict=verdict, is_met=is_met)
 
 
 def _list_failed(failed: pl.DataFrame, probes: pl.DataFrame) -> grid.Grid:

@@ -64,11 +64,7 @@ def assert_equal_content(loaded: Dataset, sets: BearFrames) -> None:
 
 
 def assert_equal_sets(one: BearFrames, two: BearFrames) -> None:
-    for name, key in (
-        ("items", ["item"]),
-        ("candidates", ["set", "index"]),
-        ("prompts", ["prompt"]),
-    ):
+    for name, key in (("items", "item"), ("candidates", ["set", "index"]), ("prompts", "prompt")):
         assert getattr(one, name).sort(key).equals(getattr(two, name).sort(key)), name
 
 
@@ -357,9 +353,7 @@ def test_questions_have_the_sources_of_their_inputs(constructed, tmp_path):
     facts = tmp_path / "e/examples.parquet"
     schema.write(constructed.items, schema.ITEMS, facts, {"rule": "build_prompt_facts"})
     assert origins.of(tmp_path / "e") == [SOURCES["trex"]]
-    own = written(
-        tmp_path / "d", constructed, rule="construct_bear", wildcards={"origin": "museum"}
-    )
+    own = written(tmp_path / "d", constructed, **made | {"wildcards": {"origin": "museum"}})
     with pytest.raises(ExportError, match=r"of museum is not known; .*--license"):
         origins.of(own)
     assert origins.of(own, "CC-BY-4.0")[0].license == "CC-BY-4.0"
@@ -409,9 +403,8 @@ def test_rows_hold_filled_sentences_and_the_correct_index(constructed, tmp_path)
         texts = [fill(row["template"], row["subject"], o).text for o in row["answer_options"]]
         assert row["text_options"] == texts
         assert row["composite_id"] == f"{row['relation']}-{row['row']}-{row['template_index']}"
-    assert all(
-        text[0].isupper() or not text[0].isalpha() for text in rows["text_options"].explode()
-    )
+    first = [text[0] for text in rows["text_options"].explode()]
+    assert all(letter.isupper() or not letter.isalpha() for letter in first)
 
 
 def header(text: str) -> dict:
@@ -429,9 +422,8 @@ def test_the_card_describes_the_sets(constructed):
     own = replace(SOURCES["world"], license="Museum: terms of use #2")
     assert header(card.write("x", constructed, [own]))["license"] == [own.license.lower()]
     path = f"BEAR/{huggingface.FILE}"
-    assert header(released)["configs"] == [
-        {"config_name": "BEAR", "data_files": [{"split": "test", "path": path}]}
-    ]
+    files = [{"split": "test", "path": path}]
+    assert header(released)["configs"] == [{"config_name": "BEAR", "data_files": files}]
     assert "**It is not the paper's set**" in made
     # a part of the released set
     assert card.PART.format(9, 3) in released
@@ -485,9 +477,8 @@ def test_a_card_calls_only_balanced_sets_balanced(constructed):
     assert card.BALANCED in said
     # one answer more often than the others
     first = constructed.items.head(1)
-    skewed = replace(
-        constructed, items=constructed.items.filter(pl.col("item") != first["item"][0])
-    )
+    others = constructed.items.filter(pl.col("item") != first["item"][0])
+    skewed = replace(constructed, items=others)
     # separate options of each item
     items = constructed.items.with_columns(candidates="item")
     own = replace(constructed, items=items, candidates=constructed.items.select(
@@ -561,9 +552,8 @@ def test_a_template_of_a_relation_without_questions_is_no_task(constructed, tmp_
         prompt=pl.Series(["P9/7", "P2/8"]),
         index=pl.Series([7, 8], dtype=pl.Int32),
     )
-    items = constructed.items.with_columns(
-        role=pl.when(relation="P2").then(pl.lit("train")).otherwise("role")
-    )
+    role = pl.when(relation="P2").then(pl.lit("train")).otherwise("role")
+    items = constructed.items.with_columns(role=role)
     sets = replace(constructed, items=items, prompts=pl.concat([constructed.prompts, rows]))
     formats.write("lm-eval", "big", sets, [], tmp_path / "made")
     group = yaml.safe_load((tmp_path / "made/kgprobe_big.yaml").read_text())

@@ -31,9 +31,13 @@ LARGE, SMALL = ({"model": model, "method": "fill"} for model in ("large", "small
 
 
 @pytest.fixture(scope="module")
-def run():
+def study():
+    return attribute_answers.study()
+
+
+@pytest.fixture(scope="module")
+def run(study):
     """Return the study and its RESULTS, with every setting as a column."""
-    study = attribute_answers.study()
     return study, results.frame("attributes", numbers.estimates(study, study.alphas(), PRINTED))
 
 
@@ -125,10 +129,8 @@ def test_mean_of_nine_is_null_when_one_benchmark_is_undefined(run):
     ratios = [None, *(i / 10 for i in range(1, 9))]
 
     def means(ratios):
-        rows = pl.concat([measured] * 9).with_columns(
-            value_pooled=pl.Series(ratios, dtype=pl.Float64)
-        )
-        return list(numbers.means(rows))
+        pooled = pl.Series(ratios, dtype=pl.Float64)
+        return list(numbers.means(pl.concat([measured] * 9).with_columns(value_pooled=pooled)))
 
     assert [n.value for n in means([0.2, *ratios[1:]])] == [pytest.approx(380 / 9)]
     whole, beside = means(ratios)
@@ -145,8 +147,7 @@ def test_mean_of_nine_is_null_when_one_benchmark_is_undefined(run):
     assert headline_view.of(frame).heads[-2:] == ends
 
 
-def test_printed_values_are_not_attached_to_other_examples():
-    study = attribute_answers.study()
+def test_printed_values_are_not_attached_to_other_examples(study):
     known = {replace(p, model="t5-base"): result for p, result in study.answers.items()}
     named = study.alphas().filter(model="large").with_columns(model=pl.lit("t5-base"))
     own = [*numbers.values(replace(study, answers=known), named, PRINTED)]
@@ -211,8 +212,7 @@ def test_small_bias_relations_show_only_counts(run):
     assert not [t for row in texts.rows() for t in row if "label 1" in t]
 
 
-def test_bias_relations_with_ten_examples_show_both_fractions():
-    study = attribute_answers.study()
+def test_bias_relations_with_ten_examples_show_both_fractions(study):
     rows = [("bias", f"bias/P21/{i}", "P21", 0, float(i < 3)) for i in range(10)]
     columns = ["benchmark", "example", "pattern", "position", "alpha"]
     alphas = pl.DataFrame(rows, schema=columns, orient="row").with_columns(
@@ -305,9 +305,8 @@ def test_ranking_only_models_have_no_fillings_table(run):
     titles = [grid.title for grid in page.grids]
     assert len(titles) == 3
     assert all("gold ranked" in title for title in titles)
-    assert {row[0].text for row in page.grids[0].rows} == {
-        "large", "small", "most frequent object", "random object",
-    }  # fmt: skip
+    models = {"large", "small", "most frequent object", "random object"}
+    assert {row[0].text for row in page.grids[0].rows} == models
     assert page.drawings == []
     files = dict.fromkeys(ranked, "no file")
     assert attributes_section.worked_examples(st.AttributesStudy({}, {}), files) == []
@@ -346,9 +345,8 @@ def test_patterns_with_a_common_prefix_have_separate_rows():
     """Ids of a user-supplied graph are IRIs with a common prefix."""
     names = [f"http://example.org/vocabulary/terms/{name}" for name in ("knows", "meets")]
     known = Number(metric="value", benchmark="symmetry", setting=HEAD, value=50.0, n=2, **LARGE)
-    results_of = results.frame(
-        "attributes", [known.but(group=name, numerator=1, denominator=2) for name in names]
-    )
+    made = [known.but(group=name, numerator=1, denominator=2) for name in names]
+    results_of = results.frame("attributes", made)
     chart = attributes_section.patterns_plot(results_of, {"symmetry": [("large", "fill")]}, {})
     assert [row["pattern"] for row in drawn(chart)] == names
 
@@ -375,9 +373,8 @@ def test_table_1_is_shown_beside_the_printed_one(run):
     start = grid.heads.index("predicates")
     assert grid.heads[start : start + 4] == list(names)
     assert [cell.text for cell in grid.rows[0][start : start + 4]] == ["3", "1", "2", "0"]
-    assert [row[0].text for row in grid.rows] == [
-        "with labels and templates", "probed here", "the paper",
-    ]  # fmt: skip
+    kinds = ["with labels and templates", "probed here", "the paper"]
+    assert [row[0].text for row in grid.rows] == kinds
     (oddities,) = (g for g in page.folded if g.title.startswith("What follows"))
     assert any("1118" in cell.text for row in oddities.rows for cell in row)
 
@@ -445,9 +442,8 @@ def test_matches_are_counted_per_rule_beside_verbatim():
     result = list(numbers.check_written(base, firsts))
     counts = {n.setting["alpha"]: n.value for n in result if n.metric == "first answers"}
     assert list(counts) == list(RULE_NAMES)
-    assert {rule: n for rule, n in counts.items() if n} == {
-        "verbatim": 3, "accents": 2, "aliases": 1,
-    }  # fmt: skip
+    found = {rule: n for rule, n in counts.items() if n}
+    assert found == {"verbatim": 3, "accents": 2, "aliases": 1}
     shares = {n.setting["alpha"]: n for n in result if n.metric == "first answers right"}
     assert {kind: n.value for kind, n in shares.items()} == {"verbatim": 30, "exact": 60}
     every = shares["exact"]
@@ -455,9 +451,8 @@ def test_matches_are_counted_per_rule_beside_verbatim():
     assert list(numbers.check_written(base, firsts.clear())) == []
 
 
-def test_right_triples_count_the_subjects_of_a_relation():
+def test_right_triples_count_the_subjects_of_a_relation(study):
     """Both triples of bias are about one subject, and symmetry's eight are about eight."""
-    study = attribute_answers.study()
     one = study.benchmarks["bias"]
     items = one.items.with_columns(subject_id=pl.lit("Q1"))
     study = replace(study, benchmarks={**study.benchmarks, "bias": replace(one, items=items)})
@@ -486,8 +481,8 @@ TRAINED_ON = of_rows(
 )
 
 
-def test_examples_are_trained_on_in_full_in_part_or_not():
-    result = numbers.status(attribute_answers.study(), TRAINED_ON)
+def test_examples_are_trained_on_in_full_in_part_or_not(study):
+    result = numbers.status(study, TRAINED_ON)
     by_example = dict(result.select("example", "status").unique().rows())
     assert {e: s for e, s in by_example.items() if s != "held-out"} == {
         "symmetry/P26/Q1/Q2": "trained-on",
@@ -498,8 +493,7 @@ def test_examples_are_trained_on_in_full_in_part_or_not():
     assert result.filter(~pl.col("stored"))["trained_on"].to_list() == [False, False]
 
 
-def test_metrics_are_grouped_by_training_status():
-    study = attribute_answers.study()
+def test_metrics_are_grouped_by_training_status(study):
     estimates = list(numbers.by_status(study, _told(study), numbers.status(study, TRAINED_ON)))
     result = {(n.benchmark, n.model, n.metric, n.slice): n for n in estimates}
     assert len(result) == len(estimates)
@@ -524,16 +518,14 @@ def _told(study):
     return study.alphas().filter(pl.col("method") != "baseline")
 
 
-def test_without_a_training_fact_there_are_no_numbers():
-    study = attribute_answers.study()
+def test_without_a_training_fact_there_are_no_numbers(study):
     known = numbers.status(study, TRAINED_ON.with_columns(trained_on=pl.lit(False)))
     assert list(numbers.by_status(study, _told(study), known)) == []
     assert list(numbers.check_validity(study, study.alphas(), known)) == []
 
 
-def test_questions_with_several_golds_count_once():
+def test_questions_with_several_golds_count_once(study):
     """P26 of Q1 has golds Q2 (trained on) and Q3, in two triples; the model answers Q3."""
-    study = attribute_answers.study()
     one = study.benchmarks["symmetry"]
     both = pl.col("example").is_in(["symmetry/P26/Q1/Q2", "symmetry/P26/Q3/Q4"])
     is_second = both & (pl.col("example") == "symmetry/P26/Q3/Q4") & (pl.col("position") == 0)
@@ -565,8 +557,7 @@ def test_questions_with_several_golds_count_once():
     assert result["held-out"] == (pytest.approx(100 / 6), 6)
 
 
-def test_validity_check_covers_trained_on_and_held_out():
-    study = attribute_answers.study()
+def test_validity_check_covers_trained_on_and_held_out(study):
     known = numbers.status(study, TRAINED_ON)
     estimates = list(numbers.check_validity(study, study.alphas(), known))
     # only control models are checked

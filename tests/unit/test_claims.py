@@ -399,12 +399,10 @@ def test_set_determined_baselines_are_exact_without_an_interval():
     base = Number(benchmark="x", metric="accuracy", n=40)
     numbers = [base.but(model=name, value=20.0) for name in ("random", "majority", "frequency", "")]
     tail = Interval(19.0, 21.0, "random orders")
-    numbers.append(
-        base.but(model="frequency", setting={"choice": "none"}, value=20.0, interval=tail)
-    )
-    joined = with_models(
-        pl.concat([sampled([30], 40), results.frame("autoprompt", numbers)]), {"m0": MODELS["one"]}
-    )
+    none = {"choice": "none"}
+    numbers.append(base.but(model="frequency", setting=none, value=20.0, interval=tail))
+    every = pl.concat([sampled([30], 40), results.frame("autoprompt", numbers)])
+    joined = with_models(every, {"m0": MODELS["one"]})
     baseline = ACCURACY.but(kind="baseline")
     for b, is_exact in (
         (baseline.but(model="random"), True), (baseline.but(model="!*[a-z]*"), True),
@@ -435,9 +433,8 @@ def reproduced(value, printed, direction=">"):
     row = {"kind": "masked", "model": "m", "published": printed}
     own = Outcome(value, 0.0, value, -40.0, 42.0, 500, 1, {"a": (row,), "b": ()})
     there = Outcome(printed, 0.0, printed, None, None, 0, 1, {"a": (row,), "b": ()})
-    claim = replace(
-        next(c for c in CLAIMS if c.direction == direction and c.comparison), margin=5.0
-    )
+    claim = next(c for c in CLAIMS if c.direction == direction and c.comparison)
+    claim = replace(claim, margin=5.0)
     compared = verdicts.ComparedClaim(claim, own, "", there)
     return verdicts.verdict(compared, verdicts.chance(claim, own))[0]
 
@@ -538,9 +535,8 @@ def literal_verdicts(made):
         else:
             is_so = {">": one["value"] > 0, "<": one["value"] < 0,
                      "=": abs(one["value"]) <= one["margin"]}[one["direction"]]  # fmt: skip
-            same = one["printed"] is not None and (
-                abs(one["value"] - one["printed"]) <= 0.05 + 0.001 * abs(one["printed"])
-            )
+            there = one["printed"]
+            same = there is not None and abs(one["value"] - there) <= 0.05 + 0.001 * abs(there)
             if same and is_so and one["n"] >= 30:
                 result[one["claim"]] = "reproduced"
             elif one["low"] is None or corrected[one["claim"]] >= 0.05:
@@ -657,9 +653,8 @@ def test_runs_without_numbers_leave_every_claim_untested(tables, tmp_path):
 
 
 def test_duplicate_numbers_raise_instead_of_being_averaged():
-    twice = pl.concat([few(), few().with_columns(method=pl.lit("sentence"))]).filter(
-        pl.col("model") != "frequency"
-    )
+    twice = pl.concat([few(), few().with_columns(method=pl.lit("sentence"))])
+    twice = twice.filter(pl.col("model") != "frequency")
     side = Side({"metric": "R@1", "group": "TP", "choice": "oracle"})
     comparison = Comparison(side, 10, ("benchmark", "model"))
     with pytest.raises(IncomparableError, match=r"differ in method \(cloze, sentence\)"):

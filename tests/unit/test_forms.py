@@ -152,12 +152,9 @@ def test_demonstrations_prefer_training_rows_and_are_counted():
             assert subject.lower() != item.subject
             assert answer != golds[item.item]
         assert templates[item.relation] == [(0, "[X] is [Y].")]
-    training = bench["items"].with_columns(
-        role=pl.when(pl.col("row") < 2).then(pl.lit("train")).otherwise(pl.lit("test"))
-    )
-    (own, *_), record = items_in_form(
-        "few", loaded, {**bench, "items": training}, demonstrations=3
-    )  # fmt: skip
+    role = pl.when(pl.col("row") < 2).then(pl.lit("train")).otherwise(pl.lit("test"))
+    bench["items"] = bench["items"].with_columns(role=role)
+    (own, *_), record = items_in_form("few", loaded, bench, demonstrations=3)
     assert record["items"] == 13 - 4
     shown = {line.split(" is ")[0] for item in own for line in item.prefix.splitlines()}
     assert shown == {"S0", "S1"}
@@ -256,22 +253,27 @@ def test_forms_are_compared_with_paired_differences(tmp_path):
         list(tabled.estimates(formed, {}, {"b": tmp_path}, "sum", 0))
 
 
+def compared(folder, bench, asked, **more):
+    """Return RESULTS of two forms from {prompt: scores}, the raw one first."""
+    write_benchmark(bench, folder)
+    paths = [folder / f"{name}.parquet" for name in asked]
+    for path, scores in zip(paths, asked.values(), strict=True):
+        schema.write(scores_of(scores), schema.SCORES, path, {})
+    raw, formed = (
+        {Probe("b", path.stem, "sentence", "m", "causal", "none"): path} for path in paths
+    )
+    return frame("attributes", tabled.estimates(formed, raw, {"b": folder}, "sum", 0, **more))
+
+
 def test_only_the_own_object_of_an_attribute_is_right_in_a_form(tmp_path):
     """The other object of the graph ranks first: wrong, as in the attributes' other numbers."""
     bench = benchmark({"P1": (["Rome", "Paris", "Oslo"], ["Rome", "Paris"])})
     both = pl.Series("answers", [[0, 1], [1, 0]], dtype=pl.List(pl.Int32))
-    write_benchmark(bench | {"items": bench["items"].with_columns(both)}, tmp_path)
+    bench["items"] = bench["items"].with_columns(both)
     scores = {(f"P1/Qs{i}", 0): [-1.0, -2.0, -3.0] for i in range(2)}
-    paths = []
-    for name in ("templates", "question"):
-        paths.append(tmp_path / f"{name}.parquet")
-        schema.write(scores_of(scores), schema.SCORES, paths[-1], {})
-    raw, formed = (
-        {Probe("b", path.stem, "sentence", "m", "causal", "none"): path} for path in paths
-    )
-    args = (formed, raw, {"b": tmp_path}, "sum", 0)
     for is_own, right in ((True, 50), (False, 100)):
-        table = frame("attributes", tabled.estimates(*args, is_own=is_own))
+        asked = {"templates": scores, "question": scores}
+        table = compared(tmp_path, bench, asked, is_own=is_own)
         assert set(table.filter(metric="accuracy")["value"]) == {right}
 
 
@@ -279,18 +281,10 @@ def test_items_of_one_subject_are_drawn_together_in_forms(tmp_path):
     """Three subjects, each asked four times with the same outcome: n and interval are of three."""
     bench = benchmark({"P1": (["Rome", "Paris"], ["Rome"] * 12)})
     subjects = pl.Series("subject_id", [f"Q{i // 4}" for i in range(12)])
-    order = bench["items"].sort("row").with_columns(subjects)
-    write_benchmark(bench | {"items": order}, tmp_path)
-    raw_scores = {f"P1/Qs{i}": [-1.0, -2.0] if i < 8 else [-2.0, -1.0] for i in range(12)}
-    paths = []
-    for name in ("templates", "question"):
-        rows = {(i, 0): s if name == "templates" else [-2.0, -1.0] for i, s in raw_scores.items()}
-        paths.append(tmp_path / f"{name}.parquet")
-        schema.write(scores_of(rows), schema.SCORES, paths[-1], {})
-    raw, formed = (
-        {Probe("b", path.stem, "sentence", "m", "causal", "none"): path} for path in paths
-    )
-    table = frame("attributes", tabled.estimates(formed, raw, {"b": tmp_path}, "sum", 0))
+    bench["items"] = bench["items"].sort("row").with_columns(subjects)
+    raw = {(f"P1/Qs{i}", 0): [-1.0, -2.0] if i < 8 else [-2.0, -1.0] for i in range(12)}
+    asked = {"templates": raw, "question": {key: [-2.0, -1.0] for key in raw}}
+    table = compared(tmp_path, bench, asked)
     assert set(table["n"]) == {3}
     plain = table.filter(prompt="templates").row(0, named=True)
     assert (plain["value"], plain["interval"]) == (pytest.approx(200 / 3), "cluster bootstrap")
@@ -399,17 +393,14 @@ def test_generated_forms_are_compared_on_common_items(tmp_path):
         "question": {("s0", 0): "x", ("s1", 0): "Paris", ("s2", 0): "Rome", ("s3", 0): "Rome"},
     }
     right = {f"s{n}": gold for n, gold in enumerate(golds["P1"][1])}
-    probes = [Probe("b", name, "fill", "m", "causal", "none") for name in generated]
-    for probe in probes:
-        bench["items"].write_parquet(tmp_path / f"{probe.prompt}.parquet")
-
     columns, written = {"item": pl.String, "template": pl.Int32, "hit": pl.Float64}, {}
-    paths = [tmp_path / f"{probe.prompt}.parquet" for probe in probes]
+    paths = [tmp_path / f"{name}.parquet" for name in generated]
     for path, texts in zip(paths, generated.values(), strict=True):
+        bench["items"].write_parquet(path)
         rows = [(f"P1/Q{name}", template, float(text == right[name]))
                 for (name, template), text in texts.items()]  # fmt: skip
         written[str(path)] = pl.DataFrame(rows, schema=columns, orient="row")
-    raw, formed = ({probe: path} for probe, path in zip(probes, paths, strict=True))
+    raw, formed = ({Probe("b", path.stem, "fill", "m", "causal", "none"): path} for path in paths)
     table = frame("attributes", tabled.estimates(formed, raw, {"b": tmp_path}, "sum", 0,
                                               written=written))  # fmt: skip
     result = {(row["prompt"], row["metric"]): row for row in table.rows(named=True)}

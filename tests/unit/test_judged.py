@@ -170,9 +170,8 @@ def outcomes(prompt):
 
 def test_autoprompt_judges_facts_by_rank_and_extraction_by_spelling():
     examples = of_rows(schema.EXAMPLES, EXAMPLES)
-    facts = Answers(
-        Probe("auto_world", "demos", "predict", "m", "masked"), outcomes("demos:01"), examples
-    )
+    who = Probe("auto_world", "demos", "predict", "m", "masked")
+    facts = Answers(who, outcomes("demos:01"), examples)
     judgments = judged.frame("autoprompt", [(facts.probe, autoprompt.judge(facts))])
     assert worth(judgments, "matching", "item") == {
         ("own", "P36/France"): (0.5, 1, 2, None, 20, "Paree"),
@@ -182,12 +181,10 @@ def test_autoprompt_judges_facts_by_rank_and_extraction_by_spelling():
         ("filtered", "P36/Spain"): (1.0, 1, 1, None, 20, "Rome"),
         ("filtered", "P36/Utopia"): (None, None, None, None, 20, "Rome"),
     }
-    assert set(judgments.select("prompt", "draw", "subject").rows()) == {
-        ("demos", "01", name) for name in ("France", "Spain", "Utopia")
-    }
-    sentences = Answers(
-        Probe("auto_re", "manual", "predict", "m", "masked"), outcomes("manual"), examples
-    )
+    subjects = {("demos", "01", name) for name in ("France", "Spain", "Utopia")}
+    assert set(judgments.select("prompt", "draw", "subject").rows()) == subjects
+    who = Probe("auto_re", "manual", "predict", "m", "masked")
+    sentences = Answers(who, outcomes("manual"), examples)
     judgments = judged.frame("autoprompt", [(sentences.probe, autoprompt.judge(sentences))])
     hits = {row[:2]: row[2] for row in judgments.select("item", "matching", "hit").rows()}
     assert hits == {

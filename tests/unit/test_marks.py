@@ -87,9 +87,8 @@ def paged(results, experiments, shown, folder):
 def test_bear_the_report_and_the_headline_carry_the_mark(bear):
     experiments, paths, folder = bear
     results = of_bear(experiments, paths, folder)
-    assert dict(results.filter(metric="weights complete").select("model", "value").rows()) == {
-        "own": 1.0, "other": 0.0
-    }  # fmt: skip
+    complete = results.filter(metric="weights complete").select("model", "value").rows()
+    assert dict(complete) == {"own": 1.0, "other": 0.0}
     sign = marks.signs(results)
     assert {row["model"] for row in results.iter_rows(named=True) if sign(row)} == {"other"}
     assert {sign(row) for row in results.filter(model="other").iter_rows(named=True)} == {" (!)"}
@@ -97,9 +96,8 @@ def test_bear_the_report_and_the_headline_carry_the_mark(bear):
     assert all(("(!)" in line) == line.startswith("other") for line in said.splitlines()[:8])
     assert marks.NOTE in said
     shown = gather_report._models(experiments, MODELS, paths)
-    assert [(m["model"], m["plain"]) for m in shown] == list(
-        zip(SHOWN, (5.1, 11.5, "", ""), strict=True)
-    )
+    assert [m["model"] for m in shown] == SHOWN
+    assert [m["plain"] for m in shown] == [5.1, 11.5, "", ""]
     made = paged(results, experiments, shown, folder)
     for name in ("index", "pages/bear", "pages/models"):
         assert "no more likely than the same words shuffled" in made[f"{name}.html"], name
@@ -127,9 +125,7 @@ def test_autoprompt_carries_the_mark(tmp_path):
     frame = examples({"P36": {"train": 1, "test": 2}})
     schema.write(frame, schema.EXAMPLES, tmp_path / "examples.parquet")
     paths = answers(tmp_path, schema.OUTCOMES, outcomes(frame, {"P36": [1, 2]}, "manual"))
-    experiments = [
-        {**r, "prompt": "manual"} for r in rows(benchmark="auto_world", method="predict")
-    ]
+    experiments = rows(benchmark="auto_world", method="predict", prompt="manual")
     found = autoprompt_numbers.answered(experiments, MODELS, paths, {"auto_world": tmp_path})
     assert [a.probe.model for a in found] == list(RECORDS)
     made = [*autoprompt_make.measure(found, [], {}), *marks.estimates(experiments, paths)]

@@ -311,28 +311,25 @@ def test_figure_4_averages_schemes_over_models_and_rules():
     assert weighted["m", "", "manual+manual", BOTH].n == 40
 
 
+def of_rule(rows):
+    """Return the number of rdfs2 of one model from rows of `settled`."""
+    numbers = reasoning.estimate_rules({probe("m"): settled(*rows)}, 0)
+    return next(x for x in numbers if x.group == "rdfs2")
+
+
 def test_a_row_is_resampled_once_for_all_schemes_that_use_it():
     """A scheme that repeats another's answers adds no information; a loop resamples rows."""
     rng = np.random.default_rng(0)
     values = rng.random(12).round(2)
     rows = [("rdfs2", "manual+manual", BOTH, k, k + 1, v) for k, v in enumerate(values)]
     twice = rows + [("rdfs2", "soft+soft", *rest) for _, _, *rest in rows]
-    one, both = (
-        next(
-            x
-            for x in reasoning.estimate_rules({probe("m"): settled(*given)}, 0)
-            if x.group == "rdfs2"
-        )
-        for given in (rows, twice)
-    )
+    one, both = of_rule(rows), of_rule(twice)
     assert one.value == pytest.approx(both.value)
     assert one.interval[:2] == pytest.approx(both.interval[:2])
     # with differing schemes, every sample takes a row with both of its answers
     other = rng.random(12).round(2)
     mixed = rows + [("rdfs2", "soft+soft", BOTH, k, k + 1, v) for k, v in enumerate(other)]
-    found = next(
-        x for x in reasoning.estimate_rules({probe("m"): settled(*mixed)}, 0) if x.group == "rdfs2"
-    )
+    found = of_rule(mixed)
     order = sorted(range(12), key=lambda k: f"rdfs2-{k}")
     weights = resamples(12, 2000, hash_key(0, "bootstrap", "onto_world/rdfs2"))
     pairs = (values + other)[order] / 2
@@ -427,9 +424,8 @@ def gathered(tmp_path, items, values, is_trained_on, lite=False, more=(), facts=
         found[probe("real", "onto_world_lite")] = both
     found |= dict(more)
     fates = [(f"TP/TP {r}", "TP", f"TP {r}", "x", is_trained_on(r)) for r in range(20, 40)]
-    study = make.OntoProbeStudy(
-        folders, given=PRINTED, facts=of_rows(schema.TRAINED_ON, [*fates, *facts])
-    )
+    told = of_rows(schema.TRAINED_ON, [*fates, *facts])
+    study = make.OntoProbeStudy(folders, given=PRINTED, facts=told)
     return results.frame("ontoprobe", make.estimate_memorizing(study, found))
 
 

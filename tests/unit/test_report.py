@@ -101,6 +101,9 @@ FUNNEL = of_rows(
     ],
 )
 NAMES = {"P36": "capital of <b>"}
+#: a row of the table of experiments
+ROW = {"paper": "bear", "benchmark": "world_lite", "prompt": "templates", "method": "sentence",
+       "model": "m"}  # fmt: skip
 
 
 def bear(own, models=MODELS):
@@ -109,9 +112,8 @@ def bear(own, models=MODELS):
     made = draw.specification(drawn)
     shown = grid.of_rows("Size", own.filter(metric="accuracy", group="", slice=""))
     drawings = [Drawing("world_lite", "size", "Size", "Gray: published.", made, data=shown)]
-    parts = bear_section.arranged(
-        own, models, NAMES, {"world_lite": "From the <embedded> world"}, drawings
-    )
+    words = {"world_lite": "From the <embedded> world"}
+    parts = bear_section.arranged(own, models, NAMES, words, drawings)
     parts.append(bear_section._construction({"world_lite": FUNNEL}, NAMES))
     return section.Section("bear", "BEAR", "Lead.", parts=parts, terms=bear_section.TERMS)
 
@@ -127,16 +129,7 @@ def paged(own, models=MODELS, **changed):
         probed=models,
         config={"seed": 0, "sources": {"bear": {"folder": "a&b"}}},
         models=[{"model": m, "revision": "ab" * 20, "note": "<i>x</i>"} for m in models],
-        experiments=[
-            {
-                "paper": "bear",
-                "benchmark": "world_lite",
-                "prompt": "templates",
-                "method": "sentence",
-                "model": m,
-            }
-            for m in models
-        ],
+        experiments=[{**ROW, "model": m} for m in models],
         versions={"kgprobe": "0.1.0"},
         commands={"": "snakemake -- index.html", "bear": "snakemake -- bear.json"},
         **{"links": {"tables/bear.parquet": "x"}, **made, **changed},
@@ -414,12 +407,10 @@ def test_each_relation_has_its_own_anchor_whatever_its_id(asked, tmp_path):
     (tmp_path / "items.parquet").unlink()
     schema.write(items, schema.ITEMS, tmp_path / "items.parquet")
     judged = make.judged_answers([STUDY]).clear()
-    rows = [{"paper": "bear", "benchmark": "world_lite", "prompt": "templates", "model": "m",
-             "method": "sentence"}]  # fmt: skip
     numbers = [Number(metric="accuracy", benchmark="world_lite", group=name, model="m", n=30,
                       method="sentence", value=1.0) for name in names]  # fmt: skip
     own = frame("bear", numbers)
-    page, *_ = about.benchmarks(own, MODELS, rows, judged, {"world_lite": tmp_path}, {}, {})
+    page, *_ = about.benchmarks(own, MODELS, [ROW], judged, {"world_lite": tmp_path}, {}, {})
     shown = {b.title: b.anchor for _, blocks in pages.Page(page, "").blocks for b in blocks}
     cells = [cell for part in page.parts for table in part.tables for row in table.rows
              for cell in row if "#" in cell.href]  # fmt: skip
@@ -459,17 +450,15 @@ def test_examples_show_the_first_answer_and_the_gold_rank(asked):
     asked_ = items.select("item", "relation").rows()
     answers = {(item, t): sums[relation] for item, relation in asked_ for t in range(3)}
     judged = make.judged_answers([study(FRAMES, [(probe("m"), answers)])])
-    row = {"benchmark": "world_lite", "prompt": "templates", "method": "sentence", "model": "m"}
-    questions, model_answers = said.answered(asked, [row], judged)
+    questions, model_answers = said.answered(asked, [ROW], judged)
     assert {q.relation for q in questions} == {"P36", "P1"}
     for one in questions:
         cell, place = model_answers["m"][one.item], "abc".index(one.right[0]) + 1
         assert cell.text == "a"
         assert f"right at {place} of" in cell.small
         assert cell.small.startswith("✓") == (one.right == ["a"])
-    (page,) = said.by_relation(
-        "world_lite", questions, model_answers, NAMES, said.first_templates(asked)
-    )
+    templates = said.first_templates(asked)
+    (page,) = said.by_relation("world_lite", questions, model_answers, NAMES, templates)
     assert [made.title for made in page.grids] == ["P1", "capital of <b> (P36)"]
     assert page.grids[0].caption == "First template: [X] is [Y]."
 
@@ -493,12 +482,10 @@ def test_generated_answers_are_judged_by_the_rules_of_the_tables(asked, text, pl
     alphas = attribute_study.of_texts(fills, {right["item"]: [["Alpha", "Beth", "alef"]]})
     who = probe("m", method="fill", kind="causal")
     judged = judged_frame("attributes", [(who, attribute_study.judge(who, alphas, bench))])
-    row = {"benchmark": "world_lite", "prompt": "templates", "method": "fill", "model": "m"}
-    _, answers = said.answered(asked, [row], judged)
+    _, answers = said.answered(asked, [{**ROW, "method": "fill"}], judged)
     small = answers["m"][right["item"]].small
-    assert small.removeprefix("✓ ") == (
-        f"right at {place}" if place else f"right answer not among {len(texts)}"
-    )
+    wanted = f"right at {place}" if place else f"right answer not among {len(texts)}"
+    assert small.removeprefix("✓ ") == wanted
 
 
 def test_a_page_that_quotes_questions_states_their_license(tmp_path):
@@ -508,11 +495,8 @@ def test_a_page_that_quotes_questions_states_their_license(tmp_path):
     for rule, origin in (("load_bear", ""), ("construct_bear", "wikidata"), ("build", "museum")):
         made = {"rule": rule, "wildcards": {"origin": origin}}
         schema.write(FRAMES["items"], schema.ITEMS, tmp_path / rule / "items.parquet", made)
-        row = {"paper": "bear", "benchmark": rule, "prompt": "templates", "method": "sentence",
-               "model": "m"}  # fmt: skip
-        schema.write(
-            FRAMES["candidates"], schema.CANDIDATES, tmp_path / rule / "candidates.parquet"
-        )
+        options, row = FRAMES["candidates"], {**ROW, "benchmark": rule}
+        schema.write(options, schema.CANDIDATES, tmp_path / rule / "candidates.parquet")
         made, descriptions = {rule: tmp_path / rule}, {rule: "made here"}
         page, *_ = about.benchmarks(own, MODELS, [row], judged, made, {}, descriptions)
         leads[rule] = page.parts[0].lead
@@ -545,7 +529,7 @@ def trained_on(tmp_path):
 
 
 def test_choices_and_conclusions_are_shown_with_their_question(trained_on):
-    row = {"paper": "ontoprobe", "benchmark": "onto_world", "prompt": "templates", "model": "m"}
+    row = {**ROW, "paper": "ontoprobe", "benchmark": "onto_world"}
     rows = [{**row, "method": "choice"}, {**row, "method": "reason"}]
     one, other = (probe("m", "onto_world", method=row["method"]) for row in rows)
     ranks, chosen = (trained_on / f"{name}.parquet" for name in ("ranks", "chosen"))
@@ -876,9 +860,8 @@ def test_the_overview_has_all_principal_numbers_without_controls():
     own = found().filter(plain(), metric="accuracy", group="", slice="")
     own = own.filter(pl.col("model").str.starts_with("smol"))
     shown = drawn(made.chart)
-    assert {(row["model"], row["value"], row["n"]) for row in shown} == set(
-        own.select("model", "value", "n").rows()
-    )
+    points = {(row["model"], row["value"], row["n"]) for row in shown}
+    assert points == set(own.select("model", "value", "n").rows())
     assert len(shown) == len(made.data.rows) == own.height > 1
     assert made.chart["config"]["font"] == draw.CONFIG["font"]
     assert overview.picture(found().filter(model="random")) is None

@@ -124,16 +124,10 @@ def test_statement_counts_replace_unknown_sitelinks_only():
     assert "sitelinks" not in found
     items = items.with_columns(meta=pl.lit("{}"))
     own = results(two({**made, "items": items}))
-    assert slices.unknown_slices(own) == [
-        "popularity of the subject",
-        "domain",
-        "what was trained on",
-    ]
-    notes = section.notes(own, MODELS)
-    assert any(
-        "Not known for these items" in note and "popularity of the subject" in note
-        for note in notes
-    )
+    unknown = ["popularity of the subject", "domain", "what was trained on"]
+    assert slices.unknown_slices(own) == unknown
+    (note,) = [one for one in section.notes(own, MODELS) if "Not known for these items" in one]
+    assert ", ".join(unknown) in note
     assert "popularity of the subject" not in slices.unknown_slices(results(two(made)))
 
 
@@ -254,9 +248,8 @@ def test_baselines_are_compared_with_the_probe_on_common_items():
     assert len(first) == len(few) == 10
     same = rates_by_hand(made, first)
     row = number(own, model="a", instead=f"without {WEIGHTS}")
-    assert row["value"] == pytest.approx(
-        100 * (sum(same.values()) - sum(random_init.values())) / 10
-    )
+    gap = sum(same.values()) - sum(random_init.values())
+    assert row["value"] == pytest.approx(100 * gap / 10)
     where = bins_by_hand(made)
     members = [i for i in where if where[i] == "5-19"]
     row = number(own, model="a", slice="sitelinks: 5-19", without=SUBJECT)
@@ -322,9 +315,8 @@ def content_free(sets):
 
 
 def mean_score(name, template, label):
-    return sum(score_of(name, subject, template, label) for subject in NO_SUBJECTS) / len(
-        NO_SUBJECTS
-    )
+    scored = [score_of(name, subject, template, label) for subject in NO_SUBJECTS]
+    return sum(scored) / len(scored)
 
 
 def test_the_no_subject_score_is_the_mean_over_content_free_subjects():
@@ -332,15 +324,9 @@ def test_the_no_subject_score_is_the_mean_over_content_free_subjects():
     found = without_subject(made["items"], content_free({"P1": "xyz", "P22": "yz"}))
     scored_rows = {row[:3]: row[3] for row in found.rows()}
     slow = {
-        (item, template, option): mean_score(item.split("/")[0], template, label)
-        for item, labels in {
-            "P1/Qs0": "xyz",
-            "P1/Qs1": "xyz",
-            "P1/Qs2": "xyz",
-            "P22/Qs0": "yz",
-            "P22/Qs1": "yz",
-        }.items()
-        for template, (option, label) in product(range(3), enumerate(labels))
+        (f"{name}/Qs{row}", template, option): mean_score(name, template, label)
+        for name, size, labels in (("P1", 3, "xyz"), ("P22", 2, "yz"))
+        for row, template, (option, label) in product(range(size), range(3), enumerate(labels))
     }
     # P3 was not asked
     assert scored_rows.keys() == slow.keys()
@@ -396,9 +382,8 @@ def test_a_random_init_model_gets_a_balanced_sample():
         again = sample_evenly(frame.reverse(), n, 0, ["item"], ["relation"], "twin")
         assert found.equals(again)
     fewer = sample_evenly(frame, 4, 0, ["item"], ["relation"], "twin")
-    assert set(fewer["item"]) < set(
-        sample_evenly(frame, 6, 0, ["item"], ["relation"], "twin")["item"]
-    )
+    more = sample_evenly(frame, 6, 0, ["item"], ["relation"], "twin")
+    assert set(fewer["item"]) < set(more["item"])
 
 
 def test_popularity_is_sitelinks_or_else_the_number_of_statements():
@@ -407,9 +392,7 @@ def test_popularity_is_sitelinks_or_else_the_number_of_statements():
     statements = pl.DataFrame(
         rows, schema=["subject", "object", "subject_sitelinks"], orient="row"
     ).with_columns(pl.col("subject_sitelinks").cast(pl.Int64))
-    found = BearFrames(made["items"], made["candidates"], made["prompts"]).with_popularity(
-        statements
-    )
+    found = BearFrames(**made).with_popularity(statements)
     metas = dict(found.items.select("subject_id", "meta").rows())
     assert {k: json.loads(v) for k, v in metas.items()} == {
         "Qs0": {"sitelinks": 12},

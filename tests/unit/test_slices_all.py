@@ -3,6 +3,7 @@
 import itertools
 import json
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -18,17 +19,17 @@ from kgprobe.tables.report import blocks, draw
 from kgprobe.tables.report.section import Section
 from kgprobe.tables.study import Study
 from kgprobe.templates import NO_SUBJECTS
-from tests.unit.study_frames import (
-    benchmark,
-    guesses,
-    number,
-    of_rows,
-    probe,
-    rates_by_hand,
-    scores,
-)
+from tests.unit.study_frames import benchmark, number, of_rows, probe, rates_by_hand, scores
 from tests.unit.study_frames import drawn as rows_of
-from tests.unit.test_tables_aggregations_all import SEED, TASKS, onto, onto_numbers
+from tests.unit.test_tables_aggregations_all import (
+    SEED,
+    TASKS,
+    answers_of,
+    mean,
+    onto,
+    onto_numbers,
+    prompts_of,
+)
 
 CITIES = ["Rome", "Bonn", "Paris", "Amsterdam", "Oslo", "Rio de Janeiro"]
 FRAMES = benchmark(
@@ -37,20 +38,14 @@ FRAMES = benchmark(
         "P2": (["Pisa", "London"], ["Pisa", "London", "Pisa", "Pisa"]),
     }
 )
-#: relations have three templates and one
-KEPT = {"P1": 3, "P2": 1}
-PROMPTS = pl.concat(
-    FRAMES["prompts"].filter(pl.col("relation") == r, pl.col("index") < n) for r, n in KEPT.items()
-)
+PROMPTS = prompts_of(FRAMES)
 LABELS = {"P1": CITIES, "P2": ["Pisa", "London"]}
 GOLD = dict(FRAMES["items"].select("item", pl.col("answers").list.first()).rows())
 NAMED = {item: LABELS[item[:2]][gold] for item, gold in GOLD.items()}
 ASKED = Study(FRAMES["items"], FRAMES["candidates"], PROMPTS, SEED, "sum")
 
 
-def answers(share: float, seed: int) -> dict[tuple[str, int], list[float]]:
-    found = guesses(FRAMES, share, seed).items()
-    return {(item, t): values for (item, t), values in found if t < KEPT[item[:2]]}
+answers = partial(answers_of, FRAMES)
 
 
 def bins() -> dict[str, list[str]]:
@@ -77,10 +72,6 @@ def free() -> pl.DataFrame:
         for subject, t, o in itertools.product(NO_SUBJECTS, range(3), range(6))
     ]
     return of_rows(schema.CONTENT_FREE, rows)
-
-
-def mean(table, items) -> float:
-    return 100 * sum(table[item] for item in items) / len(items)
 
 
 def test_slices_of_probes_baseline_and_chance_equal_loops():
@@ -160,9 +151,8 @@ def test_probes_that_share_no_bin_have_chance_in_each_and_are_drawn():
     assert sorted(inside.filter(model="random")["slice"]) == sorted(bins)
     assert "options: 2-4" in bins
     drawings = attribute_section.drawings(found, [probe(m, "bias") for m in "ab"], {})
-    assert {f"attributes_slice_{kind}" for kind in ("options", "frequency", "length")} <= {
-        one.name for one in drawings
-    }
+    drawn = {f"attributes_slice_{kind}" for kind in ("options", "frequency", "length")}
+    assert drawn <= {one.name for one in drawings}
 
 
 def test_ontoprobes_slices_by_task_and_their_tables(tmp_path):

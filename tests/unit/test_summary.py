@@ -18,60 +18,38 @@ PROMPT = BEAR.but(metric="P@1", benchmark="auto_world", method="predict", n=108)
 
 
 def results(*more: Number) -> pl.DataFrame:
-    bounds = Interval(30.0, 35.3, "bootstrap")
-    return pl.concat(
-        [
-            frame(
-                "bear",
-                [
-                    BEAR.but(value=32.5, interval=bounds),
-                    BEAR.but(value=48.8, setting={"aggregation": PRIOR}),
-                    BEAR.but(value=9.6, setting={"without": "the subject"}),
-                    BEAR.but(model="control-causal", value=99.0),
-                    BEAR.but(model="random", prompt="", method="", value=10.3),
-                    *more,
-                ],
-            ),
-            frame(
-                "ontoprobe",
-                [
-                    ONTO.but(group="TP", value=50.0, setting={"choice": "chosen"}),
-                    ONTO.but(group="DM", value=20.0, n=60, setting={"choice": "chosen"}),
-                    ONTO.but(group="RG", value=90.0, n=6, setting={"choice": "chosen"}),
-                    *(
-                        ONTO.but(
-                            metric="accuracy",
-                            benchmark="onto_world",
-                            group=group,
-                            n=10,
-                            method="choice",
-                            value=value,
-                            setting={"scoring": "letter"},
-                        )
-                        for group, value in (("TP", 10.0), ("DM", 30.0))
-                    ),
-                ],
-            ),
-            frame(
-                "attributes",
-                [
-                    VALUE.but(benchmark="bias", value=25.0, numerator=9, denominator=36),
-                    VALUE.but(benchmark="symmetry", value=75.0, numerator=18, denominator=24),
-                    VALUE.but(benchmark="paths", value=100.0, numerator=2, denominator=2),
-                ],
-            ),
-            frame(
-                "autoprompt",
-                [
-                    PROMPT.but(prompt="manual", value=34.3),
-                    PROMPT.but(prompt="demos", value=59.6),
-                    PROMPT.but(prompt="constant", value=80.0),
-                    # a control that happens to be above what it controls
-                    PROMPT.but(prompt="demos_shuffled", value=61.0),
-                ],
-            ),
-        ]
-    )
+    letter = ONTO.but(metric="accuracy", benchmark="onto_world", n=10, method="choice",
+                      setting={"scoring": "letter"})  # fmt: skip
+    numbers = {
+        "bear": [
+            BEAR.but(value=32.5, interval=Interval(30.0, 35.3, "bootstrap")),
+            BEAR.but(value=48.8, setting={"aggregation": PRIOR}),
+            BEAR.but(value=9.6, setting={"without": "the subject"}),
+            BEAR.but(model="control-causal", value=99.0),
+            BEAR.but(model="random", prompt="", method="", value=10.3),
+            *more,
+        ],
+        "ontoprobe": [
+            ONTO.but(group="TP", value=50.0, setting={"choice": "chosen"}),
+            ONTO.but(group="DM", value=20.0, n=60, setting={"choice": "chosen"}),
+            ONTO.but(group="RG", value=90.0, n=6, setting={"choice": "chosen"}),
+            letter.but(group="TP", value=10.0),
+            letter.but(group="DM", value=30.0),
+        ],
+        "attributes": [
+            VALUE.but(benchmark="bias", value=25.0, numerator=9, denominator=36),
+            VALUE.but(benchmark="symmetry", value=75.0, numerator=18, denominator=24),
+            VALUE.but(benchmark="paths", value=100.0, numerator=2, denominator=2),
+        ],
+        "autoprompt": [
+            PROMPT.but(prompt="manual", value=34.3),
+            PROMPT.but(prompt="demos", value=59.6),
+            PROMPT.but(prompt="constant", value=80.0),
+            # a control that happens to be above what it controls
+            PROMPT.but(prompt="demos_shuffled", value=61.0),
+        ],
+    }
+    return pl.concat(frame(paper, rows) for paper, rows in numbers.items())
 
 
 def test_each_paper_has_a_sentence_about_the_downloaded_model():
@@ -85,9 +63,8 @@ def test_each_paper_has_a_sentence_about_the_downloaded_model():
         "m completes 59.6 % of 108 facts correctly with demonstrations (training facts), 34.3 % "
         "with the manual prompt.",
     ]
-    assert [one.href for one in summary.sentences(results())] == [
-        "bear.html", "ontoprobe.html", "attributes.html", "autoprompt.html"
-    ]  # fmt: skip
+    hrefs = [one.href for one in summary.sentences(results())]
+    assert hrefs == [f"{paper}.html" for paper in headline.PAPERS]
 
 
 def test_subjects_that_are_asked_several_times_are_not_called_questions():
@@ -171,9 +148,8 @@ def test_the_best_of_several_models_is_reported():
 
 
 def test_a_model_whose_tokenizer_does_not_match_is_marked_in_the_sentences():
-    made = pl.concat(
-        [results(), frame("bear", [Number(metric=marks.COMPLETE, model="m", value=0)])]
-    )
+    incomplete = frame("bear", [Number(metric=marks.COMPLETE, model="m", value=0)])
+    made = pl.concat([results(), incomplete])
     assert {one.text[:4] for one in summary.sentences(made)} == {"m (!"}
     assert summary.text(made).splitlines()[-1] == marks.NOTE
 

@@ -42,12 +42,13 @@ GOLD = dict(FRAMES["items"].select("item", pl.col("answers").list.first()).iter_
 CONTROL = {"source": "control:masked"}
 
 
-def read(model="m", answers=ANSWERS, frames=FRAMES, change=lambda s: s, facts=None, **about):
+def read(model="m", answers=ANSWERS, frames=FRAMES, change=lambda s: s, facts=None, seed=SEED,
+         **about):  # fmt: skip
     """Return a study of one probe with the numbers of its scores; `facts`: TRAINED_ON."""
     found = change(scores(answers))
     own = judge(found, frames["items"], frames["candidates"])
     who = probe(model, **about)
-    study = Study(**frames, benchmark=who.benchmark, probes=[(who, own)], seed=SEED)
+    study = Study(**frames, benchmark=who.benchmark, probes=[(who, own)], seed=seed)
     study = study if facts is None else trained(study, facts)
     numbers = [*aggregations.count_coinciding(study), *numbers_of(Scored(who, found, study), own)]
     return replace(study, numbers=numbers)

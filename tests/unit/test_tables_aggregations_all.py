@@ -45,13 +45,20 @@ FRAMES = benchmark(
 )  # fmt: skip
 #: relations have three templates, one, and three
 KEPT = {"P1": 3, "P2": 1, "P3": 3}
-ANSWERS = {
-    (item, t): values for (item, t), values in guesses(FRAMES, 0.4, 5).items() if t < KEPT[item[:2]]
-}
+
+
+def answers_of(frames, share, seed):
+    """Return random scores under the templates of each relation."""
+    found = guesses(frames, share, seed).items()
+    return {(item, t): values for (item, t), values in found if t < KEPT[item[:2]]}
+
+
+def prompts_of(frames):
+    return frames["prompts"].filter(pl.col("index") < pl.col("relation").replace_strict(KEPT))
+
+
+ANSWERS, PROMPTS = answers_of(FRAMES, 0.4, 5), prompts_of(FRAMES)
 GOLD = dict(FRAMES["items"].select("item", pl.col("answers").list.first()).iter_rows())
-PROMPTS = pl.concat(
-    FRAMES["prompts"].filter(pl.col("relation") == r, pl.col("index") < n) for r, n in KEPT.items()
-)
 ITEMS = sorted(GOLD)
 CONTROL = {"source": "control:causal", "kind": "causal"}
 
@@ -186,9 +193,8 @@ def test_the_default_aggregation_is_first_and_each_has_training_facts():
     wanted = f"causal, sentence of world_lite, T: {' and '.join(best)} {max(areas.values()):.3f}"
     assert f"{wanted} ({areas['answer_mean']:.3f})" in note
     hub = {"m": {"source": "hub:m", "kind": "causal"}}
-    assert not any(
-        "separates trained-on" in text for text in aggregations.notes(found, hub, "answer_mean")
-    )
+    texts = aggregations.notes(found, hub, "answer_mean")
+    assert not any("separates trained-on" in text for text in texts)
 
 
 def test_an_item_whose_options_are_all_right_is_counted_and_left_out():

@@ -77,9 +77,8 @@ def test_an_answer_without_a_scored_token_is_no_best_answer():
 
 
 def test_the_best_of_several_correct_options_counts_under_ties():
-    items = FRAMES["items"].with_columns(
-        pl.Series("answers", [[0, 2], [1]], dtype=pl.List(pl.Int32))
-    )
+    several = pl.Series("answers", [[0, 2], [1]], dtype=pl.List(pl.Int32))
+    items = FRAMES["items"].with_columns(several)
     frame = scores({("P1/Qs0", 0): [-1.0, -1.0, -1.0], ("P1/Qs1", 0): [-1.0, -2.0, -3.0]})
     tied = judge(frame, items, FRAMES["candidates"]).row(0, named=True)
     assert tied["hit"] == pytest.approx(2 / 3)

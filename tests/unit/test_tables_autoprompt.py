@@ -155,10 +155,8 @@ def test_a_printed_value_needs_the_whole_set_and_the_same_model():
     made = measured(part)
     own = [n for n in made if n.prompt == "searched"]
     assert the(own, "P@1").published is None
-    assert (the(own, "P@1", group="P36").published, the(own, "P@1", group="P36").source) == (
-        60.6,
-        "Shin et al. 2020, Table 6",
-    )
+    beside = the(own, "P@1", group="P36")
+    assert (beside.published, beside.source) == (60.6, "Shin et al. 2020, Table 6")
     counted = the(made, "search facts", group="P36")
     assert (counted.value, counted.n, counted.interval, counted.published) == (2, 2, None, 1000)
     other = two_relations("searched", {"P36": [1], "P37": [1]}, benchmark="auto_lama", model="x")
@@ -500,12 +498,16 @@ def test_rows_are_in_the_order_of_prompts():
     assert [row[2] for row in shown.rows] == ["majority", "manual", "searched", "other"]
 
 
+def told(size, known):
+    """Return TRAINED_ON of test facts, of which those with these numbers were trained on."""
+    rows = [(f"test{i}", "P36", f"test{i}", "x", i in known) for i in range(size)]
+    return of_rows(schema.TRAINED_ON, rows)
+
+
 def test_chance_is_the_accuracy_of_the_most_common_answer():
     """Two of four held-out facts have the only training answer: 50 %, the limit is 65."""
     frame = examples({"P36": {"train": 2, "test": 6}}, ["Paris"] * 4 + ["Rome", "Oslo"])
-    trained_on = of_rows(
-        schema.TRAINED_ON, [(f"test{i}", "P36", f"test{i}", "x", i < 2) for i in range(6)]
-    )
+    trained_on = told(6, known=(0, 1))
     asked = answered("auto_world", "manual", frame, {"P36": [1, 1, 1, 1, 2, 2]}, "c", "control:m")
     made = measured(asked, trained_on=trained_on)
     assert (the(made, "held-out").value, the(made, "held-out").n) == (50, 4)
@@ -517,9 +519,7 @@ def test_chance_is_the_accuracy_of_the_most_common_answer():
 def test_validity_ignores_rankings_of_other_true_answers():
     """The first of two trained-on facts has another true object, ranked before its gold."""
     frame = examples({"P36": {"train": 1, "test": 4}}, [f"City {i}" for i in range(4)])
-    trained_on = of_rows(
-        schema.TRAINED_ON, [(f"test{i}", "P36", f"test{i}", "x", i < 2) for i in range(4)]
-    )
+    trained_on = told(4, known=(0, 1))
     manual = answered("auto_world", "manual", frame, {"P36": [2, 1, 2, 2]}, "c", "control:m")
     is_first = pl.col("example") == "test0"
     other_is_true = manual.outcomes.with_columns(
@@ -535,10 +535,7 @@ def test_validity_ignores_rankings_of_other_true_answers():
 def test_a_prompt_outside_the_requirement_is_marked_at_every_number():
     """Facts test0 and test2 of ten are trained on; chance: one of twenty tokens, the limit 15 %."""
     frame = examples({"P36": {"train": 1, "test": 10}}, [f"City {i}" for i in range(10)])
-    names = [f"test{i}" for i in range(10)]
-    trained_on = of_rows(
-        schema.TRAINED_ON, [(name, "P36", name, "x", name in ("test0", "test2")) for name in names]
-    )
+    trained_on = told(10, known=(0, 2))
     ranks = {
         "manual": [1, 2, 1, *[2] * 7],  # the trained-on ones alone
         "searched": [1, 1, 1, 1, *[2] * 6],  # two of eight held-out ones, too: 25 %

@@ -284,14 +284,10 @@ def test_example_ranks_the_options_and_fills_the_sentence():
 def test_a_large_table_takes_seconds():
     """7,731 items in 60 relations, two models: the size of BEAR."""
     options = [f"o{i}" for i in range(6)]
-    frames = benchmark(
-        {f"P{i}": (options, [options[j % 6] for j in range(129)]) for i in range(60)}
-    )
-    both = [
-        (probe(name), guesses(frames, fraction, 5)) for name, fraction in (("a", 0.2), ("b", 0.4))
-    ]
-    large: Study = study(frames, both)
-    row = number(results(large), model="b")
+    golds = [options[j % 6] for j in range(129)]
+    frames = benchmark({f"P{i}": (options, golds) for i in range(60)})
+    both = [(probe(name), guesses(frames, part, 5)) for name, part in (("a", 0.2), ("b", 0.4))]
+    row = number(results(study(frames, both)), model="b")
     assert row["low"] < row["value"] < row["high"]
     assert row["high"] - row["low"] < 3
 
@@ -318,9 +314,8 @@ def test_views_hold_every_number_and_state_differences(tmp_path):
 
 def test_tables_by_template_have_every_template():
     of = Number(metric="accuracy", benchmark="b", model="m", n=30, value=1.0)
-    made = frame(
-        "bear", [of.but(group=g, setting={"template": i}) for i in range(12) for g in ("", "P1")]
-    )
+    every = [of.but(group=g, setting={"template": i}) for i in range(12) for g in ("", "P1")]
+    made = frame("bear", every)
     for name in ("templates", "relation_templates"):
         assert len(views.views(made)[name].of(made).columns) == 12
 

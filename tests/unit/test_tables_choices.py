@@ -38,9 +38,8 @@ def frames(rows, picks):
 def answered():
     """Return four rows of SCO, with rdfs9 built on them; two are memorized."""
     rows, picks = [], []
-    for n, (memorized, without, written) in enumerate(
-        [(1, 1, 1), (1, 0, 1), (0, 0, 1), (0, None, 0)]
-    ):
+    right = [(1, 1, 1), (1, 0, 1), (0, 0, 1), (0, None, 0)]
+    for n, (memorized, without, written) in enumerate(right):
         for item, task, premise, pick in (
             (f"SCO-{n}", "SCO", "", memorized),
             (f"rdfs9-{n}", "rdfs9", "out", without),
@@ -147,9 +146,8 @@ def test_the_published_table_has_all_five_values_of_table_5(tmp_path):
 
 
 def test_an_api_model_has_printed_values_for_generated_answers(tmp_path):
-    models = {
-        "chat": {"kind": "api", "source": "api:gpt-3.5-turbo", "bos": "-", "dtype": "float32"}
-    }
+    fields = {"kind": "api", "source": "api:gpt-3.5-turbo", "bos": "-", "dtype": "float32"}
+    models = {"chat": fields}
     row = {"prompt": "templates", "method": "choice", "model": "chat"}
     right = {task: counts[1] for task, counts in TABLE_5.items()} | {"rdfs9": 487}
     questions, chosen = asked(tmp_path, right, "answer", written=True)

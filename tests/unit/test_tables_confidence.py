@@ -21,9 +21,10 @@ from kgprobe.tables.results import Number
 from kgprobe.tables.results import frame as results_frame
 from kgprobe.tables.scored import Scored, numbers_of
 from kgprobe.tables.study import BaselineAnswers, Study
-from tests.unit.study_frames import benchmark, guesses, number, probe, results, scores
+from tests.unit.study_frames import benchmark, guesses, number, results, scores
 from tests.unit.study_frames import drawn as rows_of
 from tests.unit.test_confidence_all import compare, hit, literal, softmax
+from tests.unit.test_tables_aggregations import read
 
 OPTIONS = ["a", "b", "c"]
 FRAMES = benchmark(
@@ -35,15 +36,8 @@ ANSWERS = guesses(FRAMES, 0.5, 9, templates=TEMPLATES)
 GOLD = dict(FRAMES["items"].select("item", pl.col("answers").list.first()).iter_rows())
 
 
-def read() -> Study:
-    found = scores(ANSWERS)
-    own = judge(found, FRAMES["items"], FRAMES["candidates"])
-    who = probe("m")
-    study = Study(**FRAMES, benchmark=who.benchmark, probes=[(who, own)], seed=SEED)
-    return replace(study, numbers=list(numbers_of(Scored(who, found, study), own)))
-
-
-EVERY = results(read())
+READ = read(answers=ANSWERS, frames=FRAMES, seed=SEED)
+EVERY = results(READ)
 FOUND = EVERY.filter(model="m")
 
 
@@ -87,11 +81,7 @@ def test_the_interval_is_not_a_point_if_all_answers_are_alike():
     frames = benchmark({"P1": (["a", "b"], ["a", "b"] * 20)})
     gold = dict(frames["items"].select("item", pl.col("answers").list.first()).iter_rows())
     answers = {(i, t): [-float(o == g) for o in (0, 1)] for i, g in gold.items() for t in range(3)}
-    found, who = scores(answers), probe("m")
-    own = judge(found, frames["items"], frames["candidates"])
-    study = Study(**frames, benchmark=who.benchmark, probes=[(who, own)], seed=SEED)
-    made = replace(study, numbers=list(numbers_of(Scored(who, found, study), own)))
-    every = results(made).filter(model="m")
+    every = results(read(answers=answers, frames=frames, seed=SEED)).filter(model="m")
     sure = 1 / (1 + math.exp(-1))
     # Wilson's upper bound of none of 40, and of none of 20
     of_all, of_half = (1.959964**2 / (n + 1.959964**2) for n in (40, 20))
@@ -172,10 +162,9 @@ def test_the_items_of_a_subject_are_drawn_together_and_counted_once():
 def test_every_number_over_items_counts_subjects():
     """Two items for each subject of P1 (10 subjects), one for each of P2 (6)."""
     pairs = pl.Series([f"Q{i // 2}" for i in range(20)] + [f"Q{i}" for i in range(6)])
-    study = read()
-    items = study.items.sort("relation", "row").with_columns(subject_id=pairs)
-    low = pl.concat([study.probes[0][1].filter(template=0)])
-    study = replace(study, items=items, baselines=[BaselineAnswers(0, "the subject", low)])
+    items = READ.items.sort("relation", "row").with_columns(subject_id=pairs)
+    low = READ.probes[0][1].filter(template=0)
+    study = replace(READ, items=items, baselines=[BaselineAnswers(0, "the subject", low)])
     found = results_frame("bear", bear_numbers([replace(study, numbers=[])]))
     of_items = found.filter(~pl.col("metric").is_in(["parameters", "detectable difference"]))
     of_items = of_items.filter(pl.col("metric") != "p after Holm", pl.col("n") > 0)
@@ -193,10 +182,9 @@ def test_every_number_over_items_counts_subjects():
 def test_numbers_of_scores_count_subjects():
     """Two items for each of 10 subjects: half of the subjects judge whether to answer."""
     pairs = pl.Series([f"Q{i // 2}" for i in range(20)] + [f"Q{i}" for i in range(6)])
-    study, found = read(), scores(ANSWERS)
-    items = study.items.sort("relation", "row").with_columns(subject_id=pairs)
-    study = replace(study, items=items.filter(relation="P1"))
-    found = found.filter(pl.col("item").str.starts_with("P1"))
+    items = READ.items.sort("relation", "row").with_columns(subject_id=pairs)
+    study = replace(READ, items=items.filter(relation="P1"))
+    found = scores(ANSWERS).filter(pl.col("item").str.starts_with("P1"))
     own = judge(found, study.items, study.candidates)
     numbers = list(numbers_of(Scored(study.probes[0][0], found, study), own))
     by = {n.metric: n.n for n in numbers if not (n.slice or n.setting)}
@@ -237,9 +225,8 @@ def test_tie_probabilities_equal_enumeration():
 def test_confidence_is_in_a_table_and_a_plot():
     table = views.views(FOUND, ["m"])["confidence"].of(FOUND)
     assert [key[-1] for key in table.rows] == ["", "prior"]
-    assert {"pairwise AUC (K of Inside-Out), %", "Brier", "calibration error, %"} <= set(
-        table.heads
-    )
+    heads = {"pairwise AUC (K of Inside-Out), %", "Brier", "calibration error, %"}
+    assert heads <= set(table.heads)
     models = {"m": {"kind": "masked", "source": "hub:m"}}
     drawn = {one.name: one for one in figures.figures(EVERY, models, {})}
     rows = rows_of(drawn["bear_reliability_world_lite"].chart)

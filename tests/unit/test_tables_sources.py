@@ -32,14 +32,9 @@ def test_a_truthy_dump_is_compared_with_statements_of_best_rank():
     truthy = statements(("Q1", "Q5", "normal", "five"), ("Q2", "Q5", "normal", "FIVE"))
     made = sources.access(PULLED, {"a": ("json", PULLED), "b": ("truthy", truthy)})
     both, equal = sources.ACCESS
-    assert (number(made, both, benchmark="a")["value"], number(made, both, benchmark="a")["n"]) == (
-        100,
-        3,
-    )
-    assert (number(made, both, benchmark="b")["value"], number(made, both, benchmark="b")["n"]) == (
-        100,
-        2,
-    )
+    for name, n in (("a", 3), ("b", 2)):
+        row = number(made, both, benchmark=name)
+        assert (row["value"], row["n"]) == (100, n)
     assert number(made, equal, benchmark="b")["value"] == 50
 
 

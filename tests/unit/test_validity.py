@@ -88,32 +88,21 @@ def test_the_requirement_at_its_bounds(trained_on, held_out, met):
 
 def test_the_probes_of_every_paper_are_counted_by_one_rule():
     """One probe of each paper meets the requirement, one does not; real models do not count."""
-    papers = {
-        "bear": [("control-masked", "", "sentence", 97.0), ("smol", "", "sentence", 47.0)],
-        "ontoprobe": [
-            ("control-masked", "TP", "cloze", 97.0),
-            ("control-masked", "TP", "soft", 47.0),
-        ],
-        "attributes": [("control-causal", "", "fill", 97.0), ("control-masked", "", "fill", 47.0)],
-        "autoprompt": [
-            ("control-masked", "", "manual", 97.0),
-            ("control-masked", "", "searched", 47.0),
-        ],
-    }
+    asked = [
+        ("bear", "control-masked", "", "sentence", 97.0),
+        ("bear", "smol", "", "sentence", 47.0),
+        ("ontoprobe", "control-masked", "TP", "cloze", 97.0),
+        ("ontoprobe", "control-masked", "TP", "soft", 47.0),
+        ("attributes", "control-causal", "", "fill", 97.0),
+        ("attributes", "control-masked", "", "fill", 47.0),
+        ("autoprompt", "control-masked", "", "manual", 97.0),
+        ("autoprompt", "control-masked", "", "searched", 47.0),
+    ]
     made = pl.concat(
-        frame(
-            paper,
-            [
-                one
-                for model, group, method, fraction in both
-                for one in validity.estimates(
-                    Number(metric="", n=0, model=model, group=group, method=method),
-                    {"value": fraction, "n": 50}, {"value": 6.0, "n": 50}, 1.0,
-                    is_control=model != "smol",
-                )
-            ],
-        )
-        for paper, both in papers.items()
+        frame(paper, validity.estimates(
+            Number(metric="", n=0, model=model, group=group, method=method),
+            {"value": fraction, "n": 50}, {"value": 6.0, "n": 50}, 1.0, is_control=model != "smol",
+        )) for paper, model, group, method, fraction in asked
     )  # fmt: skip
     models = {
         m: {"kind": "masked", "source": "control:x", "dtype": "float32"}

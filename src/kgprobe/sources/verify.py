@@ -1,9 +1,7 @@
-"""Check that every downloaded file in the data folder is unchanged.
-
-Files of released data sets are compared with the lock file, archives and dumps with their format,
-the published checksums and the checksum recorded at download, finished snapshots with the hashes in
-their meta.json. The check is offline and changes nothing; missing files were not downloaded yet.
-"""
+"""Check that every downloaded file in the data folder is unchanged. Files of released data sets are
+compared with the lock file, archives and dumps with their format, the published checksums and the
+checksum recorded at download, finished snapshots with the hashes in their meta.json. The check is
+offline and changes nothing; missing files were not downloaded yet."""
 
 import gzip
 import hashlib

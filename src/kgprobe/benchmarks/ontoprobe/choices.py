@@ -79,10 +79,9 @@ def memorizing(
     most: int | None = None,
     phrasing: str = "default",
 ) -> pl.DataFrame:
-    """Return CHOICES of the test rows of TP, SCO, SPO, DM and RG, at most `most` (MOST) of each,
-    without those for which every candidate is right (and a warning with their number).
-    `stem` is the manual prompt of the highest index, on which masked models are compared. With
-    `phrasing` released, symbols of the subject become spaces."""
+    """Return CHOICES of the test rows of each task, at most `most` (MOST), without those for which
+    every candidate is right (and a warning with their number). `stem` is the manual prompt of the
+    highest index. With `phrasing` released, symbols of the subject become spaces."""
     sets: dict[str, dict[int, str]] = {}
     for name, index, label in candidates.select("set", "index", "label").rows():
         sets.setdefault(name, {})[index] = label

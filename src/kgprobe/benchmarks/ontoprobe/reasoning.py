@@ -1,8 +1,6 @@
-"""Build the six entailment rules of OntoProbe as items with premises (sec. 3.2, Table 2).
-
-A rule's rows are the rows of the memorizing task whose statement is its first premise. [X] and [Y]
-stand for pseudowords, [MASK] for the mask slot.
-"""
+"""Build the six entailment rules of OntoProbe as items with premises (sec. 3.2, Table 2). A rule's
+rows are those of the memorizing task whose statement is its first premise. [X] and [Y] stand for
+pseudowords, [MASK] for the mask slot."""
 
 import json
 from collections.abc import Mapping

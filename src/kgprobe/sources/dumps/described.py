@@ -1,8 +1,6 @@
-"""Describe the properties in a dump in N-Triples, as the query service does.
-
-The queries in resources/queries/wikidata are then run on these lines like on any endpoint, so that
-property data have the same meaning whatever their source.
-"""
+"""Describe the properties in a dump in N-Triples, as the query service does: the queries in
+resources/queries/wikidata are then run on these lines like on any endpoint, and so property data
+have the same meaning whatever their source."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence

@@ -1,9 +1,7 @@
-"""Convert one T-REx dump file to four small tables.
-
-A file is one JSON array of up to 10,000 documents (docs/papers/attributes.md, Graph). It is read
-in one msgspec pass and one loop that only collects columns; everything else works on columns.
-Files are independent: errors in one are counted and located, and do not affect the others.
-"""
+"""Convert one T-REx dump file to four small tables. A file is one JSON array of up to 10,000
+documents (docs/papers/attributes.md, Graph). It is read in one msgspec pass and one loop that only
+collects columns; everything else works on columns. Files are independent: errors in one are counted
+and located, and do not affect the others."""
 
 import json
 import re
@@ -155,11 +153,9 @@ def read_member(source: Path, name: str) -> bytes:
 
 
 def ingest(data: bytes, file: str) -> FileTables:
-    """Return the tables of one dump file.
-
-    Documents that violate the schema are left out and counted; a truncated file gives its complete
-    documents. Raises BrokenFileError if the file holds no array of documents at all.
-    """
+    """Return the tables of one dump file. Documents that violate the schema are left out and
+    counted; a truncated file gives its complete documents. Raises BrokenFileError if the file holds
+    no array of documents at all."""
     problems = Problems(file)
     documents = list(_documents(_parse(data, problems), problems))
     tables = _tables(*_collect(documents, problems), problems)
@@ -376,11 +372,9 @@ def merge(paths: list[Path], contract: Contract) -> pl.DataFrame:
 
 def labels(mentions: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
     """Return a label for every entity and date: columns uri, label, source (`title` or `surface`).
-
     The label is the title of the document about the entity; else its most frequent surface form by
     the linker of entities or of dates (ties: in more documents, then by code point), never a
-    coreferent pronoun.
-    """
+    coreferent pronoun."""
     titles = (
         documents.select(uri="docid", label="title")
         .select("uri", one_line_of("label"), source=pl.lit("title"))

@@ -1,7 +1,5 @@
 """Convert a user-supplied graph to the tables that a pull gives: statements, classes, hierarchies.
-
-Independent of the format: readers return statements and labels, and roles define their meaning.
-"""
+Readers of each format return statements and labels, and roles define their meaning."""
 
 import itertools
 import re

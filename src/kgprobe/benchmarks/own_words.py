@@ -108,8 +108,7 @@ def templates(
 
 
 def read_templates(path: str | Path, relations: Collection[str]) -> Rows:
-    """Read a user's table of templates for these relations. Raises one TableError that lists all
-    invalid rows."""
+    """Read a user's templates for these relations. Raises a TableError with all invalid rows."""
     rows, columns = read_table(path), COLUMNS["templates"].split()[:4]
     if lacking := [name for name in columns if rows and name not in rows[0]]:
         raise TableError(f"{path}: no column {', '.join(lacking)}; it has {', '.join(rows[0])}")

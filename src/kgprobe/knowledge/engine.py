@@ -162,8 +162,7 @@ _KEYS = ibis.udf.scalar.pyarrow(_keys, signature=((dt.Array(dt.int64),), dt.int6
 
 
 def keys(rows: Table, seed: int, ids: Sequence[str], label: str) -> IntegerColumn:
-    """Return the keys of rows of numbers (`sampling.mixed`) as signed 64 bits that sort like
-    unsigned ones."""
+    """Return keys of rows of numbers (`sampling.mixed`) as signed int64 that sort like unsigned."""
     start = ibis.literal(signed(hash_key(seed, label)), "int64")
     return _KEYS(ibis.array([start, *(rows[name].cast("int64") for name in ids)]))
 

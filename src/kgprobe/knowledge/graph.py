@@ -383,8 +383,7 @@ def _entities(engine: Engine, edges: Table, values: Table, valid: Table) -> tupl
 
 
 def _literals(engine: Engine, texts: Table) -> Table:
-    """Return LITERAL_EDGES; the text of a value is its most frequent usable label, else
-    `date_text`."""
+    """Return LITERAL_EDGES; a value's text is its most frequent usable label, else `date_text`."""
     labeled = texts.mutate(object_label=stripped(texts["object_label"]))
     labeled = labeled.filter(
         labeled["object_label"] != "", ~labeled["object_label"].re_search(UNUSABLE)

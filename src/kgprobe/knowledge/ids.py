@@ -1,6 +1,5 @@
-"""Numbers of a graph's relations and entities, which are used in joins, and their ids. Wikidata's
-ids contain numbers. Ids of a user-supplied graph are numbered in text order, in a table of the
-graph."""
+"""Numbers of a graph's relations and entities, used in joins, and their ids. Wikidata's ids contain
+numbers; those of a user-supplied graph are numbered in text order, in a table of the graph."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence

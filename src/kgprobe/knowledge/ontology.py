@@ -83,8 +83,7 @@ class OntologyTables:
 
 
 def distances(edges: pl.DataFrame) -> pl.DataFrame:
-    """Return id, ancestor and the shortest `distance` between them, from edges (child, parent);
-    cycles are allowed."""
+    """Return id, ancestor and shortest `distance`, from edges (child, parent), even in cycles."""
     apart = pl.col("id") != pl.col("ancestor")
     parents = edges.select(id="child", ancestor="parent").unique().filter(apart)
     nearest, above = [parents], parents.rename({"id": "ancestor", "ancestor": "next"})

@@ -128,8 +128,7 @@ def _check_parts(what: str, folder: Path, archive: Archive, tree: Tree | None) -
 
 
 def _check_pull(folder: Path) -> Finding:
-    """Check the finished queries of a pull against the recorded hashes of each page and of all
-    rows."""
+    """Check finished queries of a pull against the recorded hashes of each page and of all rows."""
     entry = Finding(f"pull {folder}")
     for meta in sorted(folder.glob(f"*/{META}")):
         advice = f"remove {meta.parent}, the next run pulls it again"

@@ -20,8 +20,7 @@ DENOMINATORS = {
 
 
 def build(graph: Graph, settings: AttributeSettings[Bidirectional]) -> BuiltAttribute:
-    """Build pairs of entities with two relations in opposite directions; at most `cap` per pair of
-    relations."""
+    """Build pairs of entities with a relation each way, at most `cap` per pair of relations."""
     setup = Setup(DEFINITION, graph, settings)
     return construct(setup, query(setup), setup.section.cap)
 

@@ -225,8 +225,7 @@ def drops_relations(setup: Setup[object]) -> bool:
 
 
 def _collect(setup: Setup[object], rows: Table, sample: Sample) -> pl.DataFrame:
-    """Collect a sample sorted by its key. Raises ValueError if keys repeat, since sampling would be
-    arbitrary."""
+    """Collect a sample sorted by its key. Raises ValueError if keys repeat (arbitrary order)."""
     graph, definition, key = setup.graph, setup.definition, setup.definition.key
     if isinstance(sample, int):
         ids, strata = definition.entities, definition.relations
@@ -270,8 +269,7 @@ def with_templates(
 
 def demand_templates(setup: Setup[object], sampled: pl.DataFrame) -> None:
     """Raise MissingTemplatesError unless all predicates of the sampled triples have a template, or
-    missing ones are allowed. The message lists those of the sample and of the whole graph, most
-    frequent first."""
+    missing ones are allowed. It lists those of the sample and of the graph, most frequent first."""
     known = setup.settings.templates
     if known is None or not setup.shared.require_labels:
         return

@@ -85,8 +85,7 @@ def as_record(settings: AttributeSettings[object]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Triple:
-    """One triple of an example: its role, and its columns in a candidate; `p` can also be the id of
-    a relation."""
+    """One triple of an example: its role, and its columns in a candidate; `p` may be a relation."""
 
     role: str
     s: str
@@ -97,9 +96,8 @@ class Triple:
 
 @dataclass(frozen=True)
 class Definition:
-    """The triples and relations of a benchmark's examples. `relations`: the columns of a candidate
-    that make up its pattern, formatted by `pattern`; `entities`: those that identify it within its
-    pattern."""
+    """Triples and relations of a benchmark's examples. `relations`: columns of a candidate that are
+    its pattern, formatted by `pattern`; `entities`: those that identify it in the pattern."""
 
     benchmark: str
     relations: tuple[str, ...]
@@ -139,8 +137,7 @@ class EmptyBenchmarkError(GraphError):
 
 
 class Setup(Generic[Section]):
-    """The inputs of one benchmark's construction: definition, graph and settings. `count` adds a
-    step to its `funnel`."""
+    """The inputs of a benchmark's construction: definition, graph, settings, and its `funnel`."""
 
     def __init__(
         self, definition: Definition, graph: Graph, settings: AttributeSettings[Section]

@@ -85,8 +85,7 @@ def build(
 
 
 def examples(facts: pl.DataFrame) -> pl.DataFrame:
-    """Return one of EXAMPLES per fact of `annotate`; a label pair repeated in its split keeps all
-    its rows."""
+    """Return one of EXAMPLES per fact of `annotate`; pairs repeated in a split keep all rows."""
     place = pl.int_range(pl.len()).over("group", "split")
     times = pl.int_range(1, 1 + pl.len()).over("group", "split", "subject", "object")
     key = pl.when(pl.col("key") != "").then("key").otherwise(fact_id("group"))

@@ -40,8 +40,7 @@ def as_json(fields: Mapping[str, str]) -> str:
 
 
 def frame(rows: Iterable[tuple[Any, ...]]) -> pl.DataFrame:
-    """Return EXAMPLES of rows in its order of columns, in which `fields` is a mapping and lists may
-    repeat values."""
+    """Return EXAMPLES of rows in their order; `fields` is a mapping, lists may repeat values."""
     cells = [
         (*row[:4], as_json(row[4]), row[5], *(list(dict.fromkeys(texts)) for texts in row[6:]))
         for row in rows

@@ -278,8 +278,7 @@ def _ends(records: Sequence[Record]) -> tuple[list[str], list[str]]:
 
 
 def _files(folder: Path) -> dict[str, Path]:
-    """Return relation -> its file; of several the first by name, whatever the file system's
-    order."""
+    """Return relation -> its file; of several the first by name, on every file system."""
     paths: dict[str, Path] = {}
     for path in sorted((*folder.glob("P*.jsonl"), *folder.glob("P*.jsonl.gz"))):
         paths.setdefault(path.name.split(".")[0], path)

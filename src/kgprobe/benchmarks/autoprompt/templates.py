@@ -68,8 +68,7 @@ def own_endings(rows: list[dict[str, str]]) -> dict[str, str]:
 
 
 def first_manual(rows: Iterable[Mapping[str, str]]) -> dict[str, dict[str, str]]:
-    """Return relation -> its first manual template in rows of templates.tsv, in the format of
-    `read_templates`."""
+    """Return relation -> first manual template in rows of templates.tsv, as in `read_templates`."""
     templates: dict[str, dict[str, str]] = {}
     for row in sorted(rows, key=lambda r: int(r["index"])):
         if row["kind"] == "manual":

@@ -74,9 +74,8 @@ def relation_frames(
     subjects: Sequence[tuple[str, str, int, Sequence[str]]],
     templates: Sequence[tuple[int, str]],
 ) -> BearFrames:
-    """Create the frames of one relation. `answers` are (id, label) in the order of the answer
-    space, `subjects` (id, label, index of the answer, aliases) in row order, `templates` (index,
-    text)."""
+    """Create the frames of one relation. `answers` are (id, label) in order of the answer space,
+    `subjects` (id, label, index of answer, aliases) in row order, `templates` (index, text)."""
     options = f"{benchmark}/{relation}"
     items = []
     for row, (subject, label, answer, aliases) in enumerate(subjects):

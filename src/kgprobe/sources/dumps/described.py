@@ -86,8 +86,7 @@ def _constraint(iri: str, statement: dict[str, Any]) -> list[str]:
 def _readable(
     entity: dict[str, Any], relation: str, read: Callable[[dict[str, Any]], Any], broken: list[str]
 ) -> Iterator[Any]:
-    """Yield the result of `read` for each statement of a relation; those it cannot read are added
-    to `broken`."""
+    """Yield the result of `read` for each statement of a relation; failures go to `broken`."""
     for one in (entity.get("claims") or {}).get(relation, []):
         try:
             yield read(one)

@@ -372,9 +372,8 @@ def merge(paths: list[Path], contract: Contract) -> pl.DataFrame:
 
 def labels(mentions: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
     """Return a label for every entity and date: columns uri, label, source (`title` or `surface`).
-    The label is the title of the document about the entity; else its most frequent surface form by
-    the linker of entities or of dates (ties: in more documents, then by code point), never a
-    coreferent pronoun."""
+    It is the title of the document about the entity, else its most frequent surface form by the
+    linker of entities or dates (ties: in more documents, then by code point), never a pronoun."""
     titles = (
         documents.select(uri="docid", label="title")
         .select("uri", one_line_of("label"), source=pl.lit("title"))

@@ -64,8 +64,7 @@ GraphTables = dict[str, pl.DataFrame]
 
 
 def read(name: str, section: OwnGraph, languages: Sequence[str]) -> GraphTables:
-    """Read the tables of a graph, under CONTRACTS. Raises GraphFileError with all of its problems
-    in one message."""
+    """Read the tables of a graph, under CONTRACTS. Raises GraphFileError with all problems."""
     graph = RawGraph(name, section.leave_out)
     if section.form == "table":
         tables.read(section, graph)

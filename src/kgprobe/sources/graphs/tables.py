@@ -114,8 +114,7 @@ def _find_columns(path: str, head: list[str], *names: str) -> list[int]:
 def _open_table(
     path: str, header: bool, names: Sequence[str], graph: RawGraph
 ) -> tuple[list[str], Iterator[Row]]:
-    """Return the column names, and (line, cells) of every row; columns that are not among `names`
-    are not checked."""
+    """Return the column names, and (line, cells) of each row; only `names` are checked."""
     ending = Path(path).suffix.lower()
     if ending == ".parquet":
         return _parquet(path, names if header else None)

@@ -1,8 +1,7 @@
-"""Pull the statements (contract STATEMENTS) of many relations, as completely as possible. A
-relation's subjects are counted before they are listed. If it is too large for an endpoint, the
-alternatives in `large` are tried in order. Other failures are raised after all other relations are
-done. COVERAGE records for every relation how it was obtained, how many statements there are, and
-why others are missing."""
+"""Pull the statements (contract STATEMENTS) of many relations, as completely as possible. Subjects
+are counted before they are listed. If a relation is too large for an endpoint, the alternatives in
+`large` are tried in order. Other failures are raised after all others are done. COVERAGE records
+how each relation was obtained, how many statements it has, and why others are missing."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

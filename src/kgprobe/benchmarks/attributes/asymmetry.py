@@ -10,10 +10,7 @@ from kgprobe.knowledge.engine import count_rows
 from kgprobe.knowledge.graph import Graph
 from kgprobe.settings.benchmarks import Asymmetry
 
-TRIPLES = (
-    Triple("forward", "s", "p", "o"),
-    Triple("reversed", "o", "p", "s", "reversed"),
-)
+TRIPLES = (Triple("forward", "s", "p", "o"), Triple("reversed", "o", "p", "s", "reversed"))
 DEFINITION = Definition("asymmetry", ("p",), "{}", ("s", "o"), TRIPLES)
 
 

@@ -11,13 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import polars as pl
 
 from kgprobe.benchmarks.autoprompt import facts as prompt_facts
-from kgprobe.benchmarks.autoprompt.frames import (
-    SPLITS,
-    Task,
-    TaskError,
-    require,
-    sizes,
-)
+from kgprobe.benchmarks.autoprompt.frames import SPLITS, Task, TaskError, require, sizes
 from kgprobe.benchmarks.autoprompt.overlap import FACT, annotate, facts_of
 from kgprobe.benchmarks.autoprompt.templates import first_manual
 from kgprobe.benchmarks.funnel import Funnel
@@ -130,12 +124,7 @@ def _as_facts(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _relation(
-    name: str,
-    relation: str,
-    rows: pl.DataFrame,
-    settings: PromptGraph,
-    seed: int,
-    funnel: Funnel,
+    name: str, relation: str, rows: pl.DataFrame, settings: PromptGraph, seed: int, funnel: Funnel
 ) -> pl.DataFrame:
     """Return the facts of one relation, in their splits."""
     # a prompt cannot tell apart subjects with one name, so the first represents all of them

@@ -123,11 +123,7 @@ def split_of(record: Record, shares: Sequence[float], seed: int) -> str:
 
 
 def _relation(
-    records: Sequence[Record],
-    settings: PromptSentences,
-    seed: int,
-    perturbed: str,
-    funnel: Funnel,
+    records: Sequence[Record], settings: PromptSentences, seed: int, perturbed: str, funnel: Funnel
 ) -> list[Row]:
     relation, words = records[0].relation, settings.words
     distinct = {r.fact: list(dict.fromkeys(r.evidences)) for r in records}

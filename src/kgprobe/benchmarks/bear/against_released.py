@@ -22,9 +22,7 @@ STATES = (
     "unpopular_now", "same",
 )  # fmt: skip
 RELEASED_STATES = Contract(
-    "RELEASED_STATES",
-    dict.fromkeys(("item", "relation", "state", "detail"), pl.String),
-    ("item",),
+    "RELEASED_STATES", dict.fromkeys(("item", "relation", "state", "detail"), pl.String), ("item",)
 )
 #: Numbers of answers and instances shared by the released and constructed set, and in their union.
 #: `auc`: probability that a released instance is more popular than another of the same answer.

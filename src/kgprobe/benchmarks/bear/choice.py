@@ -153,10 +153,7 @@ def ordered(chosen: pl.DataFrame) -> pl.DataFrame:
 
 
 def reviewed(
-    rest: pl.DataFrame,
-    relation: Mapping[str, str],
-    config: Bear,
-    rejected: Mapping[str, str],
+    rest: pl.DataFrame, relation: Mapping[str, str], config: Bear, rejected: Mapping[str, str]
 ) -> tuple[RelationSample | None, list[tuple[str, str, str, str, str | None]]]:
     """Choose the big set and replace rejected subjects; also return rows of REVIEWED. Each is
     replaced by a spare of the same answer (in a 1:1 relation by the next pair). If there is none,

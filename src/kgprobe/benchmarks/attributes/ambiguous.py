@@ -1,6 +1,5 @@
-"""Ambiguous: two entities with the same name, one well known, with facts of one relation. The paper
-takes the names from AmbER sets (`source: amber`); `source: labels`, ours, takes labels that two or
-more entities of the graph share."""
+"""Ambiguous: two entities of one name, one well known, with facts of one relation. The paper takes
+names from AmbER sets (`source: amber`); ours (`source: labels`) are labels shared in the graph."""
 
 from dataclasses import replace
 

@@ -46,8 +46,7 @@ NONE: Counts = (*[0] * 5, *[None] * 4)
 
 @dataclass(frozen=True)
 class RelationSample:
-    """The instances of one relation: `frame` in final order; `counts`: from answers in CHOICE to
-    the last bound."""
+    """A relation's instances: `frame` in final order; `counts`: answers in CHOICE to last bound."""
 
     frame: pl.DataFrame
     spares: pl.DataFrame

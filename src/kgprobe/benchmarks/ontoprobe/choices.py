@@ -61,8 +61,7 @@ def wrong_candidates(
 def options(
     item: str, gold: str, wrong: Sequence[str], *, seed: int, size: int
 ) -> tuple[list[str], int]:
-    """Return (labels in the order of their letters, index of the gold), with distractors drawn
-    uniformly from `wrong`."""
+    """Return (labels by letter, index of the gold); distractors are uniform draws from `wrong`."""
     drawn = sorted(wrong, key=lambda c: (hash_key(seed, "choice", item, c), c))[: size - 1]
     shuffled = sorted([gold, *drawn], key=lambda c: (hash_key(seed, "order", item, c), c))
     return shuffled, shuffled.index(gold)

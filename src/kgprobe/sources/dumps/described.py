@@ -1,6 +1,5 @@
 """Describe the properties in a dump in N-Triples, as the query service does: the queries in
-resources/queries/wikidata are then run on these lines like on any endpoint, and so property data
-have the same meaning whatever their source."""
+resources/queries/wikidata run on these lines, so that data mean the same whatever the source."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence

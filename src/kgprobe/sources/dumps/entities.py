@@ -60,8 +60,7 @@ Members = dict[str, msgspec.Raw] | list[msgspec.Raw] | None
 
 
 class TripleTables(dict[str, list[tuple[Any, ...]]]):
-    """Rows of a block by table, under `schemas`; `unread` are the lines that passed a prefilter but
-    could not be read: line number, first bytes."""
+    """Rows of a block by table, under `schemas`, and `unread` lines: line number, first bytes."""
 
     def __init__(self, schemas: Mapping[str, Mapping[str, Any]]) -> None:
         self.schemas = {**schemas, "unread": {"line": pl.Int64, "first": pl.String}}

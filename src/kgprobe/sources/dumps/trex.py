@@ -183,9 +183,8 @@ def require_few_problems(tables: FileTables, most: float) -> None:
 
 
 def _parse(data: bytes, problems: Problems) -> list[msgspec.Raw]:
-    """Return the complete documents of a file as JSON, and count repairs. Byte order marks and
-    bytes that are not UTF-8 are repaired; from a truncated file every complete document is kept.
-    Raises BrokenFileError if there is no array of documents."""
+    """Return the complete documents of a (truncated) file as JSON, and count repaired byte order
+    marks and bytes that are not UTF-8. Raises BrokenFileError without an array of documents."""
     if data.startswith(b"\xef\xbb\xbf"):
         data = data[3:]
         problems.note("byte order mark")

@@ -59,10 +59,9 @@ class GraphFileError(ValueError):
 @dataclass
 class RawGraph:
     """What a reader collects of one graph. Problems in `left_out` are counted, others raise an
-    error. `statements` and `labels` are rows of STATED and LABELS, `templates` of templates.tsv.
-    `literals`: relation -> number of its statements whose object is one. `named`: ids are labels
-    because no entity has another. `cases`: count and first examples per problem; `unread`:
-    unreadable rows and files."""
+    error. `statements`, `labels` and `templates` are rows of STATED, LABELS and templates.tsv.
+    `literals`: relation -> statements with literals. `named`: ids are labels because no entity has
+    another. `cases`: count and first examples per problem; `unread`: unreadable rows and files."""
 
     name: str
     left_out: Collection[str] = ()

@@ -43,27 +43,18 @@ PROPERTIES = Contract(
     ("property",),
     frozenset(_OPTIONAL),
 )
-ALIGNMENT = Contract(
-    "ALIGNMENT",
-    {"property": pl.String, "dbpedia": pl.String, "direction": pl.String},
-    ("property", "dbpedia"),
-)
-REJECTS = Contract(
-    "REJECTS", {"child": pl.String, "parent": pl.String}, ("child", "parent"), may_be_empty=True
-)
+_PAIR = ("property", "dbpedia")
+ALIGNMENT = Contract("ALIGNMENT", dict.fromkeys((*_PAIR, "direction"), pl.String), _PAIR)
+_EDGE = ("child", "parent")
+REJECTS = Contract("REJECTS", dict.fromkeys(_EDGE, pl.String), _EDGE, may_be_empty=True)
 STEPS = Contract(
     "STEPS",
     {"what": pl.String, "position": pl.Int32, "step": pl.String, "kept": pl.Int64},
     ("what", "position"),
 )
 #: The tables that every ontology has, whatever its source.
-TABLES = {
-    "classes": CLASSES,
-    "class_chains": CHAINS,
-    "instances": INSTANCES,
-    "properties": PROPERTIES,
-    "property_chains": CHAINS,
-}
+TABLES = {"classes": CLASSES, "class_chains": CHAINS, "instances": INSTANCES}
+TABLES |= {"properties": PROPERTIES, "property_chains": CHAINS}
 #: All tables of `OntologyTables`.
 CONTRACTS = {**TABLES, "alignment": ALIGNMENT, "rejects": REJECTS, "steps": STEPS}
 

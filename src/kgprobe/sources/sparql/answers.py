@@ -284,27 +284,25 @@ def _line(sign: Sign, answer: Answer) -> str:
 def check_answer(answer: Answer, place: Place, variables: Sequence[str]) -> Bindings:
     """Return the bindings of a complete response that fits the query, else raise an error: it must
     be one closed JSON document with the query's variables, and every cell is checked."""
-    document = _closed(answer, place)
-    if list(document["head"]["vars"]) != list(variables):
-        raise MalformedAnswer(
-            place, f"variables {document['head']['vars']}", f"variables {list(variables)}", OTHER
-        )
+    names, bindings = _closed(answer, place)
+    if names != list(variables):
+        raise MalformedAnswer(place, f"variables {names}", f"variables {list(variables)}", OTHER)
     known = set(variables)
-    for row, binding in enumerate(document["results"]["bindings"]):
+    for row, binding in enumerate(bindings):
         if wrong := _wrong(binding, known):
             expected = "SPARQL JSON: for each variable a type and a value that is text"
             advice = "the endpoint, or a proxy before it, does not speak the protocol"
             raise MalformedAnswer(place, f"row {row}: {wrong}", expected, advice)
-    return list(document["results"]["bindings"])
+    return bindings
 
 
-def _closed(answer: Answer, place: Place) -> dict[str, Any]:
-    """Parse the body as one closed JSON document with head.vars and results.bindings."""
+def _closed(answer: Answer, place: Place) -> tuple[list[Any], Bindings]:
+    """Parse the body as one closed JSON document; return its head.vars and results.bindings."""
     try:
         document = orjson.loads(answer.body)
         lists = document["head"]["vars"], document["results"]["bindings"]
         if all(isinstance(one, list) for one in lists):
-            return dict(document)
+            return lists
         problem = "JSON of another shape"
     except orjson.JSONDecodeError as error:
         problem = f"not one closed JSON document ({error})"

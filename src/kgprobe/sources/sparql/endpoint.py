@@ -172,7 +172,11 @@ def ask(endpoint: Endpoint, text: str, agent: str, place: Place) -> Answer:
     Raises ServerTrouble if the connection fails or the body is shorter than announced, TimedOut
     after the read timeout or the deadline of the whole response."""
     if endpoint.store is not None:
-        return _ask_store(endpoint.store, text)
+        try:  # respond like a service: JSON, or status 400 for invalid SPARQL
+            solutions: Any = endpoint.store.query(text)
+        except SyntaxError as error:
+            return Answer(400, {"content-type": "text/plain"}, str(error).encode())
+        return Answer(200, {"content-type": JSON.media_type}, solutions.serialize(format=JSON))
     request, policy = _request(endpoint, text, agent), endpoint.policy
     timeouts = http.Timeouts(policy.connect, policy.read, policy.deadline)
     headers = {name.title(): value for name, value in request.header_items()}
@@ -196,24 +200,12 @@ def ask(endpoint: Endpoint, text: str, agent: str, place: Place) -> Answer:
         raise _trouble(error.reason, endpoint, place) from error
 
 
-def _ask_store(store: Store, text: str) -> Answer:
-    """Query a local store; respond like a service: JSON, or status 400 for invalid SPARQL."""
-    try:
-        solutions: Any = store.query(text)
-    except SyntaxError as error:
-        return Answer(400, {"content-type": "text/plain"}, str(error).encode())
-    body = solutions.serialize(format=JSON)
-    return Answer(200, {"content-type": JSON.media_type}, body)
-
-
 def _request(endpoint: Endpoint, text: str, agent: str) -> urllib.request.Request:
     """Build SPARQLWrapper's request; http.py sends it, with timeouts that SPARQLWrapper lacks.
     Imported late: it takes longer than everything else here, and files do not need it."""
     import SPARQLWrapper
 
-    wrapper = SPARQLWrapper.SPARQLWrapper(
-        endpoint.url, agent=agent, returnFormat=SPARQLWrapper.JSON
-    )
+    wrapper = SPARQLWrapper.SPARQLWrapper(endpoint.url, agent=agent, returnFormat="json")
     wrapper.setMethod(SPARQLWrapper.POST)
     wrapper.setRequestMethod(SPARQLWrapper.URLENCODED)
     wrapper.setOnlyConneg(True)

@@ -17,7 +17,7 @@ DEFINITION = Definition("bias", ("p",), "{}", ("s", "o"), (Triple("fact", "s", "
 
 def build(graph: Graph, settings: AttributeSettings[Bias]) -> BuiltAttribute:
     """Build all triples of `relations` whose subject is in at most `max_degree` edges. Variants of
-    a gender, religion or continent share a label (`bias_labels`); objects not in it are listed."""
+    a gender, religion or continent share a label (`bias_labels`); others are listed."""
     setup = Setup(DEFINITION, graph, settings)
     triples = query(setup)
     setup.graph = with_normal_labels(setup, triples)

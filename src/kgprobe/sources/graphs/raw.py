@@ -60,7 +60,7 @@ class GraphFileError(ValueError):
 class RawGraph:
     """What a reader collects of one graph. Problems in `left_out` are counted, others raise an
     error. `statements`, `labels` and `templates` are rows of STATED, LABELS and templates.tsv.
-    `literals`: relation -> statements with literals. `named`: ids are labels because no entity has
+    `literals`: relation -> number of its literals. `named`: ids are labels because no entity has
     another. `cases`: count and first examples per problem; `unread`: unreadable rows and files."""
 
     name: str

@@ -128,7 +128,7 @@ def read_endpoints(path: str | Path) -> dict[str, Endpoint]:
 
 
 def open_store(files: Sequence[str | Path], folder: Path) -> Store:
-    """Open a store of the RDF `files` in `folder`, loaded by the first process that needs it."""
+    """Open a store of RDF `files`, loaded in `folder` by the first user. Raises EndpointError."""
     paths = [Path(file) for file in files]
     if missing := [str(path) for path in paths if not path.is_file()]:
         raise EndpointError(f"no such RDF file: {', '.join(missing)}")

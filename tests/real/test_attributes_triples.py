@@ -1,24 +1,16 @@
 """The nine attributes on 631 k real triples, with the paper's thresholds."""
 
 from collections import Counter, defaultdict
+from importlib import import_module
 from pathlib import Path
 
 import polars as pl
 import pytest
 import yaml
 
-from kgprobe.benchmarks.attributes import (
-    ambiguous,
-    asymmetry,
-    bias,
-    bidirectional,
-    composite,
-    entity_centric,
-    hierarchy,
-    paths,
-    symmetry,
-)
+from kgprobe.benchmarks.attributes import paths
 from kgprobe.knowledge import facts
+from kgprobe.settings.benchmarks import ATTRIBUTES
 from kgprobe.settings.sources import OwnGraph
 from kgprobe.settings.types import typed
 from kgprobe.sources.graphs.read import read
@@ -27,18 +19,12 @@ from tests.unit.attribute_graphs import content, encode, settings, triples
 
 pytestmark = [pytest.mark.real, pytest.mark.nightly(needs="the real data in full")]
 ROOT = Path(__file__).parents[2]
-MODULES = {
-    "symmetry": symmetry,
-    "asymmetry": asymmetry,
-    "bidirectional": bidirectional,
-    "hierarchy": hierarchy,
-    "composite": composite,
-    "paths": paths,
-    "entity_centric": entity_centric,
-    "bias": bias,
-    "ambiguous": ambiguous,
-}
 BARE = {"require_labels": False, "eval_examples": None}
+
+
+def build(graph, name, **changed):
+    module = import_module(f"kgprobe.benchmarks.attributes.{name}")
+    return module.build(graph, settings(name, **changed))
 
 
 @pytest.fixture(scope="module")
@@ -77,13 +63,13 @@ def test_the_graph_equals_the_data(graph, numbers):
 
 
 def test_symmetric_predicates_and_pairs(graph, numbers):
-    made = symmetry.build(graph, settings("symmetry", **BARE, cap_pairs=10**9))
+    made = build(graph, "symmetry", **BARE, cap_pairs=10**9)
     assert set(triples(made.examples)) == brute.symmetry(numbers, 50, 0.5)
     assert made.patterns.height == 3
 
 
 def test_one_way_predicates(graph, numbers):
-    made = asymmetry.build(graph, settings("asymmetry", **BARE))
+    made = build(graph, "asymmetry", **BARE)
     n = brute.count(numbers)
     both = Counter(p for s, p, o in numbers if (o, p, s) in numbers)
     kept = {p for p in n if n[p] >= 25 and 1 - both[p] / n[p] >= 0.5 and n[p] > both[p]}
@@ -107,12 +93,12 @@ def test_inverse_pairs(graph, numbers):
         for (a, b), size in k.items()
         if min(n[a], n[b]) >= 50 and size / min(n[a], n[b]) >= 0.5
     }
-    made = bidirectional.build(graph, settings("bidirectional", **BARE))
+    made = build(graph, "bidirectional", **BARE)
     assert dict(made.patterns.select("pattern", "candidates").rows()) == kept
 
 
 def test_chains_of_classes(graph, numbers):
-    made = hierarchy.build(graph, settings("hierarchy", **BARE, n=10**9))
+    made = build(graph, "hierarchy", **BARE, n=10**9)
     assert set(triples(made.examples)) == brute.hierarchy({t for t in numbers if t[1] == 279})
 
 
@@ -129,7 +115,7 @@ def test_triangles_are_counted_as_a_plain_loop_counts_them(graph, numbers):
             for r3, c in out[a]:
                 if b != c:
                     count.update((r1, r2, r3) for r2 in between.get((b, c), ()))
-    made = composite.build(graph, settings("composite", **BARE))
+    made = build(graph, "composite", **BARE)
     found = dict(made.patterns.select("pattern", "candidates").rows())
     assert found == {f"P{a}>P{b}=P{c}": n for (a, b, c), n in count.items()}
 
@@ -149,13 +135,13 @@ def test_paths_are_counted_without_building_them(graph, numbers):
 
 
 def test_obscure_subjects(graph, numbers):
-    made = bias.build(graph, settings("bias", **BARE))
+    made = build(graph, "bias", **BARE)
     assert set(triples(made.examples)) == brute.bias(numbers, {21, 30, 91, 140}, 2)
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", ATTRIBUTES)
 def test_each_has_a_hundred_examples_with_labels(graph, name):
-    made = MODULES[name].build(graph, settings(name))
+    made = build(graph, name)
     sizes = dict(made.sizes.select("build", "examples").rows())
     assert sizes["labeled"] >= 100
     assert sizes["labeled"] <= sizes["structural"]

@@ -1,8 +1,6 @@
-"""The released BEAR-big against the statements of other data sets.
-
-BEAR is merged into the excerpt of Wikidata (source `bear`), so that anything built from the whole
-excerpt agrees with BEAR by construction. Only its other sources are evidence about BEAR.
-"""
+"""The released BEAR-big against the statements of other data sets. BEAR is merged into the excerpt
+of Wikidata (source `bear`), so that the whole excerpt agrees with BEAR by construction: only its
+other sources are evidence."""
 
 from pathlib import Path
 

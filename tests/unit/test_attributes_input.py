@@ -80,9 +80,14 @@ def test_malformed_item_ids_are_not_literals(name):
     assert encoded.counts["edges"] == 1
 
 
-def test_entity_with_several_labels_gets_the_smallest():
-    rows = [facts([(1, 26, 2)], {1: name, 2: "x"}) for name in ("bb", " aa", "cc")]
-    assert content(encode(pl.concat(rows)), "entities")["label"].to_list() == ["aa", "x"]
+@pytest.mark.parametrize(
+    ("names", "label"), [(("bb", " aa", "cc"), "aa"), (("[MASK]", "b", "c"), "b")]
+)
+def test_entity_with_several_labels_gets_the_smallest_usable(names, label):
+    rows = [facts([(1, 26, 2)], {1: name, 2: "x"}) for name in names]
+    encoded = encode(pl.concat(rows))
+    assert content(encoded, "entities")["label"].to_list() == [label, "x"]
+    assert encoded.counts["unusable_labels"] == 0
 
 
 def test_literals_with_colliding_numbers_raise(monkeypatch):
@@ -105,13 +110,6 @@ def test_labels_that_break_a_prompt_are_dropped():
     }
     assert encoded.counts["unusable_labels"] == 3
     assert (encoded.counts["entities"], encoded.counts["labeled"]) == (6, 1)
-
-
-def test_a_usable_label_replaces_one_that_breaks_a_prompt():
-    rows = [facts([(1, 26, 2)], {1: name, 2: "x"}) for name in ("[MASK]", "b", "c")]
-    encoded = encode(pl.concat(rows))
-    assert content(encoded, "entities")["label"].to_list() == ["b", "x"]
-    assert encoded.counts["unusable_labels"] == 0
 
 
 def test_an_entity_without_label_stays_in_the_graph_and_in_no_example():

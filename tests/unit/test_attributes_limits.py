@@ -27,44 +27,55 @@ def both(*pairs, p=26):
 TWO_OF_FOUR = [*both((1, 2), (3, 4)), (5, 26, 6), (8, 26, 7)]
 #: 4 of 8 triples, 2 of 6 pairs
 TWO_OF_SIX = [*TWO_OF_FOUR, (9, 26, 10), (12, 26, 11)]
-
-
-@pytest.mark.parametrize(
-    ("rows", "changed", "n"),
-    [
-        (TWO_OF_SIX, {"min_triples": 8, "ratio": 0.5}, 2),
-        (TWO_OF_SIX, {"min_triples": 9, "ratio": 0.5}, 0),
-        (TWO_OF_SIX, {"min_triples": 8, "ratio": 0.51}, 0),
-        (TWO_OF_FOUR, {"min_triples": 6, "ratio": 0.5, "ratio_over": "pairs"}, 2),
-        (TWO_OF_FOUR, {"min_triples": 6, "ratio": 0.51, "ratio_over": "pairs"}, 0),
-        (TWO_OF_SIX, {"min_triples": 6, "ratio": 0.34, "ratio_over": "pairs"}, 0),
-        (TWO_OF_SIX, {"min_triples": 6, "ratio": 0.33, "ratio_over": "pairs"}, 2),
-        (both((1, 2)), {"min_triples": 2, "ratio": 1.0, "ratio_over": "pairs"}, 1),
-    ],
-)
-def test_symmetry(rows, changed, n):
-    assert examples("symmetry", rows, **changed) == n
-
-
+ONE_OF_FIVE = [*both((1, 2), (3, 4)), (5, 26, 6)]
 DATE = "1970-01-22T00:00:00Z^^date"
+DATED = {"min_triples": 9, "dates": [(1, 26, DATE)]}
+#: two inverse pairs; three fathers, four children
+INVERSE = [(1, 22, 2), (2, 40, 1), (3, 22, 4), (4, 40, 3), (5, 22, 6), (7, 40, 8), (9, 40, 10)]
+#: Q1 occurs in two edges and a date, Q2 in three edges
+OBSCURE = [(1, 21, 9), (1, 19, 8), (2, 30, 9), (2, 19, 8), (7, 40, 2)]
 
 
 @pytest.mark.parametrize(
-    ("rows", "dates", "changed", "n"),
+    ("name", "rows", "changed", "n"),
     [
-        (TWO_OF_SIX, [], {"min_triples": 8, "ratio": 0.5}, 4),
-        (TWO_OF_SIX, [], {"min_triples": 9, "ratio": 0.5}, 0),
-        (TWO_OF_SIX, [], {"min_triples": 8, "ratio": 0.51}, 0),
-        (TWO_OF_SIX, [], {"min_triples": 8, "ratio": 0.5, "strict": True}, 0),
-        ([*both((1, 2), (3, 4)), (5, 26, 6)], [], {"min_triples": 5, "ratio": 0.2}, 1),
-        ([*both((1, 2), (3, 4)), (5, 26, 6)], [], {"min_triples": 5, "ratio": 0.21}, 0),
-        (TWO_OF_SIX, [(1, 26, DATE)], {"min_triples": 9, "ratio": 0.55}, 5),
-        (TWO_OF_SIX, [(1, 26, DATE)], {"min_triples": 9, "ratio": 0.5, "literals": False}, 0),
-        ([(1, 26, 2)], [], {"min_triples": 1, "ratio": 1.0, "strict": True}, 1),
+        ("symmetry", TWO_OF_SIX, {"min_triples": 8, "ratio": 0.5}, 2),
+        ("symmetry", TWO_OF_SIX, {"min_triples": 9, "ratio": 0.5}, 0),
+        ("symmetry", TWO_OF_SIX, {"min_triples": 8, "ratio": 0.51}, 0),
+        ("symmetry", TWO_OF_FOUR, {"min_triples": 6, "ratio": 0.5, "ratio_over": "pairs"}, 2),
+        ("symmetry", TWO_OF_FOUR, {"min_triples": 6, "ratio": 0.51, "ratio_over": "pairs"}, 0),
+        ("symmetry", TWO_OF_SIX, {"min_triples": 6, "ratio": 0.34, "ratio_over": "pairs"}, 0),
+        ("symmetry", TWO_OF_SIX, {"min_triples": 6, "ratio": 0.33, "ratio_over": "pairs"}, 2),
+        ("symmetry", both((1, 2)), {"min_triples": 2, "ratio": 1.0, "ratio_over": "pairs"}, 1),
+        ("asymmetry", TWO_OF_SIX, {"min_triples": 8, "ratio": 0.5}, 4),
+        ("asymmetry", TWO_OF_SIX, {"min_triples": 9, "ratio": 0.5}, 0),
+        ("asymmetry", TWO_OF_SIX, {"min_triples": 8, "ratio": 0.51}, 0),
+        ("asymmetry", TWO_OF_SIX, {"min_triples": 8, "ratio": 0.5, "strict": True}, 0),
+        ("asymmetry", ONE_OF_FIVE, {"min_triples": 5, "ratio": 0.2}, 1),
+        ("asymmetry", ONE_OF_FIVE, {"min_triples": 5, "ratio": 0.21}, 0),
+        ("asymmetry", TWO_OF_SIX, {**DATED, "ratio": 0.55}, 5),
+        ("asymmetry", TWO_OF_SIX, {**DATED, "ratio": 0.5, "literals": False}, 0),
+        ("asymmetry", [(1, 26, 2)], {"min_triples": 1, "ratio": 1.0, "strict": True}, 1),
+        ("bidirectional", INVERSE, {"denominator": "min", "min_triples": 3, "ratio": 0.66}, 2),
+        ("bidirectional", INVERSE, {"denominator": "min", "min_triples": 4, "ratio": 0.5}, 0),
+        ("bidirectional", INVERSE, {"denominator": "max", "min_triples": 4, "ratio": 0.5}, 2),
+        ("bidirectional", INVERSE, {"denominator": "max", "min_triples": 4, "ratio": 0.51}, 0),
+        ("bidirectional", INVERSE, {"denominator": "max", "min_triples": 5, "ratio": 0.5}, 0),
+        ("bidirectional", INVERSE, {"denominator": "first", "min_triples": 3, "ratio": 0.66}, 2),
+        ("bidirectional", INVERSE, {"denominator": "first", "min_triples": 4, "ratio": 0.5}, 0),
+        ("bidirectional", INVERSE, {"denominator": "second", "min_triples": 4, "ratio": 0.5}, 2),
+        ("bidirectional", INVERSE, {"denominator": "second", "min_triples": 4, "ratio": 0.51}, 0),
+        *(
+            ("bias", OBSCURE, {"max_degree": most, "dates": [(1, 569, DATE)], **literals}, n)
+            for most, literals, n in (
+                (2, {}, 1), (1, {}, 0), (3, {}, 2), (2, {"literal_edges": True}, 0),
+                (3, {"literal_edges": True}, 2),
+            )
+        ),
     ],
-)
-def test_asymmetry(rows, dates, changed, n):
-    assert examples("asymmetry", rows, dates=dates, **changed) == n
+)  # fmt: skip
+def test_thresholds(name, rows, changed, n):
+    assert examples(name, rows, **changed) == n
 
 
 def test_a_predicate_of_both_benchmarks_is_listed():
@@ -79,44 +90,6 @@ def test_a_predicate_of_both_benchmarks_is_listed():
         ("P26", ["reverse_unknown"]),
         ("P40", ["reverse_unknown"]),
     ]
-
-
-#: two inverse pairs; three fathers, four children
-INVERSE = [(1, 22, 2), (2, 40, 1), (3, 22, 4), (4, 40, 3), (5, 22, 6), (7, 40, 8), (9, 40, 10)]
-
-
-@pytest.mark.parametrize(
-    ("changed", "n"),
-    [
-        ({"denominator": "min", "min_triples": 3, "ratio": 0.66}, 2),
-        ({"denominator": "min", "min_triples": 4, "ratio": 0.5}, 0),
-        ({"denominator": "max", "min_triples": 4, "ratio": 0.5}, 2),
-        ({"denominator": "max", "min_triples": 4, "ratio": 0.51}, 0),
-        ({"denominator": "max", "min_triples": 5, "ratio": 0.5}, 0),
-        ({"denominator": "first", "min_triples": 3, "ratio": 0.66}, 2),
-        ({"denominator": "first", "min_triples": 4, "ratio": 0.5}, 0),
-        ({"denominator": "second", "min_triples": 4, "ratio": 0.5}, 2),
-        ({"denominator": "second", "min_triples": 4, "ratio": 0.51}, 0),
-    ],
-)
-def test_bidirectional(changed, n):
-    assert examples("bidirectional", INVERSE, **changed) == n
-
-
-@pytest.mark.parametrize(
-    ("changed", "n"),
-    [
-        ({"max_degree": 2}, 1),
-        ({"max_degree": 1}, 0),
-        ({"max_degree": 3}, 2),
-        ({"max_degree": 2, "literal_edges": True}, 0),
-        ({"max_degree": 3, "literal_edges": True}, 2),
-    ],
-)
-def test_bias(changed, n):
-    """Q1 occurs in two edges and a date, Q2 in three edges."""
-    rows = [(1, 21, 9), (1, 19, 8), (2, 30, 9), (2, 19, 8), (7, 40, 2)]
-    assert examples("bias", rows, dates=[(1, 569, DATE)], **changed) == n
 
 
 @pytest.mark.parametrize("known", [9, 10])

@@ -10,38 +10,27 @@ from kgprobe.schema import STATEMENTS
 def statements(*rows: tuple[str, str, str, str]) -> pl.DataFrame:
     """Return rows of (subject, object, object_kind, rank) for one relation."""
     columns = dict.fromkeys(STATEMENTS.columns) | {"kg": "wikidata", "relation": "P36"}
-    frame = pl.DataFrame(
-        [
-            {**columns, "subject": s, "object": o, "object_kind": kind, "rank": rank}
-            for s, o, kind, rank in rows
-        ],
-        schema=dict(STATEMENTS.columns),
-    )
-    return frame
+    names = ("subject", "object", "object_kind", "rank")
+    given = [columns | dict(zip(names, row, strict=True)) for row in rows]
+    return pl.DataFrame(given, schema=dict(STATEMENTS.columns))
 
 
-def test_preferred_rank_hides_normal_only_for_the_same_subject():
-    result = facts.of_statements(statements(
-        ("Q1", "Q10", "item", "normal"), ("Q1", "Q11", "item", "preferred"),
-        ("Q2", "Q12", "item", "normal"),
-    ))  # fmt: skip
-    assert sorted(result.select("subject", "object").rows()) == [("Q1", "Q11"), ("Q2", "Q12")]
-
-
-def test_unknown_values_are_dropped_at_any_rank():
-    """Queries return no unknown values, so dumps, which contain them, must give the same facts."""
-    result = facts.of_statements(
-        statements(("Q1", "Q10", "item", "normal"), ("Q1", "_", "special", "preferred"))
-    )
-    assert result["object"].to_list() == ["Q10"]
-
-
-def test_literals_are_dropped_and_duplicates_count_once():
-    result = facts.of_statements(statements(
-        ("Q1", "1879-03-14", "literal", "normal"), ("Q1", "Q10", "item", "normal"),
-        ("Q1", "Q10", "item", "normal"),
-    ))  # fmt: skip
-    assert result["object"].to_list() == ["Q10"]
+@pytest.mark.parametrize(
+    ("rows", "kept"),
+    [
+        # a preferred rank hides a normal one only for the same subject
+        ([("Q1", "Q10", "item", "normal"), ("Q1", "Q11", "item", "preferred"),
+          ("Q2", "Q12", "item", "normal")], [("Q1", "Q11"), ("Q2", "Q12")]),
+        # queries return no unknown values, so dumps, which contain them, must give the same facts
+        ([("Q1", "Q10", "item", "normal"), ("Q1", "_", "special", "preferred")], [("Q1", "Q10")]),
+        # literals are dropped, and duplicates count once
+        ([("Q1", "1879-03-14", "literal", "normal"), ("Q1", "Q10", "item", "normal"),
+          ("Q1", "Q10", "item", "normal")], [("Q1", "Q10")]),
+    ],
+)  # fmt: skip
+def test_facts_are_distinct_items_of_best_rank(rows, kept):
+    result = facts.of_statements(statements(*rows))
+    assert sorted(result.select("subject", "object").rows()) == kept
 
 
 def test_unknown_rank_raises():

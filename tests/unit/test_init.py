@@ -205,25 +205,23 @@ def test_invalid_model_raises_one_sentence(start, model):
     refused(start(model="config"), "BertModel in config.json is not a known language model", *there)
 
 
-def test_a_damaged_tokenizer_is_reported_before_a_run(start, model):
-    """A half-copied model was described as a valid one, and only the run failed."""
+@pytest.mark.parametrize(
+    ("name", "kept", "words"),
+    [
+        # a half-copied model was described as a valid one, and only the run failed
+        ("tokenizer.json", 0.5, ("half/tokenizer.json, line ", "the file is damaged")),
+        # 8 bytes with the length of the header, the header, the tensors
+        *(("model.safetensors", kept, ("half/model.safetensors: ", "the file is truncated"))
+          for kept in (4, 500, -1)),
+    ],
+)  # fmt: skip
+def test_a_damaged_model_is_reported_before_a_run(start, model, name, kept, words):
     Path("facts.csv").write_text(FACTS)
     shutil.copytree(model, "half")
-    text = Path("half/tokenizer.json").read_bytes()
-    Path("half/tokenizer.json").write_bytes(text[: len(text) // 2])
-    refused(start(model="./half"), "half/tokenizer.json, line ", "facts.csv", "half")
-    assert "the file is damaged" in start(model="./half").stderr
-
-
-@pytest.mark.parametrize("kept", [4, 500, -1])
-def test_truncated_weights_are_reported_before_a_run(start, model, kept):
-    """Safetensors: 8 bytes with the length of the header, the header, the tensors."""
-    Path("facts.csv").write_text(FACTS)
-    shutil.copytree(model, "half")
-    weights = Path("half/model.safetensors").read_bytes()
-    Path("half/model.safetensors").write_bytes(weights[:kept])
-    refused(start(model="./half"), "half/model.safetensors: ", "facts.csv", "half")
-    assert "the file is truncated" in start(model="./half").stderr
+    data = Path("half", name).read_bytes()
+    Path("half", name).write_bytes(data[: len(data) // 2 if kept == 0.5 else kept])
+    refused(start(model="./half"), words[0], "facts.csv", "half")
+    assert words[1] in start(model="./half").stderr
 
 
 def test_braces_in_paths_raise_before_becoming_wildcards(start, model):

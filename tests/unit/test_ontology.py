@@ -6,26 +6,16 @@ from kgprobe.knowledge import ontology
 
 DBO = "http://dbpedia.org/ontology/"
 WD = "http://www.wikidata.org/entity/"
-CLASSES = pl.DataFrame(
-    {
-        "class": [DBO + c for c in ("Agent", "Person", "Artist", "Painter", "Work", "Animal")],
-        "label": ["agent", "person", "artist", "painter", "work", "animal"],
-    }
-)
-EDGES = pl.DataFrame(
-    [
-        ("Painter", "Artist"),
-        ("Artist", "Person"),
-        ("Person", "Animal"),
-        ("Person", "Agent"),
-        ("Painter", "undeclared"),
-        ("Work", "Work"),
-    ],
-    schema=["child", "parent"],
-    orient="row",
-).select(
-    pl.format(DBO + "{}", "child").alias("child"), pl.format(DBO + "{}", "parent").alias("parent")
-)
+
+
+def table(columns: str, *rows: tuple[str | None, ...]) -> pl.DataFrame:
+    return pl.DataFrame(rows, dict.fromkeys(columns.split(), pl.String), orient="row")
+
+
+NAMES = ("Agent", "Person", "Artist", "Painter", "Work", "Animal")
+CLASSES = table("class label", *((DBO + name, name.lower()) for name in NAMES))
+PAIRS = "Painter Artist, Artist Person, Person Animal, Person Agent, Painter undeclared, Work Work"
+EDGES = table("child parent", *(tuple(DBO + c for c in p.split()) for p in PAIRS.split(", ")))
 NODES = CLASSES.rename({"class": "id"})
 CHAINS = ontology.chains(NODES, EDGES)
 
@@ -59,11 +49,7 @@ def test_cycles_end():
 
 
 def types(*rows: tuple[str, str]) -> pl.DataFrame:
-    return pl.DataFrame(
-        [(DBO + c, i, i.title()) for c, i in rows],
-        schema=["class", "instance", "label"],
-        orient="row",
-    )
+    return table("class instance label", *((DBO + c, i, i.title()) for c, i in rows))
 
 
 def test_an_instance_belongs_to_its_most_specific_classes():
@@ -85,12 +71,9 @@ def test_an_instance_of_all_classes_of_a_cycle_is_not_lost():
 
 
 def test_samples_are_capped_per_class_and_need_a_label():
-    given = pl.concat(
-        [
-            types(*[("Painter", f"p{i}") for i in range(30)], ("Work", "w")),
-            types(("Work", "nameless")).with_columns(label=pl.lit(None, dtype=pl.String)),
-        ]
-    )
+    nameless = table("class instance label", (DBO + "Work", "nameless", None))
+    named = types(*[("Painter", f"p{i}") for i in range(30)], ("Work", "w"))
+    given = pl.concat([named, nameless])
     sample = ontology.sample_instances(given, CHAINS, n=20, seed=0)
     assert sample.group_by("class").len().sort("class")["len"].to_list() == [20, 1]
     assert sample.equals(ontology.sample_instances(given.reverse(), CHAINS, n=20, seed=0))
@@ -108,19 +91,10 @@ def test_a_class_without_instances_is_in_the_table():
 
 
 def test_the_alignment_is_the_union_of_both_directions():
-    p1628 = pl.DataFrame(
-        {
-            "property": [WD + "P1", WD + "P2", WD + "P3"],
-            "equivalent": [DBO + "a", DBO + "b", "http://schema.org/c"],
-        }
-    )
-    owl = pl.DataFrame(
-        {
-            "property": [DBO + "b", DBO + "d", DBO + "e"],
-            "wikidata": [WD + "P2", WD + "P4", DBO + "f"],
-        }
-    )
-    assert ontology.alignment(p1628, owl).rows() == [
+    p1628 = [(WD + "P1", DBO + "a"), (WD + "P2", DBO + "b"), (WD + "P3", "http://schema.org/c")]
+    owl = [(DBO + "b", WD + "P2"), (DBO + "d", WD + "P4"), (DBO + "e", DBO + "f")]
+    stated, inverse = table("property equivalent", *p1628), table("property wikidata", *owl)
+    assert ontology.alignment(stated, inverse).rows() == [
         (WD + "P1", DBO + "a", "P1628"),
         (WD + "P2", DBO + "b", "both"),
         (WD + "P4", DBO + "d", "owl"),
@@ -163,9 +137,6 @@ def test_the_most_used_eligible_properties_are_selected():
 
 
 def test_the_first_label_by_code_point_is_kept_in_any_row_order():
-    def table(columns: str, *rows: tuple[str, ...]) -> pl.DataFrame:
-        return pl.DataFrame(rows, dict.fromkeys(columns.split(), pl.String), orient="row")
-
     wikidata, dbpedia = f"{ontology.WIKIDATA}P1", f"{ontology.DBO}A"
     labels = [(wikidata, "b"), (wikidata, "a")]
     for rows in (labels, labels[::-1]):
@@ -185,9 +156,6 @@ def test_the_first_label_by_code_point_is_kept_in_any_row_order():
 
 
 def test_a_range_without_a_label_is_dropped_from_an_own_ontology():
-    def table(columns, *rows):
-        return pl.DataFrame(rows, dict.fromkeys(columns.split(), pl.String), orient="row")
-
     built = ontology.build_own(
         table("class label", ("A", "a"), ("B", None)),
         table("child parent"),

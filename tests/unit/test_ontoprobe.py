@@ -214,10 +214,7 @@ def test_clauses_name_both_ends_of_a_property_as_their_classes_are_named():
     items = build.build(taken, SWITCHES, "onto_world").items.filter(subject_id="w/P20")
     assert dict(
         items.filter(pl.col("relation").is_in(["DM", "RG"]))["relation", "subject"].rows()
-    ) == {
-        "DM": "if one has link 20 a work (film) .",
-        "RG": "if a film-maker has link 20 that .",
-    }
+    ) == {"DM": "if one has link 20 a work (film) .", "RG": "if a film-maker has link 20 that ."}
 
 
 def test_a_name_with_composed_and_combining_accents_is_one_question():

@@ -265,8 +265,7 @@ def test_nine_settings_are_row_filters_and_empty_ones_are_left_out():
 
 
 def settled(*rows):
-    """Return frames of `settings`; rows: rule, scheme, premise, first row, last row, MRR of
-    each."""
+    """Return frames of `settings`; rows: rule, scheme, premise, first and last row, MRR of each."""
     made = [
         (rule, scheme, f"{rule}-{row}", value, premise)
         for rule, scheme, premise, first, last, value in rows
@@ -395,10 +394,8 @@ def test_every_cell_of_few_rows_is_marked_at_the_number_and_in_the_figure():
 
 def gathered(tmp_path, items, values, is_trained_on, lite=False, more=(), facts=()):
     """Return OntoProbe's RESULTS of one control model; `is_trained_on` maps rows of TP to a bool.
-
     `lite` adds a subset with four test rows per task and nine candidates in another order; `more`
-    holds pairs of further probes and their values, `facts` further rows of TRAINED_ON.
-    """
+    holds pairs of further probes and their values, `facts` further rows of TRAINED_ON."""
     kinds = [("class", i, f"kind {i}", f"kind {i}") for i in range(12)]
     candidates = of_rows(schema.CANDIDATES, kinds)
     texts = [(f"{t}-m1", t, 1, "[X] is a [Y] .", "manual") for t in TASKS]

@@ -32,6 +32,7 @@ COST = (
     "(sec).\n\nSPARQL query:\nSELECT ?s {}"
 )
 GATEWAY = "<html><head><title>504 Gateway Time-out</title></head><body>nginx</body></html>"
+BINDINGS = '{"head":{"vars":["s"]},"results":{"bindings":[%s]}}'
 POLICY = "Please set a user-agent and respect our robot policy https://w.wiki/4wJS.\n"
 
 
@@ -131,17 +132,17 @@ def test_a_refusal_names_the_setting_at_once(status, body, kind):
         (206, "{}", JSON, answers.PartialAnswer),
         (200, "<title>Maintenance</title>", "text/html", answers.ServerTrouble),
         (200, '{"head":{"vars":["s"]},"results":{"bin', JSON, answers.PartialAnswer),
-        (200, '{"head":{"vars":["s"]},"results":{"bindings":[]}}', JSON, None),
+        (200, BINDINGS % "", JSON, None),
+        (200, BINDINGS % '{"s":{"type":"literal","value":"TimeoutException, or: the user agent '
+         'timed out"}}', JSON, None),
+        *((200, BINDINGS % f'{{"s":{cell}}}', JSON, answers.MalformedAnswer) for cell in (
+            '{"type":"literal","value":"a","xml:lang":5}', '{"type":["uri"],"value":"a"}',
+            '{"type":"literal","value":"a","datatype":[]}', '{"type":"uri"}', "null",
+        )),
     ],
 )  # fmt: skip
 def test_other_errors_are_unchanged(status, body, kind, cause):
     assert meaning(answer(status, body, kind)) is cause
-
-
-def test_rows_that_mention_time_outs_are_rows():
-    row = '{"s":{"type":"literal","value":"TimeoutException, or: the user agent timed out"}}'
-    body = '{"head":{"vars":["s"]},"results":{"bindings":[' + row + "]}}"
-    assert meaning(answer(200, body, JSON)) is None
 
 
 def test_a_capped_answer_is_asked_for_less_at_once_and_the_page_says_so():
@@ -162,21 +163,6 @@ def test_a_page_reached_by_a_redirect_is_reported():
     came = Answer(200, {"content-type": "text/html"}, b"<title>Sign in</title>", "https://sso/in")
     with pytest.raises(answers.ServerTrouble, match=r"text/html, of https://sso/in: Sign in"):
         check_status(came, PLACE, AGENT)
-
-
-@pytest.mark.parametrize(
-    "cell",
-    [
-        '{"type":"literal","value":"a","xml:lang":5}',
-        '{"type":"literal","value":"a","datatype":[]}',
-        '{"type":["uri"],"value":"a"}',
-        '{"type":"uri"}',
-        "null",
-    ],
-)
-def test_a_cell_with_invalid_format_is_no_answer(cell):
-    body = '{"head":{"vars":["s"]},"results":{"bindings":[{"s":' + cell + "}]}}"
-    assert meaning(answer(200, body, JSON)) is answers.MalformedAnswer
 
 
 def test_instances_of_another_class_are_no_answer(tmp_path, monkeypatch):

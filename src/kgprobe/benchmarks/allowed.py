@@ -9,9 +9,7 @@ from kgprobe.schema import Contract, read
 
 #: One benchmark: whether it can be built, and its size or what is missing.
 ALLOWED = Contract(
-    "ALLOWED",
-    {"benchmark": pl.String, "built": pl.Boolean, "reason": pl.String},
-    ("benchmark",),
+    "ALLOWED", {"benchmark": pl.String, "built": pl.Boolean, "reason": pl.String}, ("benchmark",)
 )
 
 

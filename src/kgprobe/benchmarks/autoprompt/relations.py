@@ -76,11 +76,9 @@ class SplitRecord(NamedTuple):
 
 
 def read_records(folder: Path, exclude: Sequence[str] = ()) -> list[Record]:
-    """Read the records of every relation in `folder`: {relation}.jsonl[.gz], or the archive's form
-    {relation}/test.jsonl, of which rows without evidences are skipped.
-
-    Raises TaskError for invalid rows, for sentences without exactly one [MASK], and for no records.
-    """
+    """Read the records of every relation in `folder`: {relation}.jsonl[.gz], or the archive's
+    {relation}/test.jsonl, of which rows without evidences are skipped. Raises TaskError for invalid
+    rows, for sentences without exactly one [MASK], and for no records."""
     existing(folder, "LAMA's facts with evidence sentences", "trex_sentences")
     records: list[Record] = []
     for relation, path in sorted(_files(folder).items(), key=lambda pair: by_number(pair[0])):
@@ -99,11 +97,9 @@ def build(
     seed: int,
     perturbed: str = "",
 ) -> Task:
-    """Build a task from `records`; `perturbed`: "" (original), fact (default) or released.
-
-    Train and dev facts give one sentence, drawn once by seeded hash and cut to `settings.words`
-    words; test facts give all distinct sentences of at most that many words.
-    """
+    """Build a task from `records`; `perturbed`: "" (original), fact (default) or released. Train
+    and dev facts give one sentence, drawn by seeded hash and cut to `settings.words` words; test
+    facts give all distinct sentences of at most that many words."""
     funnel = Funnel(task["benchmark"])
     rows: list[Row] = []
     facts: dict[str, Record] = {}
@@ -127,11 +123,7 @@ def split_of(record: Record, shares: Sequence[float], seed: int) -> str:
 
 
 def _relation(
-    records: Sequence[Record],
-    settings: PromptSentences,
-    seed: int,
-    perturbed: str,
-    funnel: Funnel,
+    records: Sequence[Record], settings: PromptSentences, seed: int, perturbed: str, funnel: Funnel
 ) -> list[Row]:
     relation, words = records[0].relation, settings.words
     distinct = {r.fact: list(dict.fromkeys(r.evidences)) for r in records}
@@ -282,8 +274,7 @@ def _ends(records: Sequence[Record]) -> tuple[list[str], list[str]]:
 
 
 def _files(folder: Path) -> dict[str, Path]:
-    """Return relation -> its file; of several the first by name, whatever the file system's
-    order."""
+    """Return relation -> its file; of several the first by name, on every file system."""
     paths: dict[str, Path] = {}
     for path in sorted((*folder.glob("P*.jsonl"), *folder.glob("P*.jsonl.gz"))):
         paths.setdefault(path.name.split(".")[0], path)

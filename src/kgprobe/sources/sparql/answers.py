@@ -1,10 +1,7 @@
 """Errors of a pull: one class for each reaction to an error; the responses of a SPARQL service are
-classified by them and checked to be complete.
-
-`SIGNS` is the only classification: the first matching sign gives the meaning of a response; a
-response without a sign is checked by its content. docs/sources.md prints the table. All functions
-are pure: they inspect status, headers and body, and raise the matching error.
-"""
+classified by them and checked to be complete. `SIGNS` is the only classification: the first
+matching sign gives the meaning of a response; one without a sign is checked by its content.
+docs/sources.md prints the table. All functions are pure and raise the matching error."""
 
 # The class names are common terms; they need no suffix "Error".
 # ruff: noqa: N818
@@ -24,11 +21,8 @@ AGAIN = "run again: it resumes after the finished pages"
 
 @dataclass(frozen=True)
 class Place:
-    """The location of an event in a pull: endpoint, query, page.
-
-    `page` is a number, 0 for the count query, or text if it is not a page; `part` describes the
-    part of the hashes or the values that the page asks for.
-    """
+    """The location of an event in a pull: endpoint, query, page. `page` is a number, 0 for the
+    count query, or text; `part` describes the hashes or the values that the page asks for."""
 
     endpoint: str
     query: str
@@ -288,31 +282,27 @@ def _line(sign: Sign, answer: Answer) -> str:
 
 
 def check_answer(answer: Answer, place: Place, variables: Sequence[str]) -> Bindings:
-    """Return the bindings of a complete response that fits the query; else raise an error.
-
-    Checks that it is one closed JSON document, its variables, and every cell.
-    """
-    document = _closed(answer, place)
-    if list(document["head"]["vars"]) != list(variables):
-        raise MalformedAnswer(
-            place, f"variables {document['head']['vars']}", f"variables {list(variables)}", OTHER
-        )
+    """Return the bindings of a complete response that fits the query, else raise an error: it must
+    be one closed JSON document with the query's variables, and every cell is checked."""
+    names, bindings = _closed(answer, place)
+    if names != list(variables):
+        raise MalformedAnswer(place, f"variables {names}", f"variables {list(variables)}", OTHER)
     known = set(variables)
-    for row, binding in enumerate(document["results"]["bindings"]):
+    for row, binding in enumerate(bindings):
         if wrong := _wrong(binding, known):
             expected = "SPARQL JSON: for each variable a type and a value that is text"
             advice = "the endpoint, or a proxy before it, does not speak the protocol"
             raise MalformedAnswer(place, f"row {row}: {wrong}", expected, advice)
-    return list(document["results"]["bindings"])
+    return bindings
 
 
-def _closed(answer: Answer, place: Place) -> dict[str, Any]:
-    """Parse the body as one closed JSON document with head.vars and results.bindings."""
+def _closed(answer: Answer, place: Place) -> tuple[list[Any], Bindings]:
+    """Parse the body as one closed JSON document; return its head.vars and results.bindings."""
     try:
         document = orjson.loads(answer.body)
         lists = document["head"]["vars"], document["results"]["bindings"]
         if all(isinstance(one, list) for one in lists):
-            return dict(document)
+            return lists
         problem = "JSON of another shape"
     except orjson.JSONDecodeError as error:
         problem = f"not one closed JSON document ({error})"
@@ -345,10 +335,8 @@ def check_page(
     variables: Sequence[str],
     requested: Mapping[str, Callable[[str], bool]],
 ) -> Bindings:
-    """Return the rows of a page; they must match the page's own count and be distinct.
-
-    `requested` tells for some variables whether a value was requested. Order is never assumed.
-    """
+    """Return the rows of a page, in any order; they must match the page's own count and be
+    distinct. `requested` tells for some variables whether a value was requested."""
     bindings = check_answer(answer, place, ["rows", *variables])
     counts = [b["rows"]["value"] for b in bindings if "rows" in b]
     rows = [b for b in bindings if "rows" not in b]

@@ -1,9 +1,6 @@
-"""SPARQL endpoints: a public service over HTTP, or RDF files that are queried in process.
-
-Queries, pages and checks are the same for both. `Policy` holds the client's limits for a service;
-resources/endpoints.tsv lists the public services with their published limits, which `RateLimiter`
-keeps.
-"""
+"""SPARQL endpoints: a public service over HTTP, or RDF files that are queried in process, with the
+same queries, pages and checks. `Policy` holds the client's limits for a service;
+resources/endpoints.tsv lists the public services with the limits that `RateLimiter` keeps."""
 
 import contextlib
 import json
@@ -67,10 +64,8 @@ class Policy:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """An endpoint: a short name (which, unlike the URL, never changes), URL and policy.
-
-    With a `store` it is queried in process, and nothing is sent to the URL.
-    """
+    """An endpoint: a short name (which, unlike the URL, never changes), URL and policy; with a
+    `store` it is queried in process, and nothing is sent to the URL."""
 
     id: str
     url: str
@@ -94,11 +89,9 @@ class EndpointError(RuntimeError):
 def open_source(
     source: str, settings: Source, rdf: Sequence[str], data: str | Path, endpoints: str
 ) -> tuple[Endpoint, Path]:
-    """Return the endpoint of a source and the folder of its snapshot.
-
-    `settings` is the source's section of the config. Unless access is `live`, the `rdf` files are
-    queried; their store is kept in `data`. `endpoints`: path of the table of public services.
-    """
+    """Return the endpoint of a source and the folder of its snapshot. `settings` is the source's
+    section of the config. Unless access is `live`, the `rdf` files are queried; their store is kept
+    in `data`. `endpoints`: path of the table of public services."""
     # a hash of files and queries: changed ones are queried again, which costs no service anything
     queries = sorted(Path(located("resources/queries")).glob("*/*.rq"))
     name = snapshot_name(settings.access, settings.snapshot, [str(p) for p in (*rdf, *queries)])
@@ -115,10 +108,8 @@ def open_source(
 
 
 def read_endpoints(path: str | Path) -> dict[str, Endpoint]:
-    """Read the endpoints of a table like resources/endpoints.tsv, by id.
-
-    The columns are id, url and the fields of Policy. Raises ValueError with file, id and column.
-    """
+    """Read endpoints by id from a table like resources/endpoints.tsv, whose columns are id, url and
+    the fields of Policy. Raises ValueError with file, id and column."""
     types = {f.name: f.type for f in fields(Policy)}
     endpoints: dict[str, Endpoint] = {}
     for row in read_table(path):
@@ -137,10 +128,7 @@ def read_endpoints(path: str | Path) -> dict[str, Endpoint]:
 
 
 def open_store(files: Sequence[str | Path], folder: Path) -> Store:
-    """Open a store of the RDF `files` in `folder`; the first process that needs it loads them.
-
-    Raises EndpointError.
-    """
+    """Open a store of RDF `files`, loaded in `folder` by the first user. Raises EndpointError."""
     paths = [Path(file) for file in files]
     if missing := [str(path) for path in paths if not path.is_file()]:
         raise EndpointError(f"no such RDF file: {', '.join(missing)}")
@@ -180,13 +168,15 @@ def _load(files: Sequence[Path], folder: Path) -> None:
 
 
 def ask(endpoint: Endpoint, text: str, agent: str, place: Place) -> Answer:
-    """Send the query `text` to the store, or by POST, and return the response of any status.
-
+    """Send the query `text` once, to the store or by POST, and return the response of any status.
     Raises ServerTrouble if the connection fails or the body is shorter than announced, TimedOut
-    after the read timeout or the deadline of the whole response. Nothing is retried here.
-    """
+    after the read timeout or the deadline of the whole response."""
     if endpoint.store is not None:
-        return _ask_store(endpoint.store, text)
+        try:  # respond like a service: JSON, or status 400 for invalid SPARQL
+            solutions: Any = endpoint.store.query(text)
+        except SyntaxError as error:
+            return Answer(400, {"content-type": "text/plain"}, str(error).encode())
+        return Answer(200, {"content-type": JSON.media_type}, solutions.serialize(format=JSON))
     request, policy = _request(endpoint, text, agent), endpoint.policy
     timeouts = http.Timeouts(policy.connect, policy.read, policy.deadline)
     headers = {name.title(): value for name, value in request.header_items()}
@@ -210,24 +200,12 @@ def ask(endpoint: Endpoint, text: str, agent: str, place: Place) -> Answer:
         raise _trouble(error.reason, endpoint, place) from error
 
 
-def _ask_store(store: Store, text: str) -> Answer:
-    """Query a local store; respond like a service: JSON, or status 400 for invalid SPARQL."""
-    try:
-        solutions: Any = store.query(text)
-    except SyntaxError as error:
-        return Answer(400, {"content-type": "text/plain"}, str(error).encode())
-    body = solutions.serialize(format=JSON)
-    return Answer(200, {"content-type": JSON.media_type}, body)
-
-
 def _request(endpoint: Endpoint, text: str, agent: str) -> urllib.request.Request:
     """Build SPARQLWrapper's request; http.py sends it, with timeouts that SPARQLWrapper lacks.
     Imported late: it takes longer than everything else here, and files do not need it."""
     import SPARQLWrapper
 
-    wrapper = SPARQLWrapper.SPARQLWrapper(
-        endpoint.url, agent=agent, returnFormat=SPARQLWrapper.JSON
-    )
+    wrapper = SPARQLWrapper.SPARQLWrapper(endpoint.url, agent=agent, returnFormat="json")
     wrapper.setMethod(SPARQLWrapper.POST)
     wrapper.setRequestMethod(SPARQLWrapper.URLENCODED)
     wrapper.setOnlyConneg(True)
@@ -262,15 +240,11 @@ class Clock:
 
 
 class RateLimiter:
-    """Rate limiter of an endpoint: `with limiter.request(place):` waits until it may start.
-
-    The limits are shared by all processes. `folder` holds, for every endpoint id, one lock file per
-    allowed connection and a small state file: when the next request may start, until when no
-    requests may be sent, and the failures of the last minute. A process that is killed loses its
-    locks; nothing else needs cleanup.
-
-    `waits`: seconds waited and number of waits, by reason, for meta.json.
-    """
+    """Rate limiter of an endpoint: `with limiter.request(place):` waits until it may start. All
+    processes share the limits. `folder` holds, for every endpoint id, one lock file per allowed
+    connection and a small state file: when the next request may start, until when none may be sent,
+    and the failures of the last minute. A killed process loses its locks; nothing else needs
+    cleanup. `waits`: seconds waited and number of waits, by reason, for meta.json."""
 
     def __init__(self, endpoint: Endpoint, folder: Path, clock: Clock | None = None) -> None:
         self.endpoint, self.folder, self.clock = endpoint, folder, clock or Clock()
@@ -281,9 +255,7 @@ class RateLimiter:
     @contextlib.contextmanager
     def request(self, place: Place) -> Iterator[None]:
         """Wait until a request may start, and hold one of the endpoint's connections during it.
-
-        Raises BudgetExhausted if failures have already caused three pauses.
-        """
+        Raises BudgetExhausted if failures have already caused three pauses."""
         while True:
             slot = self._slot()
             if slot is None:

@@ -256,20 +256,24 @@ def test_forms_are_compared_with_paired_differences(tmp_path):
         list(tabled.estimates(formed, {}, {"b": tmp_path}, "sum", 0))
 
 
+def stored_scores(folder, **by_prompt):
+    """Write scores of each prompt; return the files of the probes in a form, and of the raw one."""
+    files = {}
+    for name, scores in by_prompt.items():
+        path = folder / f"{name}.parquet"
+        schema.write(scores_of(scores), schema.SCORES, path, {})
+        files[name] = {Probe("b", name, "sentence", "m", "causal", "none"): path}
+    return files["question"], files["templates"]
+
+
 def test_only_the_own_object_of_an_attribute_is_right_in_a_form(tmp_path):
     """The other object of the graph ranks first: wrong, as in the attributes' other numbers."""
     bench = benchmark({"P1": (["Rome", "Paris", "Oslo"], ["Rome", "Paris"])})
     both = pl.Series("answers", [[0, 1], [1, 0]], dtype=pl.List(pl.Int32))
     write_benchmark(bench | {"items": bench["items"].with_columns(both)}, tmp_path)
     scores = {(f"P1/Qs{i}", 0): [-1.0, -2.0, -3.0] for i in range(2)}
-    paths = []
-    for name in ("templates", "question"):
-        paths.append(tmp_path / f"{name}.parquet")
-        schema.write(scores_of(scores), schema.SCORES, paths[-1], {})
-    raw, formed = (
-        {Probe("b", path.stem, "sentence", "m", "causal", "none"): path} for path in paths
-    )
-    args = (formed, raw, {"b": tmp_path}, "sum", 0)
+    files = stored_scores(tmp_path, templates=scores, question=scores)
+    args = (*files, {"b": tmp_path}, "sum", 0)
     for is_own, right in ((True, 50), (False, 100)):
         table = frame("attributes", tabled.estimates(*args, is_own=is_own))
         assert set(table.filter(metric="accuracy")["value"]) == {right}
@@ -281,16 +285,10 @@ def test_items_of_one_subject_are_drawn_together_in_forms(tmp_path):
     subjects = pl.Series("subject_id", [f"Q{i // 4}" for i in range(12)])
     order = bench["items"].sort("row").with_columns(subjects)
     write_benchmark(bench | {"items": order}, tmp_path)
-    raw_scores = {f"P1/Qs{i}": [-1.0, -2.0] if i < 8 else [-2.0, -1.0] for i in range(12)}
-    paths = []
-    for name in ("templates", "question"):
-        rows = {(i, 0): s if name == "templates" else [-2.0, -1.0] for i, s in raw_scores.items()}
-        paths.append(tmp_path / f"{name}.parquet")
-        schema.write(scores_of(rows), schema.SCORES, paths[-1], {})
-    raw, formed = (
-        {Probe("b", path.stem, "sentence", "m", "causal", "none"): path} for path in paths
-    )
-    table = frame("attributes", tabled.estimates(formed, raw, {"b": tmp_path}, "sum", 0))
+    scores = {(f"P1/Qs{i}", 0): [-1.0, -2.0] if i < 8 else [-2.0, -1.0] for i in range(12)}
+    question = {key: [-2.0, -1.0] for key in scores}
+    files = stored_scores(tmp_path, templates=scores, question=question)
+    table = frame("attributes", tabled.estimates(*files, {"b": tmp_path}, "sum", 0))
     assert set(table["n"]) == {3}
     plain = table.filter(prompt="templates").row(0, named=True)
     assert (plain["value"], plain["interval"]) == (pytest.approx(200 / 3), "cluster bootstrap")

@@ -38,6 +38,13 @@ def start(tmp_path, monkeypatch, model):
     return typed
 
 
+@pytest.fixture
+def given(start):
+    """Run `kgprobe init` beside a file of facts."""
+    Path("facts.csv").write_text(FACTS)
+    return start
+
+
 def refused(done, message: str, *files: str) -> None:
     """Check for a one-line error, and that the folder contains only these files."""
     assert (done.exit_code, done.stdout) == (1, ""), done.output
@@ -62,9 +69,8 @@ def test_single_fact_is_counted_in_the_singular(start):
     assert start().stdout.startswith("facts.csv: 1 fact of 1 relation\n")
 
 
-def test_three_files_are_written_and_describe_a_valid_run(start):
-    Path("facts.csv").write_text(FACTS)
-    done = start()
+def test_three_files_are_written_and_describe_a_valid_run(given):
+    done = given()
     assert done.exit_code == 0, done.output
     *counts, following, last = done.stdout.splitlines()
     assert counts[0] == "facts.csv: 2 facts of 2 relations"
@@ -87,10 +93,9 @@ def test_three_files_are_written_and_describe_a_valid_run(start):
 
 @pytest.mark.parametrize(("kind", "found", "bos"), [("llama", "causal", "forced"),
                                                     ("t5", "seq2seq", "-")])  # fmt: skip
-def test_kind_is_detected_from_the_model_configuration(start, kind, found, bos):
-    Path("facts.csv").write_text(FACTS)
+def test_kind_is_detected_from_the_model_configuration(given, kind, found, bos):
     save(tiny(kind, double=False), "my model")
-    output = json.loads(start("my-graph", "facts.csv", "my model", "--json").stdout)
+    output = json.loads(given("my-graph", "facts.csv", "my model", "--json").stdout)
     assert (output["kind"], output["model"], output["facts"]) == (found, "my-model", 2)
     run = read_run(config.settings_of(["my-graph/config.yaml"]))
     assert run.models["my-model"]["bos"] == bos
@@ -98,9 +103,8 @@ def test_kind_is_detected_from_the_model_configuration(start, kind, found, bos):
     assert run.probed() == ["my_graph_lite"]
 
 
-def test_row_of_the_model_table_is_used_unchanged(start, monkeypatch):
-    Path("facts.csv").write_text(FACTS)
-    assert start(model="control-causal").exit_code == 0
+def test_row_of_the_model_table_is_used_unchanged(given, monkeypatch):
+    assert given(model="control-causal").exit_code == 0
     own = read_run(config.settings_of(["mine/config.yaml"])).models["control-causal"]
     known = config.models_of(config.settings_of([]))["control-causal"]
     assert own == {key: known[key] for key in own} | {"_line": "2"}
@@ -109,7 +113,7 @@ def test_row_of_the_model_table_is_used_unchanged(start, monkeypatch):
     models = "model\tkind\tsource\tdtype\tbos\nserved\tapi\tapi:served\tfloat32\t-\n"
     Path("config").mkdir()
     Path("config/models.tsv").write_text(models)
-    refused(start("other", model="served"), "valid kinds: masked", "config", "facts.csv", "mine")
+    refused(given("other", model="served"), "valid kinds: masked", "config", "facts.csv", "mine")
 
 
 @pytest.mark.parametrize(
@@ -186,44 +190,40 @@ def test_missing_facts_raise_one_sentence(start):
         assert "quotes" not in done.stderr
 
 
-def test_invalid_model_raises_one_sentence(start, model):
-    Path("facts.csv").write_text(FACTS)
+def test_invalid_model_raises_one_sentence(given, model):
     for missing in ("tokenizer", "config"):
         Path(missing).mkdir()
         for path in model.iterdir():
             if not path.name.startswith(missing):
                 (Path(missing) / path.name).symlink_to(path)
         there = ("facts.csv", *(name for name in ("tokenizer", "config") if Path(name).exists()))
-        refused(start(model=missing), f"{missing}: a model's folder without {missing}", *there)
-    refused(start(model="./n"), "./n: no such folder (did you mean './m'?)", *there)
+        refused(given(model=missing), f"{missing}: a model's folder without {missing}", *there)
+    refused(given(model="./n"), "./n: no such folder (did you mean './m'?)", *there)
     for name in ("facts.csv", "./m/config.json", "folder:m/config.json"):
         path = name.removeprefix("folder:")
-        refused(start(model=name), f"{path}: a file; expected a model's folder", *there)
-    refused(start(model="gguf:no-package"), "the package no-package is not installed", *there)
+        refused(given(model=name), f"{path}: a file; expected a model's folder", *there)
+    refused(given(model="gguf:no-package"), "the package no-package is not installed", *there)
     headless = json.loads((model / "config.json").read_text()) | {"architectures": ["BertModel"]}
     (Path("config") / "config.json").write_text(json.dumps(headless))
-    refused(start(model="config"), "BertModel in config.json is not a known language model", *there)
+    refused(given(model="config"), "BertModel in config.json is not a known language model", *there)
 
 
-def test_a_damaged_tokenizer_is_reported_before_a_run(start, model):
-    """A half-copied model was described as a valid one, and only the run failed."""
-    Path("facts.csv").write_text(FACTS)
+@pytest.mark.parametrize(
+    ("file", "kept", "place", "told"),
+    [
+        ("tokenizer.json", None, "tokenizer.json, line ", "the file is damaged"),
+        # safetensors: 8 bytes with the length of the header, the header, the tensors
+        *(("model.safetensors", kept, "model.safetensors: ", "the file is truncated")
+          for kept in (4, 500, -1)),
+    ],
+)  # fmt: skip
+def test_a_half_copied_model_is_reported_before_a_run(given, model, file, kept, place, told):
+    """It was described as a valid one, and only the run failed."""
     shutil.copytree(model, "half")
-    text = Path("half/tokenizer.json").read_bytes()
-    Path("half/tokenizer.json").write_bytes(text[: len(text) // 2])
-    refused(start(model="./half"), "half/tokenizer.json, line ", "facts.csv", "half")
-    assert "the file is damaged" in start(model="./half").stderr
-
-
-@pytest.mark.parametrize("kept", [4, 500, -1])
-def test_truncated_weights_are_reported_before_a_run(start, model, kept):
-    """Safetensors: 8 bytes with the length of the header, the header, the tensors."""
-    Path("facts.csv").write_text(FACTS)
-    shutil.copytree(model, "half")
-    weights = Path("half/model.safetensors").read_bytes()
-    Path("half/model.safetensors").write_bytes(weights[:kept])
-    refused(start(model="./half"), "half/model.safetensors: ", "facts.csv", "half")
-    assert "the file is truncated" in start(model="./half").stderr
+    data = Path("half", file).read_bytes()
+    Path("half", file).write_bytes(data[: kept or len(data) // 2])
+    refused(given(model="./half"), f"half/{place}", "facts.csv", "half")
+    assert told in given(model="./half").stderr
 
 
 def test_braces_in_paths_raise_before_becoming_wildcards(start, model):
@@ -236,8 +236,7 @@ def test_braces_in_paths_raise_before_becoming_wildcards(start, model):
 
 
 @pytest.mark.parametrize("kind", ["folder", "file", "link"])
-def test_existing_files_are_kept(start, kind):
-    Path("facts.csv").write_text(FACTS)
+def test_existing_files_are_kept(given, kind):
     if kind == "folder":
         Path("mine").mkdir()
         Path("mine/config.yaml").write_text("mine")
@@ -245,40 +244,36 @@ def test_existing_files_are_kept(start, kind):
         Path("mine").write_text("mine")
     else:
         Path("mine").symlink_to("nowhere")
-    refused(start(), "mine already exists", "facts.csv", "mine")
+    refused(given(), "mine already exists", "facts.csv", "mine")
     if kind == "folder":
         assert Path("mine/config.yaml").read_text() == "mine"
         assert os.listdir("mine") == ["config.yaml"]
 
 
-def test_existing_folder_in_a_clone_is_named_as_such(start, monkeypatch):
+def test_existing_folder_in_a_clone_is_named_as_such(given, monkeypatch):
     """There the working folder is the project's own, in which nothing can be hidden."""
-    Path("facts.csv").write_text(FACTS)
     monkeypatch.setattr("kgprobe.files.ROOT", Path.cwd())
     Path("mine").mkdir()
-    refused(start(), "mine already exists and is not overwritten", "facts.csv", "mine")
+    refused(given(), "mine already exists and is not overwritten", "facts.csv", "mine")
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", "mine.", "world", "wikidata", "2020", "onto_x",
                                   "my_lite", "my graph", "", "config", "resources"])  # fmt: skip
-def test_invalid_names_raise_one_sentence(start, name):
-    Path("facts.csv").write_text(FACTS)
-    refused(start(name), "cannot name a graph; valid: small letters", "facts.csv")
+def test_invalid_names_raise_one_sentence(given, name):
+    refused(given(name), "cannot name a graph; valid: small letters", "facts.csv")
 
 
-def test_interruption_leaves_no_files(start, monkeypatch):
-    Path("facts.csv").write_text(FACTS)
+def test_interruption_leaves_no_files(given, monkeypatch):
 
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "write_text", full)
-    refused(start(), "No space left on device", "facts.csv")
+    refused(given(), "No space left on device", "facts.csv")
 
 
-def test_first_line_refers_editors_to_the_schema(start):
-    Path("facts.csv").write_text(FACTS)
-    start()
+def test_first_line_refers_editors_to_the_schema(given):
+    given()
     first = Path("mine/config.yaml").read_text().splitlines()[0]
     place = first.removeprefix("# yaml-language-server: $schema=file://")
     assert experiments.read_schema(place) == config.document()

@@ -10,21 +10,12 @@ from typing import Any
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """Settings of one search.
+    """Settings of one search, as settings/probes.py (SearchChanges) describes them.
 
-    mode            paper, released or default: the source of the other fields' values
-    candidates      k: tokens tried per iteration
-    accumulate      A: batches of the gradient, and of the evaluation
-    batch           B: examples of a batch
-    evaluation      examples that candidates are scored on; 0: A * B
-    metric          compares candidates; dev_metric: selects the best trigger
-    accept          strict: only a candidate better than the current trigger on the same examples;
-                    best_of_k: always the best candidate
-    batches         disjoint: both batches from one permutation; fresh: a shuffle each (may
-                    overlap), as in the released code
-    fill_all        no initial token may be left: triggers with one count as minus infinity
-    initial         text of the initial trigger, with as many tokens as positions, or "" (the
-                    mask); tokenized after a space, unless the trigger starts the template
+    `mode` (paper, released or default) is the source of the other values. `accept` strict compares
+    on the same examples. Batches that are `fresh` may overlap, as in the released code. Under
+    `fill_all` triggers with an initial token count as minus infinity. `initial` is tokenized after
+    a space, unless the trigger starts the template.
     """
 
     mode: str = "default"

@@ -1,6 +1,8 @@
 """An HTTP server in front of a SPARQL endpoint that injects planned faults over real sockets.
-`Faults` assigns them to requests by number or randomly with a seed. Clean answers are the
-endpoint's original bytes, each fetched once. It records what is needed to check politeness."""
+
+`Faults` assigns faults to requests by number or randomly with a seed. Clean answers are the
+endpoint's original bytes, each fetched once. The server records what is needed to check politeness.
+"""
 
 import hashlib
 import http.server

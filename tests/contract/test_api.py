@@ -1,5 +1,6 @@
 """The client against a real local server: answers, faults, cache, limits, and the key."""
 
+import contextlib
 import json
 import logging
 from dataclasses import replace
@@ -34,6 +35,23 @@ def client(server, folder, clock, **options):
     return Client(endpoint, folder, now=clock.now, sleep=clock.sleep)
 
 
+@pytest.fixture
+def serve(lm, tmp_path, clock):
+    """Return a function that starts a server and returns it with a client, whose answers are below
+    `folder`; `late` are its faults from the moment when the client knows its capabilities."""
+    with contextlib.ExitStack() as servers:
+
+        def start(offers=EVERYTHING, folder="", faults=(), key="", answers=None, late=(), **limits):
+            server = servers.enter_context(ApiServer(lm, offers, faults, key, answers))
+            asked = client(server, tmp_path / folder, clock, **limits)
+            if late:
+                asked.capabilities()
+                server.faults = late
+            return server, asked
+
+        yield start
+
+
 def literal(lm, text):
     """Return the sum of log-probabilities of a text after BOS."""
     ids = lm.tokenizer(text, add_special_tokens=False)["input_ids"]
@@ -46,26 +64,24 @@ def literal(lm, text):
 
 
 @pytest.mark.parametrize("form", ["echo", "field"])
-def test_prompt_tokens_sum_to_the_models_log_likelihood(lm, tmp_path, clock, form):
+def test_prompt_tokens_sum_to_the_models_log_likelihood(serve, lm, form):
     offers = EVERYTHING - {"echo", "field"} | {form}
-    with ApiServer(lm, offers) as server:
-        asked = client(server, tmp_path, clock)
-        assert asked.capabilities().prompt_logprobs == form
-        tokens = asked.prompt_tokens(TEXT)
+    _, asked = serve(offers)
+    assert asked.capabilities().prompt_logprobs == form
+    tokens = asked.prompt_tokens(TEXT)
     assert "".join(t.text for t in tokens) == TEXT
     assert [TEXT[t.start : t.start + len(t.text)] for t in tokens] == [t.text for t in tokens]
     assert sum(t.logprob for t in tokens) == pytest.approx(literal(lm, TEXT), abs=1e-4)
 
 
 @pytest.mark.parametrize("form", ["echo", "field"])
-def test_a_control_token_in_a_prompt_is_refused(lm, tmp_path, clock, form):
+def test_a_control_token_in_a_prompt_is_refused(serve, form):
     offers = EVERYTHING - {"echo", "field"} | {form}
-    with ApiServer(lm, offers) as server:
-        asked = client(server, tmp_path, clock)
-        for text in ("The capital is </s>Paris.", "Paris <mask> is where it is."):
-            with pytest.raises(ApiError, match=r"as a control token|are not those of"):
-                asked.prompt_tokens(text)
-        assert asked.prompt_tokens("It is <|im_end|>Paris.")  # not a token of this model
+    _, asked = serve(offers)
+    for text in ("The capital is </s>Paris.", "Paris <mask> is where it is."):
+        with pytest.raises(ApiError, match=r"as a control token|are not those of"):
+            asked.prompt_tokens(text)
+    assert asked.prompt_tokens("It is <|im_end|>Paris.")  # not a token of this model
 
 
 class Vllm(Answers):
@@ -92,20 +108,19 @@ class NoBos(Vllm):
 
 
 @pytest.mark.parametrize("server_kind", [Vllm, NoBos])
-def test_cumulative_offsets_are_mapped_to_the_text_or_refused(lm, tmp_path, clock, server_kind):
-    with ApiServer(None, answers=server_kind(lm, EVERYTHING - {"field"})) as server:
-        asked = client(server, tmp_path, clock)
-        assert asked.capabilities().prompt_logprobs == "echo"
-        tokens = asked.prompt_tokens(TEXT)
-        for text in ("Zürich is in Asia.", "It is Zü"):  # ü is two tokens
-            with pytest.raises(ApiError, match="its tokens do not cover"):
-                asked.prompt_tokens(text)
+def test_cumulative_offsets_are_mapped_to_the_text_or_refused(serve, lm, server_kind):
+    _, asked = serve(answers=server_kind(lm, EVERYTHING - {"field"}))
+    assert asked.capabilities().prompt_logprobs == "echo"
+    tokens = asked.prompt_tokens(TEXT)
+    for text in ("Zürich is in Asia.", "It is Zü"):  # ü is two tokens
+        with pytest.raises(ApiError, match="its tokens do not cover"):
+            asked.prompt_tokens(text)
     assert [TEXT[t.start : t.start + len(t.text)] for t in tokens] == [t.text for t in tokens]
     assert "".join(t.text for t in tokens) == TEXT
     assert sum(t.logprob for t in tokens) == pytest.approx(literal(lm, TEXT), abs=1e-4)
 
 
-def test_unreadable_prompt_log_probabilities_are_not_used(lm, tmp_path, clock):
+def test_unreadable_prompt_log_probabilities_are_not_used(serve):
     """An example is tokens without their spaces, which do not add up to the text."""
 
     def bare(answer):
@@ -113,8 +128,7 @@ def test_unreadable_prompt_log_probabilities_are_not_used(lm, tmp_path, clock):
         lists["tokens"] = [token.strip() for token in lists["tokens"]]
         return answer
 
-    with ApiServer(lm, faults=[bare]) as server:
-        assert client(server, tmp_path, clock).capabilities().prompt_logprobs == "field"
+    assert serve(faults=[bare])[1].capabilities().prompt_logprobs == "field"
 
 
 class LlamaCpp(Answers):
@@ -137,13 +151,11 @@ class LlamaCpp(Answers):
         return status, answer
 
 
-def test_a_llama_cpp_server_gets_only_supported_requests(lm, tmp_path, clock):
-    with ApiServer(lm) as server:
-        expected = client(server, tmp_path / "a", clock).complete("The capital", 3, top=2)
-    with ApiServer(None, answers=LlamaCpp(lm)) as server:
-        asked = client(server, tmp_path / "b", clock)
-        assert tuple(vars(asked.capabilities()).values()) == (True, True, "", True, True)
-        answer = asked.complete("The capital", 3, top=2)
+def test_a_llama_cpp_server_gets_only_supported_requests(serve, lm, clock):
+    expected = serve(folder="a")[1].complete("The capital", 3, top=2)
+    _, asked = serve(answers=LlamaCpp(lm), folder="b")
+    assert tuple(vars(asked.capabilities()).values()) == (True, True, "", True, True)
+    answer = asked.complete("The capital", 3, top=2)
     assert not clock.naps  # refused features are not requested again
     assert answer.text == expected.text
     assert [(t.text, t.logprob, t.top) for t in answer.tokens] == [
@@ -151,9 +163,8 @@ def test_a_llama_cpp_server_gets_only_supported_requests(lm, tmp_path, clock):
     ]
 
 
-def test_a_completion_is_greedy_with_its_alternatives(lm, tmp_path, clock):
-    with ApiServer(lm) as server:
-        answer = client(server, tmp_path, clock).complete("The capital", 3, top=2)
+def test_a_completion_is_greedy_with_its_alternatives(serve, lm):
+    answer = serve()[1].complete("The capital", 3, top=2)
     ids = lm.tokenizer("The capital", add_special_tokens=False)["input_ids"]
     for token in answer.tokens:
         row = lm.logprobs(ids)[-1]
@@ -174,47 +185,43 @@ def test_a_completion_is_greedy_with_its_alternatives(lm, tmp_path, clock):
         (frozenset({"completions"}), (True, False, "", False, False)),
     ],
 )
-def test_capabilities_are_detected_once(lm, tmp_path, clock, offers, expected):
-    with ApiServer(lm, offers) as server:
-        found = client(server, tmp_path, clock).capabilities()
-        assert tuple(vars(found).values()) == expected
-        asked = len(server.hits)
-        assert client(server, tmp_path, clock).capabilities() == found
-        assert len(server.hits) == asked <= 6
+def test_capabilities_are_detected_once(serve, tmp_path, clock, offers, expected):
+    server, asked = serve(offers)
+    found = asked.capabilities()
+    assert tuple(vars(found).values()) == expected
+    count = len(server.hits)
+    assert client(server, tmp_path, clock).capabilities() == found
+    assert len(server.hits) == count <= 6
 
 
 @pytest.mark.parametrize("odd", [True, 7, "x", [], [["x"]], {"content": 7, "token_logprobs": "x"}])
-def test_log_probabilities_in_another_format_are_not_used(lm, tmp_path, clock, odd):
+def test_log_probabilities_in_another_format_are_not_used(serve, odd):
     def changed(answer):
         for choice in answer.get("choices", ()):
             choice |= {"logprobs": odd, "prompt_logprobs": odd}
         return answer
 
-    with ApiServer(lm) as server:
-        server.faults = [changed] * 6
-        assert client(server, tmp_path, clock).capabilities().prompt_logprobs == ""
+    assert serve(faults=[changed] * 6)[1].capabilities().prompt_logprobs == ""
 
 
 @pytest.mark.parametrize("kept", [b"\xff", b'{"response": "abc"}', b'{"response": {"chat": true}}'])
-def test_an_unreadable_cached_answer_is_requested_again(lm, tmp_path, clock, kept):
-    with ApiServer(lm) as server:
-        first = client(server, tmp_path, clock).capabilities()
-        for path in tmp_path.rglob("*.json"):
-            path.write_bytes(kept)
-        assert client(server, tmp_path, clock).capabilities() == first
+def test_an_unreadable_cached_answer_is_requested_again(serve, tmp_path, clock, kept):
+    server, asked = serve()
+    first = asked.capabilities()
+    for path in tmp_path.rglob("*.json"):
+        path.write_bytes(kept)
+    assert client(server, tmp_path, clock).capabilities() == first
 
 
-def test_a_server_without_supported_features_is_refused(lm, tmp_path, clock):
+def test_a_server_without_supported_features_is_refused(serve):
     message = r"neither completions nor chat .*; it says .*HTTP 404: .*no such path"
-    with ApiServer(lm, frozenset()) as server, pytest.raises(ApiError, match=message):
-        client(server, tmp_path, clock).capabilities()
+    with pytest.raises(ApiError, match=message):
+        serve(frozenset())[1].capabilities()
 
 
-def test_sentences_need_prompt_logprobs(lm, tmp_path, clock):
-    with ApiServer(lm, frozenset({"chat"})) as server:
-        asked = client(server, tmp_path, clock)
-        with pytest.raises(ApiError, match="use choice instead"):
-            asked.prompt_tokens(TEXT)
+def test_sentences_need_prompt_logprobs(serve):
+    with pytest.raises(ApiError, match="use choice instead"):
+        serve(frozenset({"chat"}))[1].prompt_tokens(TEXT)
 
 
 @pytest.mark.parametrize(
@@ -230,39 +237,23 @@ def test_sentences_need_prompt_logprobs(lm, tmp_path, clock):
         ("list", 1.0),
     ],
 )
-def test_faults_are_survived(lm, tmp_path, clock, fault, nap):
-    with ApiServer(lm) as server:
-        expected = client(server, tmp_path / "a", clock).chat("Hi", 3, top=1)
-    with ApiServer(lm, faults=[fault]) as server:
-        asked = client(server, tmp_path / "b", clock)
-        assert asked.chat("Hi", 3, top=1) == expected
-        assert len(server.hits) == 2
+def test_faults_are_survived(serve, clock, fault, nap):
+    expected = serve(folder="a")[1].chat("Hi", 3, top=1)
+    server, asked = serve(faults=[fault], folder="b")
+    assert asked.chat("Hi", 3, top=1) == expected
+    assert len(server.hits) == 2
     assert clock.naps == [nap]
     assert asked.transport.usage.retries == 1
 
 
-def test_waits_double_until_an_error_and_nothing_is_cached(lm, tmp_path, clock):
-    with ApiServer(lm, faults=[(500, {})] * 4 + [None]) as server:
-        asked = client(server, tmp_path, clock, attempts=4)
-        with pytest.raises(ApiError, match="no answer after 4 attempts; last: HTTP 500") as caught:
-            asked.chat("Hi")
-        assert caught.value.status == 500
-        assert clock.naps == [1.0, 2.0, 4.0]
-        assert not list(tmp_path.rglob("*.json"))
-        assert asked.chat("Hi").text  # the same request is sent again later
-
-
-def test_some_errors_are_final_at_once(lm, tmp_path, clock):
-    faults = [
-        ((400, {}), "HTTP 400"),
-        ((429, {"code": "insufficient_quota"}), "insufficient_quota"),
-        ((429, {"Retry-After": "9999"}), "asks to wait 9999 s"),
-    ]
-    for fault, message in faults:
-        with ApiServer(lm, faults=[fault]) as server:
-            with pytest.raises(ApiError, match=message):
-                client(server, tmp_path, clock).chat("Hi")
-            assert len(server.hits) == 1
+def test_waits_double_until_an_error_and_nothing_is_cached(serve, tmp_path, clock):
+    _, asked = serve(faults=[(500, {})] * 4 + [None], attempts=4)
+    with pytest.raises(ApiError, match="no answer after 4 attempts; last: HTTP 500") as caught:
+        asked.chat("Hi")
+    assert caught.value.status == 500
+    assert clock.naps == [1.0, 2.0, 4.0]
+    assert not list(tmp_path.rglob("*.json"))
+    assert asked.chat("Hi").text  # the same request is sent again later
 
 
 def error_bodies(error, **more):
@@ -284,60 +275,61 @@ IN_A_CHOICE = {"choices": [{"finish_reason": "error", "error": {"message": "over
         lambda answer: IN_A_CHOICE,
     ],
 )
-def test_an_error_with_status_200_is_retried_and_never_cached(lm, tmp_path, clock, fault):
-    with ApiServer(lm) as server:
-        expected = client(server, tmp_path / "a", clock).chat("Hi", 3)
-    with ApiServer(lm, faults=[fault, None]) as server:
-        assert client(server, tmp_path / "b", clock).chat("Hi", 3) == expected
-        assert len(server.hits) == 2
+def test_an_error_with_status_200_is_retried_and_never_cached(serve, tmp_path, clock, fault):
+    expected = serve(folder="a")[1].chat("Hi", 3)
+    server, asked = serve(faults=[fault, None], folder="b")
+    assert asked.chat("Hi", 3) == expected
+    assert len(server.hits) == 2
     assert clock.naps == [1.0]
-    with ApiServer(lm, faults=[fault, fault, None]) as server:
-        asked = client(server, tmp_path / "c", clock, attempts=2)
-        with pytest.raises(ApiError, match=r"no answer after 2 attempts; last: HTTP \d+: \{"):
-            asked.chat("Hi", 3)
-        assert not list((tmp_path / "c").rglob("*.json"))
-        assert asked.chat("Hi", 3) == expected  # sent again
+    server, asked = serve(faults=[fault, fault, None], folder="c", attempts=2)
+    with pytest.raises(ApiError, match=r"no answer after 2 attempts; last: HTTP \d+: \{"):
+        asked.chat("Hi", 3)
+    assert not list((tmp_path / "c").rglob("*.json"))
+    assert asked.chat("Hi", 3) == expected  # sent again
 
 
-def test_a_redirect_is_refused_and_the_key_is_not_forwarded(lm, tmp_path, clock):
-    with ApiServer(lm) as elsewhere:
-        onward = {"Location": f"{elsewhere.url}/completions"}
-        with ApiServer(lm, faults=[(307, onward)] * 9) as server:
-            with pytest.raises(ApiError) as caught:
-                client(server, tmp_path, clock).prompt_tokens(TEXT)
-            assert caught.value.status == 307
-            assert f"HTTP 307: redirected to {elsewhere.url}/completions; expected" in str(
-                caught.value
-            )
-        assert not elsewhere.hits
+def test_a_redirect_is_refused_and_the_key_is_not_forwarded(serve):
+    elsewhere, _ = serve()
+    onward = {"Location": f"{elsewhere.url}/completions"}
+    told = f"HTTP 307: redirected to {elsewhere.url}/completions; expected"
+    with pytest.raises(ApiError, match=told) as caught:
+        serve(faults=[(307, onward)] * 9)[1].prompt_tokens(TEXT)
+    assert caught.value.status == 307
+    assert not elsewhere.hits
 
 
-def test_an_error_with_status_200_is_handled_as_its_stated_status(lm, tmp_path, clock):
-    faults = [
+@pytest.mark.parametrize(
+    ("fault", "status", "message"),
+    [
+        ((400, {}), 400, "HTTP 400"),
+        ((429, {"code": "insufficient_quota"}), 429, "insufficient_quota"),
+        ((429, {"Retry-After": "9999"}), 0, "asks to wait 9999 s"),
+        # an error with status 200 is handled as its stated status
         (error_bodies({"message": "too long", "code": 400}), 400, "HTTP 400"),
         (error_bodies({"message": "no", "code": "401"}), 401, "KGPROBE_TEST_KEY is"),
         (error_bodies({"message": "no", "code": "insufficient_quota"}), 200, "insufficient_quota"),
-    ]
-    for fault, status, message in faults:
-        with ApiServer(lm, faults=[fault]) as server:
-            with pytest.raises(ApiError, match=message) as caught:
-                client(server, tmp_path, clock).chat("Hi")
-            assert caught.value.status == status
-            assert len(server.hits) == 1
+    ],
+)
+def test_some_errors_are_final_at_once(serve, tmp_path, fault, status, message):
+    server, asked = serve(faults=[fault])
+    with pytest.raises(ApiError, match=message) as caught:
+        asked.chat("Hi")
+    assert caught.value.status == status
+    assert len(server.hits) == 1
     assert not list(tmp_path.rglob("*.json"))
 
 
-def test_an_error_cached_by_an_earlier_version_is_requested_again(lm, tmp_path, clock, caplog):
-    with ApiServer(lm) as server:
-        expected = client(server, tmp_path, clock).chat("Hi", 3)
-        (kept,) = tmp_path.rglob("*.json")
-        for response in ({"error": {"message": "overloaded"}}, {"choices": []}, {}):
-            kept.write_text(json.dumps({**json.loads(kept.read_text()), "response": response}))
-            asked = client(server, tmp_path, clock)
-            assert asked.chat("Hi", 3) == expected
-            assert asked.transport.usage.cached == 0
-        assert client(server, tmp_path, clock).chat("Hi", 3) == expected
-        assert len(server.hits) == 4
+def test_an_error_cached_by_an_earlier_version_is_requested_again(serve, tmp_path, clock, caplog):
+    server, asked = serve()
+    expected = asked.chat("Hi", 3)
+    (kept,) = tmp_path.rglob("*.json")
+    for response in ({"error": {"message": "overloaded"}}, {"choices": []}, {}):
+        kept.write_text(json.dumps({**json.loads(kept.read_text()), "response": response}))
+        asked = client(server, tmp_path, clock)
+        assert asked.chat("Hi", 3) == expected
+        assert asked.transport.usage.cached == 0
+    assert client(server, tmp_path, clock).chat("Hi", 3) == expected
+    assert len(server.hits) == 4
     assert "asked again" in caplog.text
 
 
@@ -348,87 +340,81 @@ def test_a_dead_server_is_an_error_with_its_address(lm, tmp_path, clock):
         client(server, tmp_path, clock, attempts=2).chat("Hi")
 
 
-def test_the_cache_repeats_answers_and_holds_complete_files(lm, tmp_path, clock):
-    with ApiServer(lm) as server:
-        first = client(server, tmp_path, clock)
-        answers = [first.chat(q, 2) for q in ("a", "b", "a")]
-        assert len(server.hits) == 2
-        again = client(server, tmp_path, clock)
-        assert [again.chat(q, 2) for q in ("a", "b", "a")] == answers
-        assert len(server.hits) == 2
-        again.chat("a", 3)  # another request
-        assert len(server.hits) == 3
-        assert again.transport.usage.cached == 3
-        files = sorted(tmp_path.rglob("*"))
-        assert not [f for f in files if f.name.endswith(".part")]
-        damaged = next(f for f in files if f.is_file())
-        damaged.write_text(damaged.read_text()[:30])
-        renewed = client(server, tmp_path, clock)
-        assert [renewed.chat(q, n) for q, n in (("a", 2), ("b", 2), ("a", 3))][:2] == answers[:2]
-        assert len(server.hits) == 4
+def test_the_cache_repeats_answers_and_holds_complete_files(serve, tmp_path, clock):
+    server, first = serve()
+    answers = [first.chat(q, 2) for q in ("a", "b", "a")]
+    assert len(server.hits) == 2
+    again = client(server, tmp_path, clock)
+    assert [again.chat(q, 2) for q in ("a", "b", "a")] == answers
+    assert len(server.hits) == 2
+    again.chat("a", 3)  # another request
+    assert len(server.hits) == 3
+    assert again.transport.usage.cached == 3
+    files = sorted(tmp_path.rglob("*"))
+    assert not [f for f in files if f.name.endswith(".part")]
+    damaged = next(f for f in files if f.is_file())
+    damaged.write_text(damaged.read_text()[:30])
+    renewed = client(server, tmp_path, clock)
+    assert [renewed.chat(q, n) for q, n in (("a", 2), ("b", 2), ("a", 3))][:2] == answers[:2]
+    assert len(server.hits) == 4
 
 
-def test_requests_and_tokens_are_limited(lm, tmp_path, clock):
-    with ApiServer(lm) as server:
-        asked = client(server, tmp_path / "a", clock, requests_per_minute=30)
-        for question in "abc":
-            asked.chat(question, 1)
-        assert clock.naps == pytest.approx([2.0, 2.0])
-        clock.naps.clear()
-        asked = client(server, tmp_path / "b", clock, tokens_per_minute=60)
-        asked.chat("a", 1)
-        used = asked.transport.usage.prompt_tokens + asked.transport.usage.completion_tokens
-        asked.chat("b", 1)
-        assert clock.naps == pytest.approx([float(used)])
+def test_requests_and_tokens_are_limited(serve, tmp_path, clock):
+    server, asked = serve(folder="a", requests_per_minute=30)
+    for question in "abc":
+        asked.chat(question, 1)
+    assert clock.naps == pytest.approx([2.0, 2.0])
+    clock.naps.clear()
+    asked = client(server, tmp_path / "b", clock, tokens_per_minute=60)
+    asked.chat("a", 1)
+    used = asked.transport.usage.prompt_tokens + asked.transport.usage.completion_tokens
+    asked.chat("b", 1)
+    assert clock.naps == pytest.approx([float(used)])
 
 
-def test_tokens_and_cost_are_counted_and_limited(lm, tmp_path, clock):
-    with ApiServer(lm) as server:
-        asked = client(server, tmp_path, clock, prices=(1.0, 10.0), most=1e-4)
-        asked.chat("a", 5)
-        usage = asked.transport.usage
-        assert usage.completion_tokens == 5
-        assert usage.cost == pytest.approx((usage.prompt_tokens + 50) / 1e6)
-        asked.chat("b", 5)
-        with pytest.raises(ApiError, match=r"has reached the limit 0\.0001"):
-            asked.chat("c", 5)
-        assert asked.record()["cost"] == pytest.approx(usage.cost, abs=1e-6)
-    with ApiServer(lm, EVERYTHING - {"usage"}) as server:
-        asked = client(server, tmp_path, clock)
-        asked.chat("a", 5)
-        assert asked.transport.usage.unreported == 1
+def test_tokens_and_cost_are_counted_and_limited(serve):
+    _, asked = serve(prices=(1.0, 10.0), most=1e-4)
+    asked.chat("a", 5)
+    usage = asked.transport.usage
+    assert usage.completion_tokens == 5
+    assert usage.cost == pytest.approx((usage.prompt_tokens + 50) / 1e6)
+    asked.chat("b", 5)
+    with pytest.raises(ApiError, match=r"has reached the limit 0\.0001"):
+        asked.chat("c", 5)
+    assert asked.record()["cost"] == pytest.approx(usage.cost, abs=1e-6)
+    _, asked = serve(EVERYTHING - {"usage"})
+    asked.chat("a", 5)
+    assert asked.transport.usage.unreported == 1
 
 
 @pytest.mark.parametrize("name", ["prompt_tokens", "completion_tokens"])
 @pytest.mark.parametrize("count", [-1, -(10**9), 10**8, 1.5, "7", True, float("nan"), [3]])
-def test_invalid_token_counts_are_refused(lm, tmp_path, clock, name, count):
+def test_invalid_token_counts_are_refused(serve, tmp_path, name, count):
     def lying(answer):
         return {**answer, "usage": {**answer["usage"], name: count}}
 
-    with ApiServer(lm, faults=[None, lying]) as server:
-        asked = client(server, tmp_path, clock, prices=(1.0, 10.0), most=1.0)
-        asked.chat("a", 5)
-        cost = asked.transport.usage.cost
-        with pytest.raises(ApiError, match=f"usage says {name} .*; expected a count from 0 to"):
-            asked.chat("b", 5)
-        assert asked.transport.usage.cost == cost > 0
-        assert len(list(tmp_path.rglob("*.json"))) == 1
+    _, asked = serve(faults=[None, lying], prices=(1.0, 10.0), most=1.0)
+    asked.chat("a", 5)
+    cost = asked.transport.usage.cost
+    with pytest.raises(ApiError, match=f"usage says {name} .*; expected a count from 0 to"):
+        asked.chat("b", 5)
+    assert asked.transport.usage.cost == cost > 0
+    assert len(list(tmp_path.rglob("*.json"))) == 1
 
 
 @pytest.mark.parametrize(
     "usage", [None, {}, {"prompt_tokens": 0, "completion_tokens": None}, {"total_tokens": 9}]
 )
-def test_unreported_usage_is_charged_at_its_maximum(lm, tmp_path, clock, usage):
+def test_unreported_usage_is_charged_at_its_maximum(serve, usage):
     silent = [lambda answer: {**answer, "usage": usage}] * 3
-    with ApiServer(lm, faults=silent) as server:
-        asked = client(server, tmp_path, clock, prices=(1.0, 10.0), most=1e-4)
-        for question in "ab":
-            asked.chat(question, 5)
-        assert asked.transport.usage.cost >= 2 * 50 / 1e6
-        assert asked.transport.usage.unreported == 2
-        with pytest.raises(ApiError, match=r"has reached the limit 0\.0001"):
-            asked.chat("c", 5)
-        assert len(server.hits) == 2
+    server, asked = serve(faults=silent, prices=(1.0, 10.0), most=1e-4)
+    for question in "ab":
+        asked.chat(question, 5)
+    assert asked.transport.usage.cost >= 2 * 50 / 1e6
+    assert asked.transport.usage.unreported == 2
+    with pytest.raises(ApiError, match=r"has reached the limit 0\.0001"):
+        asked.chat("c", 5)
+    assert len(server.hits) == 2
 
 
 @pytest.mark.parametrize(
@@ -566,75 +552,63 @@ ASKS = {
 @pytest.mark.parametrize(
     ("ask", "number"), [(name, n) for name, (faults, _) in ASKS.items() for n in range(len(faults))]
 )
-def test_an_answer_that_violates_the_api_is_refused_and_not_cached(
-    lm, tmp_path, clock, ask, number
-):
+def test_an_answer_that_violates_the_api_is_refused_and_not_cached(serve, tmp_path, ask, number):
     faults, question = ASKS[ask]
     fault, message = faults[number]
     offers = EVERYTHING - {"echo": {"field"}, "field": {"echo"}}.get(ask, set())
-    with ApiServer(lm, offers) as server:
-        asked = client(server, tmp_path, clock)
-        asked.capabilities()
-        kept = len(list(tmp_path.rglob("*.json")))
-        server.faults = [fault]
-        hits = len(server.hits)
-        with pytest.raises(ApiError, match=message) as caught:
-            question(asked)
-        assert str(caught.value).startswith(f"{server.url}/")
-        assert len(server.hits) == hits + 1  # a repeated request would have the same cost
-        assert len(list(tmp_path.rglob("*.json"))) == kept
-        assert question(asked) is not None
+    server, asked = serve(offers)
+    asked.capabilities()
+    kept = len(list(tmp_path.rglob("*.json")))
+    server.faults = [fault]
+    hits = len(server.hits)
+    with pytest.raises(ApiError, match=message) as caught:
+        question(asked)
+    assert str(caught.value).startswith(f"{server.url}/")
+    assert len(server.hits) == hits + 1  # a repeated request would have the same cost
+    assert len(list(tmp_path.rglob("*.json"))) == kept
+    assert question(asked) is not None
 
 
-def test_rounding_and_a_first_token_without_log_probability_are_no_faults(lm, tmp_path, clock):
-    with ApiServer(lm, EVERYTHING - {"field"}) as server:
-        asked = client(server, tmp_path, clock)
-        asked.capabilities()
-        server.faults = [
-            within(["logprobs", "token_logprobs", 0], None),
-            within(["logprobs", "token_logprobs", 0], 1e-6),
-            within(["message", "content"], None),
-        ]
-        assert asked.prompt_tokens(TEXT)[0].logprob is None
-        assert asked.complete("The capital", 3, top=2).tokens[0].logprob == 0.0
-        assert asked.chat("Hi", 3).text == ""
+def test_rounding_and_a_first_token_without_log_probability_are_no_faults(serve):
+    server, asked = serve(EVERYTHING - {"field"})
+    asked.capabilities()
+    server.faults = [
+        within(["logprobs", "token_logprobs", 0], None),
+        within(["logprobs", "token_logprobs", 0], 1e-6),
+        within(["message", "content"], None),
+    ]
+    assert asked.prompt_tokens(TEXT)[0].logprob is None
+    assert asked.complete("The capital", 3, top=2).tokens[0].logprob == 0.0
+    assert asked.chat("Hi", 3).text == ""
 
 
-def test_a_lone_surrogate_is_replaced(lm, tmp_path, clock):
-    with ApiServer(lm, EVERYTHING - {"field"}) as server:
-        asked = client(server, tmp_path, clock)
-        asked.capabilities()
-        server.faults = [within(["text"], "\ud83e crab \U0001f980")]
-        for _ in range(2):  # the answer, and what is kept of it
-            assert asked.complete("The capital", 3, top=2).text == "\ufffd crab \U0001f980"
+def test_a_lone_surrogate_is_replaced(serve):
+    _, asked = serve(EVERYTHING - {"field"}, late=[within(["text"], "\ud83e crab \U0001f980")])
+    for _ in range(2):  # the answer, and what is kept of it
+        assert asked.complete("The capital", 3, top=2).text == "\ufffd crab \U0001f980"
     raw = json.dumps({"error": None, "text": "한 \ud83e"}, ensure_ascii=False)
     answer, *_ = _received(SimpleNamespace(status_code=200), raw.encode("utf-8", "surrogatepass"))
     assert answer["text"] == "한 \ufffd"
 
 
-def test_several_workers_give_the_same_answers_in_order(lm, tmp_path, clock):
+def test_several_workers_give_the_same_answers_in_order(serve, tmp_path, clock):
     questions = [f"question {n}" for n in range(12)]
-    with ApiServer(lm) as server:
-        one = client(server, tmp_path / "a", clock).map(lambda q: None, [], 4)
-        alone = client(server, tmp_path / "a", clock)
-        many = client(server, tmp_path / "b", clock)
-        expected = alone.map(alone.chat, questions)
-        assert many.map(many.chat, questions, workers=4) == expected
-    assert one == []
+    server, alone = serve(folder="a")
+    many = client(server, tmp_path / "b", clock)
+    expected = alone.map(alone.chat, questions)
+    assert many.map(many.chat, questions, workers=4) == expected
+    assert alone.map(lambda q: None, [], 4) == []
 
 
-def test_the_key_is_sent_and_never_stored(lm, tmp_path, clock, monkeypatch, caplog):
+def test_the_key_is_sent_and_never_stored(serve, tmp_path, monkeypatch, caplog):
     caplog.set_level(logging.DEBUG)
     monkeypatch.setenv("KGPROBE_TEST_KEY", KEY)
-    with ApiServer(lm, key=KEY, faults=[(500, {"key": KEY}), "cut"]) as server:
-        asked = client(server, tmp_path, clock)
-        asked.capabilities()
-        asked.chat("Hi", 2)
-        url = server.url
-    with ApiServer(lm, key="another") as server:
-        refused = client(server, tmp_path, clock)
-        with pytest.raises(ApiError, match="KGPROBE_TEST_KEY is set") as caught:
-            refused.chat("Hi")
+    server, asked = serve(key=KEY, faults=[(500, {"key": KEY}), "cut"])
+    asked.capabilities()
+    asked.chat("Hi", 2)
+    url = server.url
+    with pytest.raises(ApiError, match="KGPROBE_TEST_KEY is set") as caught:
+        serve(key="another")[1].chat("Hi")
     stored = "".join(f.read_text() for f in tmp_path.rglob("*") if f.is_file())
     written = caplog.text + str(caught.value) + repr(asked.endpoint) + repr(vars(asked))
     written += repr(vars(asked.transport)) + json.dumps(asked.record()) + url
@@ -645,18 +619,17 @@ def test_the_key_is_sent_and_never_stored(lm, tmp_path, clock, monkeypatch, capl
     assert "Bearer" not in stored + written.replace("Bearer [key]", "")
 
 
-def test_no_fragment_of_a_key_is_printed(lm, tmp_path, clock, monkeypatch):
+def test_no_fragment_of_a_key_is_printed(serve, monkeypatch):
     monkeypatch.setenv("KGPROBE_TEST_KEY", KEY)
     body = json.dumps({"error": {"message": "injected"}, "x": ""})
     for before in range(500 - len(body) - len(KEY), 500 - len(body) + 3):
-        with ApiServer(lm, faults=[(400, {"x": "-" * before + KEY})]) as server:
-            with pytest.raises(ApiError) as caught:
-                client(server, tmp_path, clock).chat("Hi")
-            assert KEY[:3] not in str(caught.value)
+        with pytest.raises(ApiError) as caught:
+            serve(faults=[(400, {"x": "-" * before + KEY})])[1].chat("Hi")
+        assert KEY[:3] not in str(caught.value)
 
 
 @pytest.mark.parametrize("key", ["EMPTY", "t", "1"])
-def test_a_dummy_key_is_a_word_like_any_other(lm, tmp_path, clock, monkeypatch, key):
+def test_a_dummy_key_is_a_word_like_any_other(serve, tmp_path, clock, monkeypatch, key):
     """Nothing is redacted: both runs get the same text."""
     monkeypatch.setenv("KGPROBE_TEST_KEY", key)
 
@@ -673,36 +646,31 @@ def test_a_dummy_key_is_a_word_like_any_other(lm, tmp_path, clock, monkeypatch, 
         answer["choices"][0]["logprobs"]["top_logprobs"] = [best] * 3
         return answer
 
-    with ApiServer(lm, key=key, faults=[saying, echoing]) as server:
-        first = client(server, tmp_path, clock)
-        said = first.chat(f"Is {key} empty?", 3, top=2)
-        completed = first.complete(f"An {key} set", 3, top=2)
-        again = client(server, tmp_path, clock)
-        assert again.chat(f"Is {key} empty?", 3, top=2) == said
-        assert again.complete(f"An {key} set", 3, top=2) == completed
-        assert len(server.hits) == 2
+    server, first = serve(key=key, faults=[saying, echoing])
+    said = first.chat(f"Is {key} empty?", 3, top=2)
+    completed = first.complete(f"An {key} set", 3, top=2)
+    again = client(server, tmp_path, clock)
+    assert again.chat(f"Is {key} empty?", 3, top=2) == said
+    assert again.complete(f"An {key} set", 3, top=2) == completed
+    assert len(server.hits) == 2
     assert said.text == f"the {key} set \ufffd"
     assert (said.tokens[0].text, said.tokens[0].top[0]) == (key, (key, -1.0))
     assert completed.tokens[0].top == ((f"z{key}", -1.0), (f"b{key}", -2.0))
 
 
 @pytest.mark.parametrize("key", ["sk-ab\ncd", "sk–ab", "sk\x7fab"])
-def test_a_key_invalid_in_a_header_is_refused_and_not_printed(
-    lm, tmp_path, clock, monkeypatch, key
-):
+def test_a_key_invalid_in_a_header_is_refused_and_not_printed(serve, monkeypatch, key):
     monkeypatch.setenv("KGPROBE_TEST_KEY", key)
     message = "KGPROBE_TEST_KEY: the key holds"
-    with ApiServer(lm) as server, pytest.raises(ApiError, match=message) as caught:
-        client(server, tmp_path, clock).chat("Hi")
+    with pytest.raises(ApiError, match=message) as caught:
+        serve()[1].chat("Hi")
     assert "sk" not in str(caught.value)
 
 
-def test_a_missing_key_is_reported(lm, tmp_path, clock, monkeypatch):
+def test_a_missing_key_is_reported(serve, monkeypatch):
     monkeypatch.delenv("KGPROBE_TEST_KEY", raising=False)
-    with ApiServer(lm, key=KEY) as server:
-        asked = client(server, tmp_path, clock)
-        with pytest.raises(ApiError, match=r"HTTP 401.*KGPROBE_TEST_KEY is not set"):
-            asked.chat("Hi")
+    with pytest.raises(ApiError, match=r"HTTP 401.*KGPROBE_TEST_KEY is not set"):
+        serve(key=KEY)[1].chat("Hi")
 
 
 @pytest.mark.parametrize(
@@ -729,11 +697,10 @@ def generated(lm, prompt, tokens):
     return found
 
 
-def test_mask_slots_are_filled_by_branching_completions(lm, tmp_path, clock):
-    with ApiServer(lm) as server:
-        asked = client(server, tmp_path, clock)
-        found = predict.predict(asked, ASKED, 3, FillSettings(most_tokens=4, stops="", workers=2))
-        sent = [body for _, body in server.hits if body.get("logprobs") == 5]
+def test_mask_slots_are_filled_by_branching_completions(serve, lm):
+    server, asked = serve()
+    found = predict.predict(asked, ASKED, 3, FillSettings(most_tokens=4, stops="", workers=2))
+    sent = [body for _, body in server.hits if body.get("logprobs") == 5]
     prompt = "The capital of Rome is"
     rows = lm.logprobs(lm.encode(prompt)[0])[-1].topk(3)
     expected = []
@@ -761,12 +728,11 @@ def test_mask_slots_are_filled_by_branching_completions(lm, tmp_path, clock):
     assert not len(found.golds["item"])
 
 
-def test_answers_of_one_token_need_no_continuation(lm, tmp_path, clock):
+def test_answers_of_one_token_need_no_continuation(serve, lm):
     """Servers refuse a request for no token."""
-    with ApiServer(lm) as server:
-        asked = client(server, tmp_path, clock)
-        found = predict.predict(asked, ASKED[:1], 3, FillSettings(most_tokens=1, stops="")).top
-        assert all(body["max_tokens"] for _, body in server.hits)
+    server, asked = serve()
+    found = predict.predict(asked, ASKED[:1], 3, FillSettings(most_tokens=1, stops="")).top
+    assert all(body["max_tokens"] for _, body in server.hits)
     tokens = lm.logprobs(lm.encode("The capital of Rome is")[0])[-1].topk(3)
     whole = found["position"] == -1
     texts = [lm.text(int(token)).strip() for token in tokens.indices]
@@ -774,19 +740,14 @@ def test_answers_of_one_token_need_no_continuation(lm, tmp_path, clock):
     assert found["logprob"][whole] == pytest.approx(tokens.values.tolist(), abs=1e-5)
 
 
-def test_a_phrase_that_ends_after_its_first_token_has_that_token_s_log_probability(
-    lm, tmp_path, clock
-):
+def test_a_phrase_that_ends_after_its_first_token_has_that_token_s_log_probability(serve, lm):
     def ended(answer):
         empty = {name: [] for name in LISTS}
         choice = {**answer["choices"][0], "text": "", "logprobs": empty, "finish_reason": "stop"}
         return {**answer, "choices": [choice]}
 
-    with ApiServer(lm) as server:
-        asked = client(server, tmp_path, clock)
-        asked.capabilities()
-        server.faults = [lambda answer: answer, ended, ended]
-        found = predict.predict(asked, ASKED[:1], 3, FillSettings(most_tokens=4, stops="")).top
+    _, asked = serve(late=[lambda answer: answer, ended, ended])
+    found = predict.predict(asked, ASKED[:1], 3, FillSettings(most_tokens=4, stops="")).top
     tokens = lm.logprobs(lm.encode("The capital of Rome is")[0])[-1].topk(3)
     whole = found["position"] == -1
     assert found["text"][whole][1:].tolist() == [
@@ -795,21 +756,18 @@ def test_a_phrase_that_ends_after_its_first_token_has_that_token_s_log_probabili
     assert found["logprob"][whole][1:] == pytest.approx(tokens.values[1:].tolist(), abs=1e-5)
 
 
-def test_no_phrase_begins_with_an_end_token_or_partial_character(lm, tmp_path, clock):
+def test_no_phrase_begins_with_an_end_token_or_partial_character(serve):
     best = {" Rome": -1.0, "</s>": -1.1, "<|im_end|>": -1.2, "\ufffd": -1.3, "bytes:\\xe6": -1.4,
             " Pa": -1.5}  # fmt: skip
-    with ApiServer(lm) as server:
-        asked = client(server, tmp_path, clock)
-        asked.capabilities()
-        server.faults = [within(["logprobs", "top_logprobs", 0], best)]
-        predict.predict(asked, ASKED[:1], 7, FillSettings(most_tokens=4, stops=""))
-        prompts = [body["prompt"] for _, body in server.hits if body["max_tokens"] == 3]
+    server, asked = serve(late=[within(["logprobs", "top_logprobs", 0], best)])
+    predict.predict(asked, ASKED[:1], 7, FillSettings(most_tokens=4, stops=""))
+    prompts = [body["prompt"] for _, body in server.hits if body["max_tokens"] == 3]
     assert prompts == [f"The capital of Rome is{token}" for token in (" Rome", " Pa")]
 
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
 @pytest.mark.parametrize("content", ["Paris.", "", None, "P\ufffdris"])
-def test_tokens_of_reasoning_are_not_those_of_the_reply(lm, tmp_path, clock, content, field):
+def test_tokens_of_reasoning_are_not_those_of_the_reply(serve, content, field):
     texts = ["<think>", "Paris", ".", "</think>", "\n\n", "Paris", ".", "<|im_end|>"]
     tokens = [{"token": text, "logprob": -1.0 - n} for n, text in enumerate(texts)]
 
@@ -817,21 +775,17 @@ def test_tokens_of_reasoning_are_not_those_of_the_reply(lm, tmp_path, clock, con
         choice = {"message": {"content": content, field: "Paris."}, "logprobs": {"content": tokens}}
         return {**answer, "choices": [choice]}
 
-    with ApiServer(lm, EVERYTHING - {"completions"}) as server:
-        asked = client(server, tmp_path, clock)
-        asked.capabilities()
-        server.faults = [reasoned]
-        tokens = asked.chat("Hi", 8, top=2).tokens
+    _, asked = serve(EVERYTHING - {"completions"}, late=[reasoned])
+    tokens = asked.chat("Hi", 8, top=2).tokens
     known = content == "Paris."
     expected = [("Paris", -6.0, 0), (".", -7.0, 5), ("<|im_end|>", -8.0, 6)] * known
     assert [(token.text, token.logprob, token.start) for token in tokens] == expected
 
 
-def test_a_chat_server_gets_an_instruction_and_gives_one_answer(lm, tmp_path, clock):
-    with ApiServer(lm, frozenset({"chat", "usage"})) as server:
-        asked = client(server, tmp_path, clock)
-        found = predict.predict(asked, ASKED[:2], 5, FillSettings(most_tokens=3, stops=""))
-        messages = [b["messages"][0]["content"] for p, b in server.hits if b["max_tokens"] == 3]
+def test_a_chat_server_gets_an_instruction_and_gives_one_answer(serve):
+    server, asked = serve(frozenset({"chat", "usage"}))
+    found = predict.predict(asked, ASKED[:2], 5, FillSettings(most_tokens=3, stops=""))
+    messages = [b["messages"][0]["content"] for p, b in server.hits if b["max_tokens"] == 3]
     assert messages == [
         "Replace [MASK] with the most probable words.\nThe capital of Rome is [MASK] .",
         "Replace [MASK] with the most probable words.\n[MASK] is the capital of Rome .",
@@ -841,15 +795,14 @@ def test_a_chat_server_gets_an_instruction_and_gives_one_answer(lm, tmp_path, cl
     assert found.record["asked_by"] == "chat"
 
 
-def test_the_form_chat_sends_the_question_and_no_instruction(lm, tmp_path, clock):
+def test_the_form_chat_sends_the_question_and_no_instruction(serve):
     made = benchmark({"P1": (["Rome", "Paris"], ["Rome", "Paris"])})
     frames = made["items"], made["candidates"], made["prompts"]
     settings, form = Fill(k=3, most_tokens=3), (Form("chat", 0, 0), None)
-    with ApiServer(lm) as server:
-        asked = client(server, tmp_path, clock)
-        assert asked.capabilities().completions
-        fills, golds, record = fill_frame(asked, *frames, settings, form=form)
-        sent = [(path, b) for path, b in server.hits if b.get("max_tokens") == 3]
+    server, asked = serve()
+    assert asked.capabilities().completions
+    fills, golds, record = fill_frame(asked, *frames, settings, form=form)
+    sent = [(path, b) for path, b in server.hits if b.get("max_tokens") == 3]
     assert [path.rpartition("/v1")[2] for path, _ in sent] == ["/chat/completions"] * 2
     messages = [body["messages"] for _, body in sent]
     assert messages == [[{"role": "user", "content": f"S{n} is what?"}] for n in (0, 1)]
@@ -857,18 +810,16 @@ def test_the_form_chat_sends_the_question_and_no_instruction(lm, tmp_path, clock
     assert record["form"] == {"items": 2, "unwritten": 0}
     assert set(fills["template"]) == {0}
     assert not golds.height
-    with ApiServer(lm, frozenset({"completions", "usage"})) as server:
-        asked = client(server, tmp_path / "other", clock)
-        with pytest.raises(ValueError, match="offers no chat; take it out of the row"):
-            fill_frame(asked, *frames, settings, form=form)
+    server, asked = serve(frozenset({"completions", "usage"}), folder="other")
+    with pytest.raises(ValueError, match="offers no chat; take it out of the row"):
+        fill_frame(asked, *frames, settings, form=form)
 
 
-def test_phrases_end_at_a_stop(lm, tmp_path, clock):
+def test_phrases_end_at_a_stop(serve):
     item = FillItem("i", 0, "The capital of [X] is [Y] .", "Niger")
-    with ApiServer(lm) as server:
-        asked = client(server, tmp_path, clock)
-        reply = asked.complete("The capital of Niger is", 4, top=5)
-        found = predict.predict(asked, [item], 1, FillSettings(most_tokens=4, stops="r"))
+    _, asked = serve()
+    reply = asked.complete("The capital of Niger is", 4, top=5)
+    found = predict.predict(asked, [item], 1, FillSettings(most_tokens=4, stops="r"))
     assert reply.text == "trtrtrtr"
     whole = found.top["position"] == -1
     assert found.top["text"][whole].tolist() == ["t"]
@@ -879,43 +830,33 @@ def test_phrases_end_at_a_stop(lm, tmp_path, clock):
 @pytest.mark.parametrize(
     ("texts", "scored"), [([" Paris", ".", "</s>"], 2), ([" Paris", "</s>"], 2)]
 )
-def test_an_end_token_is_not_part_of_a_phrase(lm, tmp_path, clock, texts, scored):
+def test_an_end_token_is_not_part_of_a_phrase(serve, texts, scored):
     lists = {"tokens": texts, "token_logprobs": [-1.0, -2.0, -4.0][: len(texts)]}
     choice = {"text": "".join(texts).removesuffix("</s>"), "logprobs": lists}
-    with ApiServer(lm) as server:
-        asked = client(server, tmp_path, clock)
-        asked.capabilities()
-        server.faults = [lambda answer: {**answer, "choices": [choice]}]
-        found = predict.predict(asked, ASKED[:1], 1, FillSettings()).top
+    _, asked = serve(late=[lambda answer: {**answer, "choices": [choice]}])
+    found = predict.predict(asked, ASKED[:1], 1, FillSettings()).top
     whole = found["position"] == -1
     assert found["text"][whole] == "Paris"
     # as for local models: up to the token that shows that the answer has ended
     assert found["logprob"][whole] == sum(lists["token_logprobs"][:scored])
 
 
-def test_a_refused_request_gives_a_missing_answer(lm, tmp_path, clock):
+def test_a_refused_request_gives_a_missing_answer(serve):
     settings = FillSettings(most_tokens=2, failures="leave_out", instruction="Fill the gap.")
-    with ApiServer(lm) as server:
-        client(server, tmp_path, clock).capabilities()
-        server.faults = [(400, {}), None, None]
-        asked = client(server, tmp_path, clock)
-        with pytest.raises(ApiError, match="HTTP 400"):
-            predict.predict(asked, ASKED[:1], 1, replace(settings, failures="raise"))
-        server.faults = [(400, {})]
-        found = predict.predict(asked, ASKED[:2], 1, settings)
+    server, asked = serve(late=[(400, {}), None, None])
+    with pytest.raises(ApiError, match="HTTP 400"):
+        predict.predict(asked, ASKED[:1], 1, replace(settings, failures="raise"))
+    server.faults = [(400, {})]
+    found = predict.predict(asked, ASKED[:2], 1, settings)
     assert found.left_out == [("i1", 0, -1, "refused with HTTP 400")]
     assert set(found.top["item"]) == {"i2"}
-    with ApiServer(lm, key="k") as server:
-        server_client = client(server, tmp_path / "other", clock)
-        with pytest.raises(ApiError, match="HTTP 401"):
-            predict.predict(server_client, ASKED[:1], 1, settings)
+    with pytest.raises(ApiError, match="HTTP 401"):
+        predict.predict(serve(key="k", folder="other")[1], ASKED[:1], 1, settings)
 
 
-def test_unsupported_requests_of_an_api_are_refused(lm, tmp_path, clock):
-    with ApiServer(lm) as server:
-        asked = client(server, tmp_path, clock)
-        with pytest.raises(ValueError, match="knows no length in tokens; use length free"):
-            predict.predict(asked, ASKED, 1, FillSettings(length="gold"))
+def test_unsupported_requests_of_an_api_are_refused(serve):
+    with pytest.raises(ValueError, match="knows no length in tokens; use length free"):
+        predict.predict(serve()[1], ASKED, 1, FillSettings(length="gold"))
 
 
 def test_the_address_of_a_server_comes_from_the_environment(monkeypatch, tmp_path):

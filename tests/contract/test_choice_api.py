@@ -12,9 +12,17 @@ from kgprobe.probes.api.http import ApiEndpoint, ApiError
 from kgprobe.probes.models.load import ModelSpec, load_model
 from kgprobe.probes.scoring.choice import choose
 from kgprobe.probes.scoring.choice.text import ChoiceQuestion, prompt, read
-from kgprobe.settings.probes import Api
-from tests.contract.api_server import EVERYTHING, ApiServer, LanguageModel, tiny_language_model
+from tests.contract.api_server import (
+    EVERYTHING,
+    Answers,
+    ApiServer,
+    LanguageModel,
+    tiny_language_model,
+)
+from tests.contract.test_api import lm, serve
 from tests.unit.tiny_models import tiny
+
+__all__ = ["lm", "serve"]
 
 ASKED = [
     ChoiceQuestion("q1", "Where is it?", ("Paris", "Rome", "Burkina Faso"), "It is in [MASK] ."),
@@ -22,47 +30,30 @@ ASKED = [
 ]
 
 
-def client(server, folder):
-    return Client(ApiEndpoint(server.url, "tiny", Api(key_variable="KGPROBE_TEST_KEY")), folder)
-
-
-@pytest.fixture(scope="module")
-def lm():
-    return tiny_language_model()
-
-
 def by_method(found):
     return {(c.item, c.scoring): c for c in found.chosen}
 
 
-def test_options_scored_by_a_server_equal_those_scored_here(lm, tmp_path):
+def test_options_scored_by_a_server_equal_those_scored_here(serve):
     here = tiny("gpt2", bos="forced", double=False)
     whole = choose.choose(here, ASKED, ("text", "stem", "letter"))
-    with ApiServer(lm) as server:
-        served = choose.choose(client(server, tmp_path), ASKED, ("text", "stem"), workers=2)
+    served = choose.choose(serve()[1], ASKED, ("text", "stem"), workers=2)
     local, far = by_method(whole), by_method(served)
     assert set(served.scores) == {key for key in whole.scores if key[1] != "letter"}
     for key in (("q1", "text"), ("q2", "text")):
         for own, other in zip(whole.scores[key], served.scores[key], strict=True):
             assert other == pytest.approx(own, abs=1e-4)
     assert set(far) == {k for k in local if k[1] != "letter"}
-    for key in (
-        ("q1", "text"),
-        ("q1", "text_sum"),
-        ("q2", "text"),
-        ("q2", "stem"),
-        ("q2", "stem_sum"),
-    ):
+    for key in far.keys() - {("q1", "stem"), ("q1", "stem_sum"), ("q2", "text_sum")}:
         assert far[key].chosen == local[key].chosen
         assert far[key].margin == pytest.approx(local[key].margin, abs=1e-4)
 
 
-def test_an_option_without_server_tokens_is_reported(lm, tmp_path):
+def test_an_option_without_server_tokens_is_reported(serve):
     empty = ChoiceQuestion("q9", "Where is it?", ("Paris", ""), "It is in [MASK] .")
-    with ApiServer(lm) as server:
-        for scoring in ("text", "stem"):
-            with pytest.raises(ValueError, match="item q9, option '': it has no tokens on http"):
-                choose.choose(client(server, tmp_path), [ASKED[0], empty], (scoring,))
+    for scoring in ("text", "stem"):
+        with pytest.raises(ValueError, match="item q9, option '': it has no tokens on http"):
+            choose.choose(serve()[1], [ASKED[0], empty], (scoring,))
 
 
 def test_a_token_shared_with_a_bracket_belongs_to_the_option():
@@ -90,41 +81,36 @@ def offering(tops):
     return changed
 
 
-def test_a_letter_s_probability_is_the_sum_over_its_spellings(lm, tmp_path):
+def test_a_letter_s_probability_is_the_sum_over_its_spellings(serve):
     spellings = {"B": 0.41, "A": 0.2, " A": 0.2, "(a": 0.01, " (A": 0.05, "A.": 0.04, "\nA:": 0.03,
                  '"A': 0.01, "Ａ": 0.01, "Ab": 0.02, "A1": 0.01}  # fmt: skip
-    with ApiServer(lm) as server:
-        asked = client(server, tmp_path)
-        asked.capabilities()
-        server.faults = [offering({text: float(np.log(p)) for text, p in spellings.items()})]
-        (found,) = choose.choose(asked, ASKED[:1], ("letter",)).chosen
+    tops = {text: float(np.log(p)) for text, p in spellings.items()}
+    _, asked = serve(late=[offering(tops)])
+    (found,) = choose.choose(asked, ASKED[:1], ("letter",)).chosen
     assert found.chosen == 0
     assert found.margin == pytest.approx(np.log(0.55) - np.log(0.41))
 
 
-def test_the_letter_is_the_likeliest_of_those_that_are_offered(lm, tmp_path):
+def test_the_letter_is_the_likeliest_of_those_that_are_offered(serve):
     tops = [
         # of three options: d and words are none of them
         {" the": -0.1, "d": -0.2, "a": -3.0, "(B": -2.5, " b)": -1.5, "A": -4.0},
         # of two: c is none of them, and one alone has no lead
         {"c": -0.1, "ab": -0.2, "b": -2.0},
     ]
-    with ApiServer(lm) as server:
-        plain = choose.choose(client(server, tmp_path), ASKED, ("letter",)).chosen
-        asked = client(server, tmp_path / "offered")
-        asked.capabilities()
-        server.faults = [offering(one) for one in tops]
-        found = choose.choose(asked, ASKED, ("letter",)).chosen
+    plain = choose.choose(serve()[1], ASKED, ("letter",)).chosen
+    _, asked = serve(folder="offered", late=[offering(one) for one in tops])
+    found = choose.choose(asked, ASKED, ("letter",)).chosen
     assert [(c.chosen, c.rule) for c in plain] == [(None, "not offered")] * 2
     assert [c.chosen for c in found] == [1, 1]
     assert found[0].margin == pytest.approx(1.5)
     assert found[1].margin is None
 
 
-def test_chat_answers_keep_their_text(lm, tmp_path):
-    with ApiServer(lm, frozenset({"chat", "usage"})) as server:
-        found = choose.choose(client(server, tmp_path), ASKED, choose.SCORINGS)
-        sent = [b["messages"] for _, b in server.hits if b["max_tokens"] == choose.MOST]
+def test_chat_answers_keep_their_text(serve):
+    server, asked = serve(frozenset({"chat", "usage"}))
+    found = choose.choose(asked, ASKED, choose.SCORINGS)
+    sent = [b["messages"] for _, b in server.hits if b["max_tokens"] == choose.MOST]
     assert sent == [[{"role": "user", "content": prompt(one)}] for one in ASKED]
     assert [c.scoring for c in found.chosen] == ["answer", "answer"]
     for one, chosen in zip(ASKED, found.chosen, strict=True):
@@ -133,19 +119,16 @@ def test_chat_answers_keep_their_text(lm, tmp_path):
     assert scorings == {"letter", "text", "stem"}  # this server returns no log-probabilities
 
 
-def test_a_prompt_beyond_the_window_is_refused_and_counted(tmp_path):
+def test_a_prompt_beyond_the_window_is_refused_and_counted(serve):
     lm = tiny_language_model()
     lm.limit = 128
     long = ChoiceQuestion("long", "Where? " * 80, ("Paris", "Rome"))
-    with ApiServer(lm) as server:
-        asked = client(server, tmp_path)
-        with pytest.raises(ApiError, match="takes 128 tokens, prompt and answer have"):
-            asked.chat(prompt(long))
-        found = choose.choose(asked, [ASKED[0], long], ("answer", "letter"))
-    assert {(i, scoring) for i, scoring, _ in found.left_out} == {
-        ("long", "answer"),
-        ("long", "letter"),
-    }
+    _, asked = serve(answers=Answers(lm))
+    with pytest.raises(ApiError, match="takes 128 tokens, prompt and answer have"):
+        asked.chat(prompt(long))
+    found = choose.choose(asked, [ASKED[0], long], ("answer", "letter"))
+    left_out = {(i, scoring) for i, scoring, _ in found.left_out}
+    assert left_out == {("long", "answer"), ("long", "letter")}
     assert {c.item for c in found.chosen} == {"q1"}
 
 

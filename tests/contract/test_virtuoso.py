@@ -1,5 +1,7 @@
-"""DBpedia's engine: the same rows as Oxigraph, and pitfalls of both engines. Skipped, loudly, where
-virtuoso-opensource-7-bin is not installed."""
+"""DBpedia's engine: the same rows as Oxigraph, and pitfalls of both engines.
+
+Skipped, loudly, where virtuoso-opensource-7-bin is not installed.
+"""
 
 import urllib.error
 import urllib.parse

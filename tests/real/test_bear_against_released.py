@@ -1,6 +1,8 @@
-"""The released BEAR-big against the statements of other data sets. BEAR is merged into the excerpt
-of Wikidata (source `bear`), so that the whole excerpt agrees with BEAR by construction: only its
-other sources are evidence."""
+"""The released BEAR-big against the statements of other data sets.
+
+BEAR is merged into the excerpt of Wikidata (source `bear`), so that anything built from the whole
+excerpt agrees with BEAR by construction. Only its other sources are evidence about BEAR.
+"""
 
 from pathlib import Path
 

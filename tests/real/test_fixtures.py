@@ -1,7 +1,9 @@
-"""Synthetic test files compared with the real files that they imitate: a synthetic record has every
-field that all real ones have and none that no real one has, with the same kinds of values. No real
-line of Wikidata's JSON dump is available; SPARQL answers come from real engines
-(tests/contract/test_queries.py, test_virtuoso.py)."""
+"""Synthetic test files compared with the real files that they imitate.
+
+A synthetic record has every field that all real ones have and none that no real one has, with the
+same kinds of values. No real line of Wikidata's JSON dump is available; SPARQL answers come from
+real engines (tests/contract/test_queries.py, test_virtuoso.py).
+"""
 
 import bz2
 import gzip

@@ -1,5 +1,7 @@
 """The answers behind resources/measured: 200 sampled ones of each kind recomputed by plain code.
-SmolLM2 has fewer letters and free answers, made at a later commit than the extract's."""
+
+SmolLM2 has fewer letters and free answers, made at a later commit than the extract's.
+"""
 
 import json
 import math
@@ -205,8 +207,10 @@ def is_name(word):
 
 def end_of(text, final):
     """Return the position of the line end, or of a full stop before a space and a capital, or None.
-    After a name, only a word that begins sentences may follow the stop. With `final` false the text
-    continues, so that its last word may be unfinished."""
+
+    After a name, a stop ends the answer only before a word that begins sentences. With `final`
+    false the text continues, so that its last word may be unfinished.
+    """
     places = [text.index("\n")] if "\n" in text else []
     for dot in re.finditer(r"\.(?=[^\S\n]+([^\W\d_]+)(.?))", text):
         word, after = dot.groups()
@@ -228,10 +232,12 @@ def phrase_of(text):
 
 
 def best_phrase(model, tokenizer, text):
-    """Return (the likeliest phrase, log p of all finished phrases) by beam search. The complete
-    text of every beam is parsed at every step. A beam ends with the token that ends the phrase.
-    Tokens that only show that it had ended before ("Paris." and " It") are together one end, whose
-    p is their proportion among the inspected tokens."""
+    """Return (the likeliest phrase, log p of all finished phrases) by beam search.
+
+    The complete text of every beam is parsed at every step. A beam ends with the token that ends
+    the phrase. If tokens only show that it had ended before ("Paris." and " It"), they together are
+    one end, whose p is their proportion among the inspected tokens.
+    """
     start = [tokenizer.bos_token_id, *tokenizer(text, add_special_tokens=False).input_ids]
     special = {n for n, token in tokenizer.added_tokens_decoder.items() if token.special}
     alive, ended = [((), 0.0)], {}

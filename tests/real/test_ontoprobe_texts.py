@@ -1,7 +1,9 @@
-"""The texts of OntoProbe's eleven tasks under `released`, byte by byte. Expected texts are built
-here from the rows of the released files, as in the released code (data.py at cc95300, modes zs-f
-and fs), without code of the package. <X> and <Y> denote pseudowords with own vectors, [X] and [Y]
-letters, <SCO1> a trained vector, <c1> a trained conjunction."""
+"""The texts of OntoProbe's eleven tasks under `released`, byte by byte.
+
+Expected texts are built here from the rows of the released files, as in the released code (data.py
+at cc95300, modes zs-f and fs), without code of the package. <X> and <Y> denote pseudowords with own
+vectors, [X] and [Y] letters, <SCO1> a trained vector, <c1> a trained conjunction.
+"""
 
 import json
 import re

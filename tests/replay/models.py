@@ -1,5 +1,7 @@
-"""Small random models of real architectures that replace those that a replay cannot fetch. Their
-weights are random; their tokenizers know the words of the benchmarks."""
+"""Small random models of real architectures that replace those that a replay cannot fetch.
+
+Their weights are random, as their names say; their tokenizers know the words of the benchmarks.
+"""
 
 import json
 from collections import Counter
@@ -92,8 +94,10 @@ def tokenizer(kind: str, style: str, texts: list[str]) -> Any:
 
 
 def pieces(texts: list[str]) -> dict[str, int]:
-    """Return a WordPiece vocabulary: letters and the most frequent words, counted here because the
-    library's trainer breaks ties randomly."""
+    """Return a WordPiece vocabulary: letters and the most frequent words.
+
+    It is counted here because the library's trainer breaks ties randomly.
+    """
     split = pre_tokenizers.BertPreTokenizer().pre_tokenize_str
     counts = Counter(word for text in texts for word, _ in split(text))
     letters = sorted(set("".join(counts)))

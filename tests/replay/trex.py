@@ -1,6 +1,8 @@
 """T-REx.zip in the real format, generated from real triples: 465 files of aligned documents.
-Triples, ids and labels are real. Sentences are generated, as are the days of birth, which are in
-the real dump but not in these triples: they depend only on the id."""
+
+Triples, ids and labels are real. The sentences are generated, as are the days of birth, which are
+in the real dump but not in these triples: they depend only on the id.
+"""
 
 import zipfile
 from collections import defaultdict

@@ -88,7 +88,8 @@ def answers(made: dict[str, st.ProbedAttribute]) -> dict[Probe, st.Answers]:
 
 
 def guesses(made: dict[str, st.ProbedAttribute]) -> pl.DataFrame:
-    """Return baselines for a graph of each stored triple, one more object of P21, no literals."""
+    """Return baselines for a graph of each stored triple once, one more object of P21, no
+    literals."""
     stored = [(r[5], int(r[6][1:]), r[7]) for r in ROWS if r[4] == "stored"]
     edges = pl.DataFrame([*stored, (5, 21, 11)], schema=dict(EDGES.columns), orient="row")
     literals = pl.DataFrame([], schema=dict(LITERAL_EDGES.columns))

@@ -67,8 +67,11 @@ def graph(triples: Iterable[Triple], labels: dict[int, str] | None = None, **mor
 
 
 def encode(given: pl.DataFrame, **more: Any) -> Graph:
-    """Encode FACTS as a graph on an engine that is closed with it. The same rows in the same order
-    are encoded only once and share a graph, as in a sensitivity table."""
+    """Encode FACTS as a graph on an engine that is closed with it.
+
+    The same rows in the same order are encoded only once and share a graph, as in a sensitivity
+    table.
+    """
     return _encoded(given.serialize(), json.dumps(more, sort_keys=True))
 
 
@@ -115,7 +118,9 @@ def _config() -> dict[str, Any]:
 
 def attribute(name: str, given: pl.DataFrame, **changed: Any) -> BuiltAttribute | None:
     """Build one of the nine attributes from FACTS as the workflow does; None if it has no example.
-    The tests against plain loops have no other access to benchmark construction."""
+
+    This is the only access that the tests against plain loops have to benchmark construction.
+    """
     module = importlib.import_module(f"kgprobe.benchmarks.attributes.{name}")
     coded = {key: changed.pop(key) for key in ("own", "known") if key in changed}
     try:
@@ -149,10 +154,12 @@ SENSITIVE = (21, 30, 91, 140)
 
 
 def planted(seed: int) -> pl.DataFrame:
-    """Return FACTS with each of the nine attributes at, above and below usual thresholds:
-    proportions of symmetric and inverse triples at a half or a quarter or one triple off, tied
-    categories and degrees, shared names, cycles, self-loops, duplicates, literals, and labels that
-    are missing, blank or would break a prompt."""
+    """Return FACTS with each of the nine attributes at, above and below usual thresholds.
+
+    They hold proportions of symmetric and inverse triples at a half or a quarter or one triple off,
+    tied categories and degrees, shared names, cycles, self-loops, duplicates, literals, and labels
+    that are missing, blank or would break a prompt.
+    """
     draw = Random(seed)
     rows = [
         *_symmetric(draw), *_inverse(draw), *_taxonomy(draw), *_memberships(draw),

@@ -129,24 +129,24 @@ def test_every_save_adds_rows_and_training_is_unchanged(folder, tmp_path):
         assert torch.equal(p, q), name
 
 
+def save(probe: ProbeAtSave, model, out: Path, step: int, is_first: bool = True) -> None:
+    """Call the probe like a Trainer that saves at a step."""
+    args = transformers.TrainingArguments(str(out), report_to=[], use_cpu=True)
+    state = transformers.TrainerState(global_step=step, is_world_process_zero=is_first)
+    probe.on_save(args, state, transformers.TrainerControl(), model=model)
+
+
 def test_retrained_steps_replace_their_rows(folder, tmp_path):
     model = tiny("gpt2", double=False)
-    probe = ProbeAtSave(folder, "causal", "forced", model.tokenizer)
-    args = transformers.TrainingArguments(str(tmp_path), report_to=[], use_cpu=True)
-
-    def save(step: int) -> None:
-        state = transformers.TrainerState(global_step=step)
-        probe.on_save(args, state, transformers.TrainerControl(), model=model.model)
-
+    given = ProbeAtSave(folder, "causal", "forced", model.tokenizer), model.model, tmp_path
     for step in (10, 20, 30):
-        save(step)
+        save(*given, step)
     first = schema.read(tmp_path / FILE, PROBED)
-    save(20)
+    save(*given, 20)
     rows = schema.read(tmp_path / FILE, PROBED)
     assert sorted(set(rows["step"])) == [10, 20]
     assert rows.equals(first.filter(pl.col("step") < 30))
-    other = transformers.TrainerState(global_step=40, is_world_process_zero=False)
-    probe.on_save(args, other, transformers.TrainerControl(), model=model.model)
+    save(*given, 40, is_first=False)
     assert schema.read(tmp_path / FILE, PROBED).equals(rows)
 
 
@@ -164,9 +164,5 @@ def test_unsupported_input_raises_a_clear_error(folder, tmp_path):
         ProbeAtSave(folder, "api")
     with pytest.raises((OSError, ValueError), match="items"):
         ProbeAtSave(tmp_path / "nowhere", "causal")
-    args = transformers.TrainingArguments(str(tmp_path), report_to=[], use_cpu=True)
-    state = transformers.TrainerState(global_step=1)
     with pytest.raises(ModelError, match="needs a fast tokenizer"):
-        ProbeAtSave(folder, "causal").on_save(
-            args, state, transformers.TrainerControl(), model=tiny("gpt2", double=False).model
-        )
+        save(ProbeAtSave(folder, "causal"), tiny("gpt2", double=False).model, tmp_path, 1)

@@ -1,6 +1,9 @@
-"""The nine benchmarks on graphs with planted structures, against plain loops over statements. The
-input is FACTS and the output is checked frames (EXAMPLES, sizes, patterns, funnel), for any engine.
-Comparisons of two empty results do not count: at least three in four runs must have examples."""
+"""The nine benchmarks on graphs with planted structures, against plain loops over statements.
+
+The input is FACTS and the output is checked frames (EXAMPLES, sizes, patterns, funnel), so these
+tests hold for any engine. Comparisons of two empty results do not count: at least three in four
+runs must have examples.
+"""
 
 import os
 from collections import Counter
@@ -212,8 +215,11 @@ def test_the_labeled_build_needs_labels_and_templates(name):
 
 
 def missing_template_reason(name: str, named: set[brute.Example], known: set[str]) -> str:
-    """Return the funnel's text on relations without template, most frequent first. Chains count a
-    relation at each of its positions; others only at the first position without one."""
+    """Return the funnel's text on relations without template, most frequent first.
+
+    Chains count a relation at each of its positions; for the others, an example dropped at the
+    first position is not counted at the second.
+    """
     lost: Counter[int] = Counter()
     for position in range({"bidirectional": 2, "paths": 2, "composite": 3}.get(name, 1)):
         gone = [example for example in named if f"P{example[position][1]}" not in known]

@@ -48,12 +48,14 @@ def typed(tmp_path, monkeypatch):
     return lambda *words: CliRunner().invoke(app, [str(word) for word in words])
 
 
-def process(*words, cwd=None, **environment) -> subprocess.CompletedProcess[str]:
-    """Run the command in a process with only these environment variables."""
+def process(*words, cwd=None, stdout=subprocess.PIPE, shell="", **environment):
+    """Run the command in a process with only these environment variables; `shell` follows it."""
     known = {"PATH": os.environ["PATH"], "PYTHONPATH": SOURCE, "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "-m", "kgprobe.cli", *map(str, words)]
     return subprocess.run(
-        [sys.executable, "-m", "kgprobe.cli", *map(str, words)], cwd=cwd, env=known | environment,
-        capture_output=True, encoding="utf-8", timeout=120,
+        f"{shlex.join(command)} {shell}" if shell else command, shell=bool(shell), cwd=cwd,
+        env=known | environment, stdout=stdout, stderr=subprocess.PIPE, encoding="utf-8",
+        timeout=120,
     )  # fmt: skip
 
 
@@ -150,23 +152,19 @@ def test_mismatched_options_or_templates_are_reported(model, typed, tmp_path):
     others = {
         "candidates": asked.candidates.filter(pl.col("set") != item["candidates"]),
         "gap": asked.candidates.filter(pl.col("index") != 1),
-        "items": asked.items.with_columns(answers=pl.lit([99], dtype=pl.List(pl.Int32))),
         "prompts": asked.prompts.filter(pl.col("relation") != item["relation"]),
     }
+    for name, golds in (("items", [99]), ("none", []), ("twice", [0, 0])):
+        others[name] = asked.items.with_columns(answers=pl.lit(golds, dtype=pl.List(pl.Int32)))
+    for name, meta in (
+        ("meta", "[1]"), ("count", '{"sitelinks": "many"}'), ("below", '{"statements": -1}')
+    ):  # fmt: skip
+        others[name] = asked.items.with_columns(meta=pl.lit(meta))
+    tables = {"candidates": "candidates", "gap": "candidates", "prompts": "prompts"}
     for name, frame in others.items():
         asked.write(tmp_path / name)
-        table = "candidates" if name == "gap" else name
-        frame.write_parquet(tmp_path / name / f"{table}.parquet")
+        frame.write_parquet(tmp_path / name / f"{tables.get(name, 'items')}.parquet")
     options = asked.candidates.filter(set=item["candidates"]).height
-    for name, column in (
-        ("none", pl.lit([], dtype=pl.List(pl.Int32)).alias("answers")),
-        ("twice", pl.lit([0, 0], dtype=pl.List(pl.Int32)).alias("answers")),
-        ("meta", pl.lit("[1]").alias("meta")),
-        ("count", pl.lit('{"sitelinks": "many"}').alias("meta")),
-        ("below", pl.lit('{"statements": -1}').alias("meta")),
-    ):
-        asked.write(tmp_path / name)
-        asked.items.with_columns(column).write_parquet(tmp_path / name / "items.parquet")
     of = f"items.parquet: item {item['item']}: its"
     for name, message in (
         ("candidates", f"{of} set of options '{item['candidates']}' is not in candidates.parquet"),
@@ -357,21 +355,25 @@ def test_names_to_type_are_not_truncated_on_narrow_screens(typed, monkeypatch):
     assert {row["model"] for row in rows} <= shown
 
 
+def accuracy_of(questions):
+    """Return the percentage of templates under which the top option is right."""
+    hits = [option in one["right"] for one in questions for option in one["chosen"]]
+    return pytest.approx(100 * sum(hits) / len(hits))
+
+
 def test_numbers_are_traced_to_questions_and_files(model, typed, tmp_path, capsys):
     assert typed("probe", model, "--on", "world_lite", "--limit", 60, "--name", "x").exit_code == 0
     folder = tmp_path / "results/x"
     rows = results.read([folder / "tables/bear.parquet"])
     own = {"model": "tiny-llama", "metric": "accuracy"}
     value = rows.filter(results.plain(), group="", slice="", **own)["value"].item()
-    whole = ["trace", f"{value:.1f}", "--run", "x", "--exact"]
-    for key in own:
-        whole += ["-w", f"{key}={own[key]}"]
+    where = [word for key, name in own.items() for word in ("-w", f"{key}={name}")]
+    whole = ["trace", f"{value:.1f}", "--run", "x", "--exact", *where]
     (result,) = json.loads(typed(*whole, "--items", 60, "--json").stdout)
     assert result["value"] == value
     assert len(result["questions"]) == result["n"] == 60
-    # literal: a template is a hit when the top option is correct; average over templates
-    hits = [[c in q["right"] for c in q["chosen"]] for q in result["questions"]]
-    assert sum(map(sum, hits)) / (60 * 3) * 100 == pytest.approx(value)
+    assert {len(one["chosen"]) for one in result["questions"]} == {3}
+    assert value == accuracy_of(result["questions"])
     assert {file["state"] for file in result["files"]} == {"as it was"}
     # numbers by cardinality, and those of the majority, are computed from them
     files = {file["file"] for file in result["files"]}
@@ -382,8 +384,8 @@ def test_numbers_are_traced_to_questions_and_files(model, typed, tmp_path, capsy
         number = rows.filter(template=template, group="", slice="", **own)["value"].item()
         words = [*whole[2:], "-w", f"template={template}", "--items", 60, "--json"]
         (result,) = json.loads(typed("trace", f"{number:.1f}", *words).stdout)
-        hits = [[c in q["right"] for c in q["chosen"]] for q in result["questions"]]
-        assert sum(map(sum, hits)) / 60 * 100 == pytest.approx(number)
+        assert {len(one["chosen"]) for one in result["questions"]} == {1}
+        assert number == accuracy_of(result["questions"])
     # a template that is known by a name is not a number of one
     named = {**rows.filter(**own).row(0, named=True), "template": "m1"}
     assert tracing._questions(folder, named, 1)
@@ -409,16 +411,10 @@ def test_numbers_are_traced_to_questions_and_files(model, typed, tmp_path, capsy
                         results.plain(), model="tiny-llama", metric="accuracy")  # fmt: skip
     assert parts.height > 3
     for part in parts.rows(named=True):
-        words = [
-            "-w", f"slice={part['slice']}", "-w", "metric=accuracy", "-w", "model=tiny-llama",
-            "--exact",
-        ]  # fmt: skip
-        number = f"{part['value']:.4f}"
-        traced = typed("trace", number, "--run", "x", *words, "--items", 60, "--json").stdout
-        (result,) = json.loads(traced)
-        hits = [[c in q["right"] for c in q["chosen"]] for q in result["questions"]]
-        assert len(hits) == part["n"]
-        assert sum(map(sum, hits)) / (3 * len(hits)) * 100 == pytest.approx(part["value"])
+        words = [*whole[2:], "-w", f"slice={part['slice']}", "--items", 60, "--json"]
+        (result,) = json.loads(typed("trace", f"{part['value']:.4f}", *words).stdout)
+        assert len(result["questions"]) == part["n"]
+        assert part["value"] == accuracy_of(result["questions"])
     # a file with the same path in the working folder is not a file of the run
     shutil.copytree(folder / "benchmarks", tmp_path / "benchmarks")
     (folder / "benchmarks/world_lite/items.parquet").write_bytes(b"other")
@@ -429,18 +425,18 @@ def test_numbers_are_traced_to_questions_and_files(model, typed, tmp_path, capsy
     # a relation with few items, as it is printed with decimals
     few = rows.filter(pl.col("n").is_between(1, 19), results.plain(), model="tiny-llama",
                       metric="accuracy", slice="").row(0, named=True)  # fmt: skip
-    words = ["-w", f"group={few['group']}", "-w", "metric=accuracy", "-w", "model=tiny-llama"]
-    done = typed("trace", f"{few['value']:.1f}", "--run", "x", *words, "--items", 0)
+    words = ["--run", "x", *where, "-w", f"group={few['group']}", "--items", 0]
+    done = typed("trace", f"{few['value']:.1f}", *words)
     assert f"n {few['n']} †\n" in done.stdout
     assert done.stdout.count("†: fewer than 20 rows") == 1
     assert typed("trace", "-1", "--run", "x").exit_code == 2
-    done = typed("trace", "101.3", "--run", "x", "-w", "modell=y")
-    assert "did you mean 'model'?" in done.stderr
-    done = typed("trace", "101.3", "--run", "x", "-w", "model=a", "-w", "model=b")
-    assert "--where has model=a and model=b" in done.stderr
-    assert "printed as 101.3" in typed("trace", "101.3", "--run", "x").stderr
-    done = typed("trace", "101.3", "--run", "x", "-w", "metric=acuracy")
-    assert "no metric is 'acuracy' (did you mean 'accuracy'?)" in done.stderr
+    for words, told in (
+        ((), "printed as 101.3"),
+        (("-w", "modell=y"), "did you mean 'model'?"),
+        (("-w", "model=a", "-w", "model=b"), "--where has model=a and model=b"),
+        (("-w", "metric=acuracy"), "no metric is 'acuracy' (did you mean 'accuracy'?)"),
+    ):
+        assert told in typed("trace", "101.3", "--run", "x", *words).stderr
     # RESULTS of another program have no provenance
     pl.read_parquet(folder / "tables/bear.parquet").write_parquet(folder / "tables/bear.parquet")
     assert typed(*whole, "--items", 0).exit_code == 0
@@ -451,6 +447,22 @@ def test_numbers_are_traced_to_questions_and_files(model, typed, tmp_path, capsy
     assert json.loads(typed(*export).stdout)["as"] == "lm-eval"
 
 
+def write_judged(folder, answers, **values):
+    """Write JUDGED of a paper; columns that are not given are empty."""
+    values |= dict.fromkeys(schema.JUDGED.columns.keys() - set(answers.columns) - values.keys(), "")
+    columns = {
+        n: pl.lit(v or (None if n in schema.JUDGED.nullable else "")) for n, v in values.items()
+    }
+    rows = schema.cast_columns(answers.with_columns(**columns), schema.JUDGED)
+    schema.write(rows, schema.JUDGED, folder / f"judged/{values['paper']}.parquet")
+
+
+def traced_row(folder, paper, number, most):
+    """Return the row of a number, and the questions behind it."""
+    (row,) = results.frame(paper, [number]).rows(named=True)
+    return row, tracing._questions(folder, row, most)
+
+
 def test_only_questions_that_a_probe_was_asked_are_traced(tmp_path):
     """Multiple choice asks a sample of a task's rows: the others are not behind its number."""
     frames = benchmark({"TP": (["a", "b"], ["a", "b"] * 4)})
@@ -458,18 +470,12 @@ def test_only_questions_that_a_probe_was_asked_are_traced(tmp_path):
     write_benchmark(frames, tmp_path / "benchmarks/onto")
     probe = {"benchmark": "onto", "model": "m", "prompt": "options", "method": "choice"}
     asked = ["TP/Qs2", "TP/Qs5", "TP/Qs7"]
-    answers = pl.DataFrame({"item": asked, "hit": [1.0, 0.0, 1.0]}).with_columns(
-        paper=pl.lit("ontoprobe"), matching=pl.lit("any"), scoring=pl.lit("letter"),
-        relation=pl.lit("TP"), answer=pl.lit("a"), **{k: pl.lit(v) for k, v in probe.items()},
-    )  # fmt: skip
-    lacking = schema.JUDGED.columns.keys() - set(answers.columns)
-    nothing = {n: pl.lit(None if n in schema.JUDGED.nullable else "") for n in lacking}
-    rows = schema.cast_columns(answers.with_columns(**nothing), schema.JUDGED)
-    schema.write(rows, schema.JUDGED, tmp_path / "judged/ontoprobe.parquet")
+    answers = pl.DataFrame({"item": asked, "hit": [1.0, 0.0, 1.0]})
+    write_judged(tmp_path, answers, paper="ontoprobe", matching="any", scoring="letter",
+                 relation="TP", answer="a", **probe)  # fmt: skip
     setting = {"scoring": "letter"}
     number = Number(metric="accuracy", group="TP", n=3, value=200 / 3, setting=setting, **probe)
-    (row,) = results.frame("ontoprobe", [number]).rows(named=True)
-    found = tracing._questions(tmp_path, row, 5)
+    _, found = traced_row(tmp_path, "ontoprobe", number, 5)
     assert [one["item"] for one in found] == asked
     assert [one["hit"] for one in found] == [[1.0], [0.0], [1.0]]
 
@@ -482,20 +488,14 @@ def repeated(tmp_path):
     frames["items"] = frames["items"].with_columns(role=pl.lit("test"), meta=meta)
     write_benchmark(frames, tmp_path / "benchmarks/some")
     probe = {"benchmark": "some", "model": "m", "prompt": "templates", "method": "cloze"}
+    answers = frames["items"].select("item", "relation", hit=pl.lit(1.0))
     for paper, matching in (("ontoprobe", "any"), ("attributes", "own")):
-        answers = frames["items"].select("item", "relation", hit=pl.lit(1.0)).with_columns(
-            paper=pl.lit(paper), matching=pl.lit(matching), answer=pl.lit("a"),
-            **{k: pl.lit(v) for k, v in probe.items()},
-        )  # fmt: skip
-        lacking = schema.JUDGED.columns.keys() - set(answers.columns)
-        nothing = {n: pl.lit(None if n in schema.JUDGED.nullable else "") for n in lacking}
-        rows = schema.cast_columns(answers.with_columns(**nothing), schema.JUDGED)
-        schema.write(rows, schema.JUDGED, tmp_path / f"judged/{paper}.parquet")
+        write_judged(tmp_path, answers, paper=paper, matching=matching, answer="a", **probe)
 
     def traced(paper, **changes):
         number = Number(metric="R@1", value=100.0, **probe).but(**changes)
-        (row,) = results.frame(paper, [number]).rows(named=True)
-        return {**row, "questions": tracing._questions(tmp_path, row, 9), "files": []}
+        row, questions = traced_row(tmp_path, paper, number, 9)
+        return {**row, "questions": questions, "files": []}
 
     return traced
 
@@ -718,31 +718,25 @@ def test_an_unwritable_folder_is_reported_before_the_model_is_loaded(model, type
     ],
 )
 def test_impossible_requests_get_a_one_line_error(typed, tmp_path, words, code, told):
-    (tmp_path / "empty").mkdir()
-    (tmp_path / "cut.yaml").write_text("run: {name: x\nbad")
-    (tmp_path / "list.yaml").write_text("- run")
-    (tmp_path / "my run.yaml").write_text("run: {name: a}")
-    (tmp_path / "service.yaml").write_text(
-        "run: {name: a}\nsources: {wikidata: {endpoint: wdqz}}\n"
-    )
-    (tmp_path / "lost.yaml").write_text(
-        "run: {name: a}\nsources: {graphs: {mine: {form: table, files: [lost.csv]}}}\n"
-    )
-    (tmp_path / "prompts.yaml").write_text(
-        "run: {name: a}\nautoprompt: {models: {bert-base-case: {facts: {triggers: 3}}}}\n"
-    )
-    (tmp_path / "model.yaml").write_text(
-        "run: {name: a}\ntables: {models: models.tsv, experiments: experiments.tsv}\n"
-    )
-    columns = "model\tkind\tsource\tdtype\tbos\nm\tmasked\tfolder:lost-model\tfloat32\t-\n"
-    (tmp_path / "models.tsv").write_text(columns)
-    row = "bear\tbear_lite\ttemplates\tsentence\tm\n"
-    (tmp_path / "experiments.tsv").write_text(f"paper\tbenchmark\tprompt\tmethod\tmodel\n{row}")
-    (tmp_path / "d.json").mkdir()
-    (tmp_path / "{}.json").write_text("{}")
-    (tmp_path / "2.json").write_text('{"P36": "[X], [Y].", "P36": "[X] is [Y]."}')
-    (tmp_path / "nearly-a-model").mkdir()
-    (tmp_path / "nearly-a-model/config.json").write_text("{}")
+    for name in ("empty", "d.json", "nearly-a-model"):
+        (tmp_path / name).mkdir()
+    run = "run: {name: a}\n"
+    for name, text in {
+        "cut.yaml": "run: {name: x\nbad",
+        "list.yaml": "- run",
+        "my run.yaml": run,
+        "service.yaml": run + "sources: {wikidata: {endpoint: wdqz}}\n",
+        "lost.yaml": run + "sources: {graphs: {mine: {form: table, files: [lost.csv]}}}\n",
+        "prompts.yaml": run + "autoprompt: {models: {bert-base-case: {facts: {triggers: 3}}}}\n",
+        "model.yaml": run + "tables: {models: models.tsv, experiments: experiments.tsv}\n",
+        "models.tsv": "model\tkind\tsource\tdtype\tbos\nm\tmasked\tfolder:lost-model\tfloat32\t-\n",
+        "experiments.tsv": "paper\tbenchmark\tprompt\tmethod\tmodel\n"
+        "bear\tbear_lite\ttemplates\tsentence\tm\n",
+        "{}.json": "{}",
+        "2.json": '{"P36": "[X], [Y].", "P36": "[X] is [Y]."}',
+        "nearly-a-model/config.json": "{}",
+    }.items():
+        (tmp_path / name).write_text(text)
     done = typed(*words)
     assert done.exit_code == code
     assert told in done.stderr
@@ -1032,30 +1026,19 @@ def test_closed_output_pipe_is_not_an_error(printed):
 def test_closed_standard_streams_are_replaced_by_the_null_device(model, tmp_path):
     """A closed stderr sends no notes to stdout, plots are drawn without stdin, and closed output
     is no error."""
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": SOURCE, "HF_HUB_OFFLINE": "1"}
-
-    def run(line: str) -> tuple[str, str]:
-        done = subprocess.run(
-            f"{shlex.quote(sys.executable)} -m kgprobe.cli {line}", shell=True, cwd=tmp_path,
-            env=environment, capture_output=True, text=True, timeout=120, check=True,
-        )  # fmt: skip
-        return done.stdout, done.stderr
-
-    printed, errors = run(f"probe {shlex.quote(str(model))} --on world_lite --limit 5 --json "
-                          "<&- 2>&-")  # fmt: skip
-    assert (json.loads(printed)["n"], errors) == (5, "")
-    assert run("list benchmarks >&-") == ("", "")
+    words = ("probe", model, "--on", "world_lite", "--limit", 5, "--json")
+    done = process(*words, cwd=tmp_path, shell="<&- 2>&-")
+    assert (json.loads(done.stdout)["n"], done.stderr, done.returncode) == (5, "", 0)
+    done = process("list", "benchmarks", shell=">&-")
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
 
 
 @pytest.mark.parametrize("words", [["P36/Q414"], ["P36/Q414", "--json"]])
 def test_output_that_cannot_be_written_is_an_error_in_one_line(words):
     """Short output is written only at the end of the command."""
-    command = [sys.executable, "-m", "kgprobe.cli", "show", "world_lite", *words]
     with open("/dev/full", "wb") as full:
-        done = subprocess.run(
-            command, env={"PYTHONPATH": SOURCE}, stdout=full, stderr=subprocess.PIPE, check=False
-        )
-    assert done.stderr.decode() == "kgprobe: [Errno 28] No space left on device\n"
+        done = process("show", "world_lite", *words, stdout=full)
+    assert done.stderr == "kgprobe: [Errno 28] No space left on device\n"
     assert done.returncode == 1
 
 

@@ -238,10 +238,8 @@ def literal(loaded: Loaded, lines: list[list[str]]) -> list[tuple[float, int]]:
             start += len(word) + 1
         for k in range(1, len(words) - 1):
             if causal:
-                shown = [
-                    tok.bos_token_id,
-                    *ids,
-                ]  # aligns the logits before a token with its position
+                # aligns the logits before a token with its position
+                shown = [tok.bos_token_id, *ids]
             else:
                 third = [j for j in range(1, len(words) - 1) if j % 3 == k % 3]
                 hidden = {t for j in third for t in own[j]}

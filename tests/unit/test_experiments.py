@@ -184,7 +184,11 @@ def test_every_kind_supports_fill_and_choice(tmp_path, method):
     assert [row["model"] for row in expanded] == ["m", "b", "a"]
 
 
-PAPERS = {"world_lite": "bear", "onto_world": "ontoprobe", "onto_world_lite": "ontoprobe"}
+def check_papers(*rows: str) -> None:
+    papers = {"world_lite": "bear", "onto_world": "ontoprobe", "onto_world_lite": "ontoprobe"}
+    names = ("paper", "benchmark", "prompt", "method", "model")
+    cells = [dict(zip(names, f"{row} m".split(), strict=True)) for row in rows]
+    experiments.check_papers([{**one, "_line": "2"} for one in cells], "table", papers)
 
 
 @pytest.mark.parametrize(
@@ -201,17 +205,12 @@ PAPERS = {"world_lite": "bear", "onto_world": "ontoprobe", "onto_world_lite": "o
     ],
 )  # fmt: skip
 def test_rows_missing_from_every_table_raise(row, message):
-    names = ("paper", "benchmark", "prompt", "method")
-    rows = [{**dict(zip(names, row.split(), strict=True)), "model": "m", "_line": "2"}]
     with pytest.raises(experiments.TableError, match=message):
-        experiments.check_papers(rows, "table", PAPERS)
+        check_papers(row)
 
 
 def test_rows_shown_in_tables_are_accepted():
-    rows = ["bear world_lite templates sentence-original", "ontoprobe onto_world soft soft"]
-    names = ("paper", "benchmark", "prompt", "method")
-    made = [{**dict(zip(names, r.split(), strict=True)), "_line": "2"} for r in rows]
-    experiments.check_papers(made, "table", PAPERS)
+    check_papers("bear world_lite templates sentence-original", "ontoprobe onto_world soft soft")
 
 
 WIDE = HEADER.rstrip("\n") + "\tquantized\tadapter\tdevice_map\tpublished\n"

@@ -165,31 +165,22 @@ def test_mask_beam_equals_a_literal_loop(name):
         assert whole(result, item, n) == literal_mask_beam(loaded, item, n, 4, 2)
 
 
-def causal_prompt(loaded, item):
+def next_logits(loaded, item):
+    """Return a function of token ids: the logits after them in the slot, by a pass for each."""
     tok = loaded.tokenizer
-    text = sentence(item, "\0")
-    return [tok.bos_token_id, *tok(text[: text.index("\0")].rstrip())["input_ids"]]
-
-
-def next_row(loaded, prompt, ids):
-    return logits(loaded, [*prompt, *ids])[-1]
-
-
-def span_context(loaded, item):
-    tok = loaded.tokenizer
-    text = sentence(item, "\0")
-    before, after = text[: text.index("\0")], text[text.index("\0") + 1 :]
+    before, after = sentence(item, "\0").split("\0")
     left = tok(before.rstrip(), add_special_tokens=False)["input_ids"]
-    right = tok(after)["input_ids"]
-    return [*left, tok.convert_tokens_to_ids("<extra_id_0>"), *right]
+    if loaded.spec.kind == "causal":
+        return lambda ids: logits(loaded, [tok.bos_token_id, *left, *ids])[-1]
+    opening = tok.convert_tokens_to_ids("<extra_id_0>")
+    context = torch.tensor([[*left, opening, *tok(after)["input_ids"]]])
 
+    def decoded(ids):
+        forced = torch.tensor([[0, opening, *ids]])
+        with torch.no_grad():
+            return loaded.model(input_ids=context, decoder_input_ids=forced).logits[0, -1].double()
 
-def span_row(loaded, context, ids):
-    read = [0, loaded.tokenizer.convert_tokens_to_ids("<extra_id_0>"), *ids]
-    with torch.no_grad():
-        return loaded.model(
-            input_ids=torch.tensor([context]), decoder_input_ids=torch.tensor([read])
-        ).logits[0, -1].double()  # fmt: skip
+    return decoded
 
 
 def literal_beam(row, beams, k, limit, ends, text):
@@ -255,13 +246,7 @@ def test_phrases_next_tokens_and_gold_ranks_equal_a_literal_loop(name):
     result = predict.predict(loaded, asked, k=3, settings=FillSettings(beams=4, most_tokens=5))
     ends, text = literal_text(loaded)
     for item in asked[:3] if name == "mamba" else asked:
-        prompt = (span_context if name == "t5" else causal_prompt)(loaded, item)
-        step = span_row if name == "t5" else next_row
-        key = {"item": item.item, "template": item.template}
-
-        def row(ids, prompt=prompt, step=step):
-            return step(loaded, prompt, ids)
-
+        row, key = next_logits(loaded, item), {"item": item.item, "template": item.template}
         lines = rows_of(result.top, **key, position=0)
         literal = best(row(()), 3)
         assert [r["token"] for r in lines] == [i for _, i in literal]
@@ -290,12 +275,7 @@ def test_fixed_length_generation_ignores_stops(name):
     asked = [FillItem(b.item, b.template, b.text, b.subject, masks=(1, 3)) for b in ASKED[:3]]
     result = predict.predict(loaded, asked, 2, FillSettings(length="gold", beams=3))
     for item in asked:
-        prompt = (span_context if name == "t5" else causal_prompt)(loaded, item)
-        step = span_row if name == "t5" else next_row
-
-        def row(ids, prompt=prompt, step=step):
-            return step(loaded, prompt, ids)
-
+        row = next_logits(loaded, item)
         for n in (1, 3):
             literal = literal_beam(row, 3, 2, n, lambda ids: 0, lambda ids: ids)
             expected = [(loaded.tokenizer.decode(i, skip_special_tokens=True).strip(),

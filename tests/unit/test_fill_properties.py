@@ -9,15 +9,12 @@ from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.scoring.fill import predict
 from kgprobe.probes.scoring.fill.predict import FillItem
 from tests.unit.test_fill import (
-    causal_prompt,
     gold_tokens,
     logits,
     masked_row,
-    next_row,
+    next_logits,
     rows_of,
     sentence,
-    span_context,
-    span_row,
     tie_range,
 )
 from tests.unit.tiny_models import tiny
@@ -40,8 +37,7 @@ def check(loaded, item, row):
     """Check ranks and log-probabilities of the gold's tokens, with others in the same batch."""
     gold = gold_tokens(loaded, item, item.golds[0])
     assume(0 < len(gold) <= 40)
-    others = [FillItem("o", n, "It is [Y]", "", ("Paris" * n,)) for n in range(1, 4)]
-    others = [FillItem(o.item, o.template, "[X] is [Y]", "It", o.golds) for o in others]
+    others = [FillItem("o", n, "[X] is [Y]", "It", ("Paris" * n,)) for n in range(1, 4)]
     result = predict.predict(
         loaded, [others[0], item, *others[1:]], 0, predict.FillSettings(most_masks=40),
         budget=Budget(48),
@@ -77,12 +73,6 @@ def test_masked_golds(template, subject, gold, name):
 def test_generated_golds(template, subject, gold, name):
     loaded = tiny(name, bos="" if name == "t5" else "forced")
     item = FillItem("i", 0, template, subject, (gold,))
-    text = sentence(item, "\0")
-    assume("  \0" not in text)
-
-    def row(tokens, j):
-        if name == "t5":
-            return span_row(loaded, span_context(loaded, item), tokens[:j])
-        return next_row(loaded, causal_prompt(loaded, item), tokens[:j])
-
-    check(loaded, item, row)
+    assume("  \0" not in sentence(item, "\0"))
+    row = next_logits(loaded, item)
+    check(loaded, item, lambda tokens, j: row(tokens[:j]))

@@ -9,7 +9,6 @@ import itertools
 import re
 
 import numpy as np
-import polars as pl
 import pytest
 import torch
 from torch import nn
@@ -35,6 +34,7 @@ from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS, SCORES, check
 from kgprobe.templates import Template, mark
 from tests.unit import test_autoprompt
 from tests.unit.prompt_examples import examples
+from tests.unit.study_frames import of_rows
 from tests.unit.tiny_models import tiny
 from tests.unit.token_scores import scored_tokens
 from tools.controls import train
@@ -135,19 +135,23 @@ def trained_softly(loaded):
     return soft.fit(loaded, rows, rows, ids, soft.initial(loaded, recipe), recipe)
 
 
-def facts():
+def split_examples(field, *labels):
+    """Return every subject in all splits, with the labels in turn."""
     rows = [
-        {"split": split, "example": f"q{n}", "label": WORDS[0], "fields": {"sub": s}}
+        {"split": split, "example": f"q{n}", "label": labels[n % len(labels)], "fields": {field: s}}
         for split in ("train", "dev", "test")
         for n, s in enumerate(SUBJECTS)
     ]
     return examples(rows)
 
 
+CLASSES = split_examples("sentence", "a", "b"), ["a", "b"], ["sentence"]
+
+
 def prompted(loaded):
     text = "{sub} is the capital of [P]" + ("" if loaded.spec.kind == "causal" else " .")
     prompt = TriggerPrompt(Template.parse(text, loaded.spec.kind))
-    selected = facts().filter(pl.col("split") == "test")
+    selected = split_examples("sub", WORDS[0]).filter(split="test")
     return outcomes(Predictor(loaded), "x", {"": prompt}, selected, WORDS)
 
 
@@ -169,23 +173,12 @@ def labeled(loaded):
     return label_tokens.find(Predictor(loaded), template, data, data, settings=settings)
 
 
-def classes():
-    rows = [
-        {"split": split, "example": f"q{n}", "label": "ab"[n % 2], "fields": {"sentence": s}}
-        for split in ("train", "dev", "test")
-        for n, s in enumerate(SUBJECTS)
-    ]
-    return examples(rows)
-
-
 def probed(loaded):
-    return classified.linear_probe(loaded, classes(), ["a", "b"], ["sentence"])
+    return classified.linear_probe(loaded, *CLASSES)
 
 
 def finetuned(loaded):
-    return classified.finetune(
-        loaded, classes(), ["a", "b"], ["sentence"], classified.FinetuneSettings(epochs=1, batch=4)
-    )
+    return classified.finetune(loaded, *CLASSES, classified.FinetuneSettings(epochs=1, batch=4))
 
 
 #: engine -> (kinds of models, whether the output embedding is used)
@@ -310,7 +303,7 @@ def test_diverging_training_is_reported_with_its_step():
         classified.fit(vectors, labels, vectors, labels, 2, runaway)
     with pytest.raises(NotFiniteError, match=r"bert, fine-tuned: .*epoch 0, training example"):
         classified.finetune(
-            tiny("bert", double=False), classes(), ["a", "b"], ["sentence"],
+            tiny("bert", double=False), *CLASSES,
             classified.FinetuneSettings(epochs=1, batch=1, rate=float("inf"), warmup=0.0),
         )  # fmt: skip
 
@@ -406,29 +399,22 @@ def test_mask_marks_the_scored_tokens(name, bos):
 
 def test_absent_sums_are_null_and_nan_raises(monkeypatch):
     """The schema check rejects NaN that an engine lets through."""
-    items = pl.DataFrame(
-        [{"item": f"q{n}", "group": "g", "role": "test", "relation": "P", "subject": s,
-          "subject_id": s, "candidates": "set", "answers": [0], "row": n,
-          "meta": "{}"} for n, s in enumerate(SUBJECTS)],
-        schema=dict(ITEMS.columns),
-    )  # fmt: skip
-    options = pl.DataFrame(
-        [("set", n, label, label) for n, label in enumerate(LABELS)],
-        schema=dict(CANDIDATES.columns), orient="row",
-    )  # fmt: skip
-    texts = pl.DataFrame(
-        [("P/0", "P", 0, "The capital of [X] is [Y].", "x")],
-        schema=dict(PROMPTS.columns), orient="row",
-    )  # fmt: skip
+    items = [(f"q{n}", "g", "test", "P", s, s, "set", [0], n, "{}")
+             for n, s in enumerate(SUBJECTS)]  # fmt: skip
+    options = [("set", n, label, label) for n, label in enumerate(LABELS)]
+    texts = [("P/0", "P", 0, "The capital of [X] is [Y].", "x")]
+    tables = zip((ITEMS, CANDIDATES, PROMPTS), (items, options, texts), strict=True)
+    frames = [of_rows(contract, rows) for contract, rows in tables]
     loaded = tiny("bert")
-    given = (loaded.spec, items, options, texts, "sentence")
-    more = {"load": lambda spec: loaded}
-    frame, _ = score.score_frame(*given, **more)
+
+    def scores():
+        return score.score_frame(loaded.spec, *frames, "sentence", load=lambda spec: loaded)[0]
+
+    frame = scores()
     check(frame, SCORES)
     assert frame["continuation_sum"].null_count() == frame.height == 12
     monkeypatch.setattr("kgprobe.probes.models.masked.finite", lambda *given: None)
     with torch.no_grad():
         loaded.model.get_output_embeddings().bias.fill_(float("nan"))
-    frame, _ = score.score_frame(*given, **more)
     with pytest.raises(ValueError, match="column 'sum' is NaN in row 0: item='q0'"):
-        check(frame, SCORES)
+        check(scores(), SCORES)

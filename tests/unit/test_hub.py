@@ -4,6 +4,8 @@ The errors are huggingface_hub's own, raised when transformers requests files; t
 what a user reads after transformers has wrapped them.
 """
 
+import re
+
 import httpx2 as httpx
 import pytest
 import transformers.utils.hub
@@ -93,30 +95,22 @@ def test_every_hub_error_suggests_a_remedy(monkeypatch, ask, error, what, remedy
     assert REPOSITORY in message.splitlines()[0]
 
 
-def test_revision_without_the_file_is_reported():
-    error = errors.RemoteEntryNotFoundError("404 Client Error.", response=response(404))
-    message = hub.remedy(REPOSITORY, COMMIT, error)
-    page = f"https://huggingface.co/{REPOSITORY}/tree/{COMMIT}"
-    assert message == (
-        f"{REPOSITORY} at {COMMIT} lacks a file that is needed, see {page}: pin a revision that "
-        "has it in models.tsv"
-    )
+WRAPPED = OSError("You are trying to access a gated repo.")
+WRAPPED.__context__ = errors.GatedRepoError("403", response=response(403))
 
 
-def test_offline_mode_is_reported_as_the_cause(monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (errors.RemoteEntryNotFoundError("404 Client Error.", response=response(404)),
+         rf"^{REPOSITORY} at {COMMIT} lacks a file that is needed, see https://huggingface.co/"
+         rf"{REPOSITORY}/tree/{COMMIT}: pin a revision that has it in models.tsv$"),
+        (errors.OfflineModeIsEnabled("offline"), "^HF_HUB_OFFLINE is set, and .*unset it"),
+        (WRAPPED, "is gated"),
+        (ValueError("no tokenizer"),
+         f"https://huggingface.co/{REPOSITORY}/tree/{COMMIT}.* the cache, "),
+    ],
+)  # fmt: skip
+def test_the_cause_is_found_also_inside_other_errors(monkeypatch, error, told):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    message = hub.remedy(REPOSITORY, "main", errors.OfflineModeIsEnabled("offline"))
-    assert message.startswith("HF_HUB_OFFLINE is set, and the cache ")
-    assert "unset it" in message
-
-
-def test_hub_error_is_found_inside_wrapped_errors():
-    error = OSError("You are trying to access a gated repo.")
-    error.__context__ = errors.GatedRepoError("403", response=response(403))
-    assert "is gated" in hub.remedy(REPOSITORY, COMMIT, error)
-
-
-def test_other_errors_mention_page_and_cache():
-    message = hub.remedy(REPOSITORY, COMMIT, ValueError("no tokenizer"))
-    assert f"https://huggingface.co/{REPOSITORY}/tree/{COMMIT}" in message
-    assert "the cache, " in message
+    assert re.search(told, hub.remedy(REPOSITORY, COMMIT, error))

@@ -44,6 +44,17 @@ def loaded(folder):
     return kgprobe.load(folder)
 
 
+@pytest.fixture(scope="module")
+def second(loaded):
+    """Return the same model under another name."""
+    return kgprobe.load(loaded.model, loaded.tokenizer, name="second")
+
+
+@pytest.fixture(scope="module")
+def probed(loaded):
+    return kgprobe.probe(loaded, "world_lite", CAPITAL)
+
+
 def by_hand(loaded, benchmark, templates) -> dict[str, float]:
     """Compute hits with one sentence per pass; a hit if the highest sum is a correct option."""
     result = {}
@@ -60,11 +71,10 @@ def by_hand(loaded, benchmark, templates) -> dict[str, float]:
     return result
 
 
-def test_accuracy_equals_a_literal_loop(loaded):
-    results = kgprobe.probe(loaded, "world_lite", CAPITAL)
+def test_accuracy_equals_a_literal_loop(loaded, probed):
     expected = by_hand(loaded, kgprobe.benchmark("world_lite"), CAPITAL)
-    assert dict(results.answers.select("item", "hit").rows()) == expected
-    table = results.table()
+    assert dict(probed.answers.select("item", "hit").rows()) == expected
+    table = probed.table()
     assert table["relation"].to_list() == ["all", "P30", "P36"]
     assert table.row(0, named=True)["accuracy"] == pytest.approx(
         100 * np.mean(list(expected.values()))
@@ -79,16 +89,13 @@ def test_accuracy_equals_a_literal_loop(loaded):
     assert table["chance"][1:].to_list() == pytest.approx([100 * c for c in chance])
 
 
-def test_differences_are_paired_with_interval_and_p(loaded):
-    one = kgprobe.probe(loaded, "world_lite", CAPITAL)
-    two = kgprobe.probe(
-        kgprobe.load(loaded.model, loaded.tokenizer, name="second"), "world_lite", OTHER
-    )
-    hits = [by_hand(loaded, one.benchmark, texts) for texts in (CAPITAL, OTHER)]
+def test_differences_are_paired_with_interval_and_p(loaded, second, probed):
+    two = kgprobe.probe(second, "world_lite", OTHER)
+    hits = [by_hand(loaded, two.benchmark, texts) for texts in (CAPITAL, OTHER)]
     names = sorted(hits[0])
     slots = np.array([hits[0][name] - hits[1][name] for name in names])
     assert slots.any(), "the templates must differ for the test to say something"
-    (row,) = one.compare(two).iter_rows(named=True)
+    (row,) = probed.compare(two).iter_rows(named=True)
     assert (row["model"], row["instead"]) == ("tiny-llama", "second")
     assert row["difference"] == pytest.approx(100 * slots.mean())
     assert row["n"] == len(slots)
@@ -126,35 +133,22 @@ def test_stored_scores_of_a_folder_belong_to_their_bos_policy(folder, tmp_path):
         assert stored.record["bos"] == one.spec.bos
 
 
-def test_differences_need_the_same_questions(loaded):
-    one = kgprobe.probe(loaded, "world_lite", CAPITAL)
+def test_differences_need_the_same_questions(second, probed):
     with pytest.raises(ValueError, match="two probes are the same"):
-        one.compare(one)
-    renamed = kgprobe.load(loaded.model, loaded.tokenizer, name="second")
-    other = kgprobe.probe(renamed, "world_lite", {"P36": CAPITAL["P36"]})
-    with pytest.raises(ValueError, match="other items or templates"):
-        one.compare(other)
-
-
-def test_different_options_or_golds_raise_with_the_difference(loaded):
-    probed = kgprobe.probe(loaded, "world_lite", CAPITAL)
-    renamed = kgprobe.load(loaded.model, loaded.tokenizer, name="second")
+        probed.compare(probed)
     made = kgprobe.benchmark("world_lite")
-    is_last = pl.col("index") == pl.col("index").max().over("set")
-    other = kgprobe.probe(
-        renamed,
-        replace(made, candidates=made.candidates.with_columns(
-            label=pl.when(is_last).then(pl.lit("Atlantis")).otherwise("label"))),
-        CAPITAL,
-    )  # fmt: skip
-    with pytest.raises(ValueError, match=r"item P\d+/\w+ has \d+ options .*differ in 'Atlantis'"):
-        probed.compare(other)
-    turned = made.items.with_columns(answers=pl.lit([0], dtype=pl.List(pl.Int32)))
-    other = kgprobe.probe(renamed, replace(made, items=turned), CAPITAL)
-    with pytest.raises(
-        ValueError, match=r"right answer of item .* in one probe and .* in the other"
-    ):
-        probed.compare(other)
+    last = pl.when(pl.col("index") == pl.col("index").max().over("set"))
+    labels = last.then(pl.lit("Atlantis")).otherwise("label")
+    first = pl.lit([0], dtype=pl.List(pl.Int32))
+    for other, prompt, message in (
+        (made, {"P36": CAPITAL["P36"]}, "other items or templates"),
+        (replace(made, candidates=made.candidates.with_columns(label=labels)), CAPITAL,
+         r"item P\d+/\w+ has \d+ options .*differ in 'Atlantis'"),
+        (replace(made, items=made.items.with_columns(answers=first)), CAPITAL,
+         r"right answer of item .* in one probe and .* in the other"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            probed.compare(kgprobe.probe(second, other, prompt))
 
 
 def test_the_same_right_answers_in_another_order_can_be_compared():
@@ -171,15 +165,14 @@ def test_the_same_right_answers_in_another_order_can_be_compared():
         questions.check_options(one, other, is_own=True)
 
 
-def test_results_convert_to_rows_and_print(loaded):
-    results = kgprobe.probe(loaded, "world_lite", CAPITAL)
-    schema.check(results.frame, schema.RESULTS)
-    schema.check(results.scores, schema.SCORES)
-    assert repr(results).startswith("Results(tiny-llama on world_lite, given: accuracy ")
-    assert "<table" in results._repr_html_()
-    named = replace(results, probe=replace(results.probe, model="a<b"))
+def test_results_convert_to_rows_and_print(probed):
+    schema.check(probed.frame, schema.RESULTS)
+    schema.check(probed.scores, schema.SCORES)
+    assert repr(probed).startswith("Results(tiny-llama on world_lite, given: accuracy ")
+    assert "<table" in probed._repr_html_()
+    named = replace(probed, probe=replace(probed.probe, model="a<b"))
     assert named._repr_html_().startswith("<p>a&lt;b on world_lite, given</p>")
-    chart = results.plot().to_dict()
+    chart = probed.plot().to_dict()
     assert chart["config"]["font"]
     (rows,) = chart["datasets"].values()
     assert {row["probe"] for row in rows} == {"chance", "tiny-llama"}
@@ -389,25 +382,6 @@ def test_model_in_memory_is_checked_like_a_loaded_one(loaded):
         kgprobe.load(model, bare)
 
 
-def test_bad_questions_raise(loaded):
-    with pytest.raises(ValueError, match=r"expected one \[X\] and one \[Y\]"):
-        kgprobe.ask(loaded, "The capital of [X].", X="France", options=["Paris", "Rome"])
-    with pytest.raises(ValueError, match="two or more are needed, each once"):
-        kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France", options=["Paris", "Paris"])
-    with pytest.raises(ValueError, match=r"options \['Paris'\]: two or more are needed"):
-        kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France", options="Paris")
-    with pytest.raises(ValueError, match="None is not a string; expected a subject"):
-        kgprobe.ask(loaded, "The capital of [X] is [Y].", X=None, options=["Paris", "Rome"])
-    with pytest.raises(ValueError, match="2 is not a string; expected a subject"):
-        kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France", options=["Paris", 2])
-    with pytest.raises(BenchmarkError, match="world_lite: no prompt is given; expected a template"):
-        kgprobe.probe(loaded, "world_lite", {})
-    for k in (-1, 0, 101):
-        with pytest.raises(ValueError, match=f"k is {k}; expected 1 to 100"):
-            kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France", k=k)
-    assert isinstance(kgprobe.ask(loaded, "The capital of [X] is [Y].", X="France"), pl.DataFrame)
-
-
 def test_relations_of_a_sample_keep_their_cardinality(loaded, tmp_path):
     place = Path(questions.folder_of("world_lite"))
     shutil.copytree(place, tmp_path / "without")
@@ -553,17 +527,35 @@ def test_questions_in_memory_may_have_wider_integers_and_more_columns(loaded, tm
     assert one.answers["hit"].to_list() == other.answers["hit"].to_list()
 
 
+def asking(template=CAPITAL["P36"], **more):
+    return lambda model: kgprobe.ask(model, template, **{"X": "France", **more})
+
+
 @pytest.mark.parametrize(
     ("ask", "told"),
     [
         (lambda m: kgprobe.probe(m, pl.DataFrame()), "a DataFrame is not a benchmark"),
         (lambda m: kgprobe.probe(m, "world_lite", {"P36": 3}), "P36: 3 is not a template"),
-        (lambda m: kgprobe.ask(m, 3, X="France", options=["a", "b"]), "3 is not a template"),
-        (lambda m: kgprobe.ask(m, CAPITAL["P36"], X="France", k=2.5), "k is 2.5; expected 1 to"),
-        (lambda m: kgprobe.ask(m, CAPITAL["P36"], X="a", options=None), "options is None; exp"),
-        (lambda m: kgprobe.ask(m, CAPITAL["P36"], X="a", options=pl.Series(["b"])), "two or more"),
+        (
+            lambda m: kgprobe.probe(m, "world_lite", {}),
+            "world_lite: no prompt is given; expected a",
+        ),
+        (asking(3, options=["a", "b"]), "3 is not a template"),
+        (asking(options=["Paris", "Paris"]), "two or more are needed, each once"),
+        (asking(options="Paris"), r"options \['Paris'\]: two or more are needed"),
+        (asking(options=pl.Series(["b"])), "two or more"),
+        (asking(options=None), "options is None; exp"),
+        (asking(options=["Paris", 2]), "2 is not a string; expected a subject"),
+        (asking(X=None, options=["a", "b"]), "None is not a string; expected a subject"),
+        *((asking(k=k), f"k is {k}; expected 1 to 100") for k in (-1, 0, 101, 2.5)),
     ],
 )
-def test_arguments_of_other_types_raise(folder, ask, told):
+def test_bad_questions_and_arguments_of_other_types_raise(folder, ask, told):
     with pytest.raises(BenchmarkError, match=told):
         ask(folder)
+
+
+def test_a_question_needs_a_slot_for_the_answer_and_no_options(loaded):
+    with pytest.raises(ValueError, match=r"expected one \[X\] and one \[Y\]"):
+        kgprobe.ask(loaded, "The capital of [X].", X="France", options=["Paris", "Rome"])
+    assert isinstance(kgprobe.ask(loaded, CAPITAL["P36"], X="France"), pl.DataFrame)

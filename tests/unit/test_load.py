@@ -164,8 +164,11 @@ def test_masked_model_needs_a_mask_token(tmp_path):
     loaded = tiny("bert", double=False)
     loaded.tokenizer.mask_token = None
     save(loaded, tmp_path / "m")
-    with pytest.raises(ModelError, match="a masked model without a mask token"):
-        load_model(spec(f"folder:{tmp_path / 'm'}", "masked", bos="-"))
+    for load_it in (load_model, outline):
+        with pytest.raises(ModelError, match="m: a masked model without a mask token"):
+            load_it(spec(f"folder:{tmp_path / 'm'}", "masked", bos="-"))
+        # the tokenizer alone shows it
+        (tmp_path / "m" / "model.safetensors").unlink(missing_ok=True)
 
 
 @pytest.mark.nightly(needs="a real model, for a minute")

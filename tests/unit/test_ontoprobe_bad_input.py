@@ -12,13 +12,12 @@ from kgprobe.probes.jobs.frames import prepared, rankable
 from kgprobe.probes.jobs.methods import cloze as rank
 from kgprobe.probes.jobs.ontoprobe import reason, soft
 from kgprobe.probes.models import load
-from kgprobe.probes.models.load import ModelError, ModelSpec, load_model, outline
+from kgprobe.probes.models.load import load_model, outline
 from kgprobe.probes.prompts.trained import soft as trained
 from tests.unit import soft_frames as frames
 from tests.unit.test_ontoprobe import PATTERNS, SWITCHES, USES, built, own_tables, write_release
 from tests.unit.test_reasoning import PLAN, saved
 from tests.unit.test_reasoning import SWITCHES as TWO_PAIRS
-from tests.unit.tiny_models import tiny
 
 
 class NoWeights:
@@ -238,15 +237,6 @@ def test_prompt_files_of_another_model_are_reported_before_loading(tmp_path, mon
             other, frames.reasoning(), frames.candidates(), folder, TWO_PAIRS, PLAN,
             ("soft+manual",),
         )  # fmt: skip
-
-
-def test_a_masked_model_without_a_mask_token_is_refused_from_its_tokenizer(tmp_path):
-    loaded = tiny("bert", double=False)
-    loaded.tokenizer.mask_token = None
-    loaded.tokenizer.save_pretrained(tmp_path)
-    loaded.model.config.save_pretrained(tmp_path)
-    with pytest.raises(ModelError, match="m: a masked model without a mask token"):
-        outline(ModelSpec("m", "masked", f"folder:{tmp_path}"))
 
 
 def odd_candidates():

@@ -1,6 +1,7 @@
 """GGUF files in parts: hand-made packages, joined in order, and their possible errors."""
 
 import hashlib
+import shutil
 from pathlib import Path
 
 import pytest
@@ -69,9 +70,7 @@ def test_a_whole_file_is_read_in_place(site):
 def without(package: str):
     def change(site: Path) -> None:
         split(site)
-        (site / f"{package.replace('-', '_')}-1.dist-info/METADATA").unlink()
-        (site / f"{package.replace('-', '_')}-1.dist-info/RECORD").unlink()
-        (site / f"{package.replace('-', '_')}-1.dist-info").rmdir()
+        shutil.rmtree(site / f"{package.replace('-', '_')}-1.dist-info")
 
     return change
 

@@ -10,6 +10,7 @@ from kgprobe import schema
 from kgprobe.probes.jobs.frames import rankable
 from kgprobe.probes.jobs.methods import cloze as ranking
 from kgprobe.probes.models.load import ModelSpec
+from tests.unit.study_frames import of_rows
 from tests.unit.tiny_models import tiny
 
 LABELS = ["country", "capital", "Rome", "a sentence", "\u200b", "one token"]
@@ -17,28 +18,16 @@ LABELS = ["country", "capital", "Rome", "a sentence", "\u200b", "one token"]
 
 @pytest.fixture
 def frames():
-    items = pl.DataFrame(
-        [
-            ("TP-20", "TP", "test", "TP", "Paris", "q1", "class", [0, 3], 20, "{}"),
-            ("TP-21", "TP", "test", "TP", "Niger", "q2", "class", [5], 21, "{}"),
-        ],
-        schema=dict(schema.ITEMS.columns),
-        orient="row",
+    items = [("TP-20", "TP", "test", "TP", "Paris", "q1", "class", [0, 3], 20, "{}"),
+             ("TP-21", "TP", "test", "TP", "Niger", "q2", "class", [5], 21, "{}")]  # fmt: skip
+    prompts = [("TP-m1", "TP", 1, "[X] is a [Y] .", "manual"),
+               ("TP-m3", "TP", 3, "[X], [Y] .", "manual")]  # fmt: skip
+    candidates = [("class", i, x, x) for i, x in enumerate(LABELS)]
+    return (
+        of_rows(schema.ITEMS, items),
+        of_rows(schema.CANDIDATES, candidates),
+        of_rows(schema.PROMPTS, prompts),
     )
-    candidates = pl.DataFrame(
-        [("class", i, x, x) for i, x in enumerate(LABELS)],
-        schema=dict(schema.CANDIDATES.columns),
-        orient="row",
-    )
-    prompts = pl.DataFrame(
-        [
-            ("TP-m1", "TP", 1, "[X] is a [Y] .", "manual"),
-            ("TP-m3", "TP", 3, "[X], [Y] .", "manual"),
-        ],
-        schema=dict(schema.PROMPTS.columns),
-        orient="row",
-    )
-    return items, candidates, prompts
 
 
 @pytest.fixture

@@ -11,8 +11,10 @@ from kgprobe.schema import FUNNEL, Contract
 
 @dataclass
 class Funnel:
-    """Counts per relation and step, in order of insertion. Positions count within a relation, or
-    (`through`) over all relations."""
+    """Counts per relation and step, in order of insertion.
+
+    Positions count within a relation, or (`through`) over all relations.
+    """
 
     benchmark: str
     through: bool = False

@@ -1,5 +1,8 @@
-"""Generic templates built from property labels, for relations without a manual template. Nobody has
-checked them: prompts and counts mark them as `label` (docs/papers/attributes.md, Prompts)."""
+"""Generic templates built from property labels, for relations without a manual template.
+
+Nobody has checked them, and not every label gives good English: prompts and counts mark them as
+`label`, as opposed to manual templates (docs/papers/attributes.md, Prompts).
+"""
 
 import re
 
@@ -48,8 +51,11 @@ def template_of(label: str) -> str | None:
 
 
 def label_templates(properties: pl.DataFrame) -> dict[str, str]:
-    """Return relation -> template for every item-valued property of properties.rq (property,
-    datatype, label) with a usable label, of several the alphabetically first."""
+    """Return relation -> template for every item-valued property with a usable label.
+
+    `properties` are the rows of properties.rq: property (IRI), datatype (IRI), label (may be null).
+    If a property has several labels, the alphabetically first usable one counts.
+    """
     items = properties.filter(pl.col("datatype") == ITEM).drop_nulls("label")
     items = items.select(pl.col("property").str.split("/").list.last(), "label")
     texts: dict[str, str] = {}

@@ -1,5 +1,8 @@
-"""Relation cardinalities and templates for user-supplied graphs, with the columns of
-resources/templates: bear_relations.tsv, templates.tsv and ontology_patterns.tsv."""
+"""Relation cardinalities and templates for user-supplied graphs.
+
+The tables have the columns of resources/templates: bear_relations.tsv, templates.tsv and
+ontology_patterns.tsv, for the relations of one graph.
+"""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -85,8 +88,10 @@ def templates(
     ours: Sequence[Mapping[str, str]],
 ) -> Rows:
     """Return rows like templates.tsv, three per relation in `labels` (relation -> label or null).
-    `graph_rows` (the graph's own table or folder) come first, then `ours` if the Wikidata property
-    is known, then a template from the label; paraphrases fill up to three."""
+
+    `graph_rows` (the graph's own table, or templates in its folder) come first, then `ours` if the
+    Wikidata property is known, then a template from the label; paraphrases fill up to three.
+    """
     given, written = manual_templates(graph_rows), manual_templates(ours)
     same = properties(section, labels)
     rows = []
@@ -108,7 +113,8 @@ def templates(
 
 
 def read_templates(path: str | Path, relations: Collection[str]) -> Rows:
-    """Read a user's templates for these relations. Raises a TableError with all invalid rows."""
+    """Read a user's table of templates for these relations. Raises one TableError that lists all
+    invalid rows."""
     rows, columns = read_table(path), COLUMNS["templates"].split()[:4]
     if lacking := [name for name in columns if rows and name not in rows[0]]:
         raise TableError(f"{path}: no column {', '.join(lacking)}; it has {', '.join(rows[0])}")

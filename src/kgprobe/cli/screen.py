@@ -189,10 +189,8 @@ class RichBar:
         self.drawn.update(self.task, advance=n)
         now = time.monotonic()
         if self.drawn.disable and now - self.said >= self.every:
-            self.said, line = (
-                now,
-                f"{self.desc}: {self.done:,.0f} of {self.total:,.0f} {self.unit}s",
-            )
+            self.said = now
+            line = f"{self.desc}: {self.done:,.0f} of {self.total:,.0f} {self.unit}s"
             if self.done:
                 rate = self.done / (now - self.began)
                 line += f", {rate:.3g}/s, {(self.total - self.done) / rate:.0f} s left"

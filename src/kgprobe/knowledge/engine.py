@@ -1,5 +1,8 @@
-"""The engine that runs all joins over statements, and helpers to write them as Ibis expressions
-with features of both DuckDB and Spark only: no unsigned arithmetic, no SQL text."""
+"""The engine that runs all joins over statements, and helpers to write them as Ibis expressions.
+
+The expressions use only features of both DuckDB and Spark: no unsigned arithmetic, no SQL text.
+`engine_duckdb` and `engine_spark` execute them.
+"""
 
 import itertools
 import math
@@ -50,9 +53,11 @@ def job_mb(joins: int) -> int:
 
 
 class Engine(ABC):
-    """Tables and expressions over them; all are dropped at the end of the `with` block. An engine
-    stays within its memory and spills the rest. Literals have negative numbers, entities
-    non-negative ones, as no engine exchanges unsigned numbers with Arrow."""
+    """Tables and expressions over them; all are dropped at the end of the `with` block.
+
+    An engine stays within its memory and spills the rest to a folder. Literals have negative
+    numbers, entities non-negative ones, as no engine exchanges unsigned numbers with Arrow.
+    """
 
     def __init__(self) -> None:
         self._names = (f"kept_{n}" for n in itertools.count())
@@ -96,7 +101,9 @@ class Engine(ABC):
 
     def keep(self, rows: Table, shared: bool = False) -> Table:
         """Compute the rows of an expression once, and keep them in memory or the spill folder.
-        `shared`: reuse them for every equal expression, and keep them after `temporary`."""
+
+        `shared`: reuse them for every equal expression, and keep them after `temporary`.
+        """
         if not shared:
             return self._keep(rows, self._name())
         if rows.op() not in self._shared:
@@ -162,7 +169,8 @@ _KEYS = ibis.udf.scalar.pyarrow(_keys, signature=((dt.Array(dt.int64),), dt.int6
 
 
 def keys(rows: Table, seed: int, ids: Sequence[str], label: str) -> IntegerColumn:
-    """Return keys of rows of numbers (`sampling.mixed`) as signed int64 that sort like unsigned."""
+    """Return the keys of rows of numbers (`sampling.mixed`) as signed 64 bits that sort like
+    unsigned ones."""
     start = ibis.literal(signed(hash_key(seed, label)), "int64")
     return _KEYS(ibis.array([start, *(rows[name].cast("int64") for name in ids)]))
 

@@ -1,6 +1,9 @@
-"""Joins on one machine: DuckDB with a memory limit and a folder to spill to. **Joins run as they
-are written**: the left side is streamed and the right side held in memory, so it must be the
-smaller one. An optimizer does not know the skew of columns, and these graphs have many hubs."""
+"""Joins on one machine: DuckDB with a memory limit and a folder to spill to.
+
+**Joins run as they are written**: the left side is streamed and the right side held in memory, so
+the smaller side must be on the right. An optimizer knows the number of distinct values of a column
+but not their skew, and these graphs have many hubs.
+"""
 
 import shutil
 import tempfile
@@ -24,9 +27,11 @@ KEPT = Namespace(catalog="temp", database="main")
 
 
 class DuckDB(Engine):
-    """One DuckDB connection. `memory_mb`: limit for tables, joins and sorts together; the process
-    takes about 300 MB more. Raises EngineError for less than LEAST_MB, and if memory or disk run
-    out."""
+    """One DuckDB connection, its memory and its spill folder.
+
+    `memory_mb`: limit for tables, joins and sorts together. The process takes about 300 MB more.
+    Raises EngineError for less than LEAST_MB, and if memory or disk run out.
+    """
 
     def __init__(self, memory_mb: int = 2000, threads: int = 1) -> None:
         super().__init__()

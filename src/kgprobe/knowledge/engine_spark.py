@@ -1,6 +1,9 @@
-"""Joins on many machines: Spark, by the URL of its master. Input files and `folder` are on storage
-that the driver and all workers see under the same path. Workers import kgprobe to compute sampling
-keys. Data of a lost worker are recomputed by the others."""
+"""Joins on many machines: Spark, by the URL of its master.
+
+Input files, and the folder for sorted rows on their way to the driver, are on storage that the
+driver and all workers see under the same path. Workers import kgprobe to compute sampling keys.
+Data of a lost worker are recomputed by the others.
+"""
 
 import contextlib
 import logging
@@ -26,9 +29,12 @@ TASKS_PER_CORE = 4
 
 
 class Spark(Engine):
-    """One Spark application. `master`: `spark://host:port`, `yarn`, or `local[2]`; `memory_mb`: of
-    each executor; `folder`: shared storage, for sorted rows on their way to the driver. Raises
-    EngineError if pyspark is not installed or no master responds."""
+    """One Spark application.
+
+    `master`: `spark://host:port`, `yarn`, or `local[2]`; `memory_mb`: of each executor; `folder`:
+    shared storage, for sorted rows on their way to the driver. Raises EngineError if pyspark is
+    not installed or no master responds.
+    """
 
     def __init__(self, master: str, memory_mb: int, folder: str | Path) -> None:
         super().__init__()

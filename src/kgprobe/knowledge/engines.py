@@ -7,8 +7,10 @@ from kgprobe.settings.knowledge import Joins
 
 
 def open_engine(joins: Joins, mem_mb: int, threads: int) -> Engine:
-    """Open the engine of `joins` for a job with `mem_mb` of memory; DuckDB uses `threads`. Raises
-    EngineError if the memory is too small, or if no Spark master responds."""
+    """Open the engine of `joins` for a job with `mem_mb` of memory; DuckDB uses `threads`.
+
+    Raises EngineError if the memory is too small, or if no Spark master responds.
+    """
     memory = joins_mb(mem_mb)
     if joins.engine == "duckdb":
         return DuckDB(memory, threads)

@@ -6,10 +6,13 @@ from kgprobe.schema import FACTS
 
 
 def best_rank(statements: pl.DataFrame) -> pl.DataFrame:
-    """Return the statements of the best rank of each (subject, relation), with the same columns:
-    Wikidata's truthy statements, the preferred ones if there are any, else the normal ones. Those
-    of an unknown value or of no value are dropped, whatever their rank: queries do not return them,
-    and a benchmark must not depend on the source of its statements."""
+    """Return the statements of the best rank of each (subject, relation).
+
+    Wikidata's definition of a truthy statement: the preferred ones if there are any, else the
+    normal ones. Deprecated statements are never in STATEMENTS. Statements of an unknown value or
+    of no value are dropped, whatever their rank: queries do not return them, and a benchmark
+    must not depend on the source of its statements. The result has the same columns.
+    """
     statements = statements.filter(pl.col("object_kind") != "special")
     ranks = statements["rank"].unique().to_list()
     if surplus := sorted(set(ranks) - {"preferred", "normal"}):
@@ -20,8 +23,10 @@ def best_rank(statements: pl.DataFrame) -> pl.DataFrame:
 
 
 def of_statements(statements: pl.DataFrame) -> pl.DataFrame:
-    """Return FACTS from STATEMENTS: best rank, without duplicates, item-valued: literals and
-    special values are not facts between entities."""
+    """Return FACTS from STATEMENTS: best rank, item-valued, without duplicates.
+
+    Literals and special values (unknown, no value) are not facts between entities.
+    """
     items = best_rank(statements).filter(pl.col("object_kind") == "item")
     return items.select(list(FACTS.columns)).unique(["kg", "subject", "relation", "object"])
 

@@ -21,7 +21,8 @@ def of_trex(triples: Table, labels: Table) -> Table:
 
 
 def dates(triples: Table, labels: Table) -> Table:
-    """Return DATES of the literal-valued TREX_TRIPLES; labels are the date's text or null."""
+    """Return DATES of the literal-valued TREX_TRIPLES; their label is the text of the date, or null
+    if none is known."""
     literal = triples.filter(triples["object"].isnull() & triples["literal"].notnull())
     value = literal["literal"] + "^^" + literal["datatype"].fill_null("")
     known = labels.select(_object="uri", object_label="label")

@@ -1,7 +1,9 @@
-"""The graph of the knowledge-graph attributes: one edge per distinct (s, p, o) between two
-different entities (docs/papers/attributes.md, Graph), as numbers: ten bytes, whatever its labels.
-Literals are kept separately and used only for asymmetry. Graphs are parquet files on disk, and
-tables of `engine`, which joins them without copies."""
+"""The graph of the knowledge-graph attributes: distinct edges as numbers, degrees, categories.
+
+One edge per distinct (s, p, o) between two different entities (docs/papers/attributes.md, Graph).
+Literals are kept separately and used only for asymmetry. An edge takes ten bytes, whatever its
+labels; graphs are parquet files on disk, and tables of `engine`, which joins them without copies.
+"""
 
 import hashlib
 import logging
@@ -76,10 +78,12 @@ _DATE = re.compile(r"^([+-]?\d{4,})-(\d\d)-(\d\d)(T|$)")
 
 @dataclass(frozen=True)
 class Graph:
-    """A graph as tables of `engine`, with counts from its construction. `edges` (s, p, o);
-    `literals` (s, p, o, value, text), with negative o; `entities` (id, label, degree). `ids`: IDS,
-    or None if ids are Wikidata's; `known`: Wikidata property -> equivalent relations of the
-    graph."""
+    """A graph as tables of `engine`, with counts from its construction.
+
+    `edges` (s, p, o); `literals` (s, p, o, value, text), with negative o; `entities` (id, label,
+    degree). `ids`: IDS, or None if ids are Wikidata's; `known`: Wikidata property -> equivalent
+    relations of the graph.
+    """
 
     engine: Engine
     edges: Table
@@ -186,8 +190,10 @@ class Graph:
         by: Sequence[str] = (),
         label: str = "",
     ) -> Table:
-        """Return at most `n` rows of every stratum `by`, those with the smallest sampling keys;
-        ties are broken by `ids`, which must be unique within a stratum."""
+        """Return at most `n` rows of every stratum `by`, those with the smallest sampling keys.
+
+        Ties are broken by `ids`, which must be unique within a stratum.
+        """
         keyed = self.keyed(rows, seed, [*by, *ids], label)
         return first(keyed, n, ["_key", *ids], by).drop("_key")
 
@@ -201,8 +207,10 @@ class Graph:
 
     @property
     def reciprocal(self) -> Table:
-        """(p1, p2, s, o) of all edges (s, p1, o) and (o, p2, s) with p1 <= p2, joined on both
-        entities, so that its size is bounded by the number of parallel edges."""
+        """(p1, p2, s, o) of all edges (s, p1, o) and (o, p2, s) with p1 <= p2.
+
+        Joined on both entities, so its size is bounded by the number of parallel edges.
+        """
         back = self.edges.select(s="o", o="s", p2="p")
         both = self.edges.rename(p1="p").inner_join(back, ["s", "o"])
         chosen = both.filter(both["p1"] <= both["p2"]).select("p1", "p2", "s", "o")
@@ -267,11 +275,13 @@ def encode(
     known: Mapping[str, Sequence[str]] | None = None,
 ) -> Graph:
     """Build the graph of a FACTS table; an object that has not the form of an id is a literal.
+
     Dropped and counted: statements whose subject is not an item or whose relation is not a property
     with a small enough number, self-loops, duplicates, objects that are other kinds of entity
-    (properties, lexemes), and labels that would break a prompt. `own`: a user-supplied graph's ids,
-    where every object is an entity; `known` as in `Graph`. Raises EngineError before reading if the
-    engine has too little memory."""
+    (properties, lexemes), and labels that would break a prompt.
+    Raises EngineError before reading if the engine has too little memory for the statements.
+    `own`: a user-supplied graph's ids, where every object is an entity; `known` as in `Graph`.
+    """
     graphs = engine.frame(facts.select("kg").distinct())["kg"].to_list()
     if len(graphs) != 1:
         raise GraphError(f"facts of {sorted(graphs)} in one table; expected exactly one graph")
@@ -383,7 +393,8 @@ def _entities(engine: Engine, edges: Table, values: Table, valid: Table) -> tupl
 
 
 def _literals(engine: Engine, texts: Table) -> Table:
-    """Return LITERAL_EDGES; a value's text is its most frequent usable label, else `date_text`."""
+    """Return LITERAL_EDGES; the text of a value is its most frequent usable label, else
+    `date_text`."""
     labeled = texts.mutate(object_label=stripped(texts["object_label"]))
     labeled = labeled.filter(
         labeled["object_label"] != "", ~labeled["object_label"].re_search(UNUSABLE)

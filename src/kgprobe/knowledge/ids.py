@@ -1,5 +1,8 @@
-"""Numbers of a graph's relations and entities, used in joins, and their ids. Wikidata's ids contain
-numbers; those of a user-supplied graph are numbered in text order, in a table of the graph."""
+"""Numbers of a graph's relations and entities, which are used in joins, and their ids.
+
+Wikidata's ids contain numbers. Ids of a user-supplied graph are numbered in text order, and the
+table of these numbers is written with the graph.
+"""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -30,7 +33,9 @@ class GraphError(ValueError):
 @dataclass(frozen=True)
 class RelationNumbers:
     """Numbers and ids of relations: `names` of a user-supplied graph, None for Wikidata's ids.
-    `known`: Wikidata property -> equivalent relations of the graph."""
+
+    `known`: Wikidata property -> equivalent relations of the graph.
+    """
 
     names: Mapping[int, str] | None = None
     known: Mapping[str, Sequence[str]] = field(default_factory=dict)

@@ -1,6 +1,9 @@
-"""The ontology of OntoProbe, rebuilt from DBpedia's and Wikidata's tables (OntoProbe, sec. 2.1), or
-built from a user-supplied graph. Functions are pure and take frames with the columns of the queries
-in resources/queries. Ids are opaque: IRIs of DBpedia (`dbo:`) and Wikidata as pulled."""
+"""The ontology of OntoProbe: rebuilt from DBpedia's and Wikidata's tables (OntoProbe, sec. 2.1), or
+built from a user-supplied graph.
+
+All functions are pure and take frames with the columns of the queries in resources/queries. Ids are
+opaque strings: IRIs of DBpedia (`dbo:`) and of Wikidata as they were pulled.
+"""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -74,7 +77,10 @@ class OntologyTables:
 
 
 def distances(edges: pl.DataFrame) -> pl.DataFrame:
-    """Return id, ancestor and shortest `distance`, from edges (child, parent), even in cycles."""
+    """Return id, ancestor and the shortest `distance` between them; cycles are allowed.
+
+    `edges` has the columns child, parent.
+    """
     apart = pl.col("id") != pl.col("ancestor")
     parents = edges.select(id="child", ancestor="parent").unique().filter(apart)
     nearest, above = [parents], parents.rename({"id": "ancestor", "ancestor": "next"})
@@ -87,8 +93,11 @@ def distances(edges: pl.DataFrame) -> pl.DataFrame:
 
 
 def chains(nodes: pl.DataFrame, edges: pl.DataFrame) -> pl.DataFrame:
-    """Return the ancestors of every node (id, label) as CHAINS, ordered by distance, label and id.
-    Undeclared nodes (see `strays`) have no rows, but lead to their own ancestors."""
+    """Return the ancestors of every node as CHAINS, ordered by distance, label and id.
+
+    `nodes` has the columns id, label. Undeclared nodes (see `strays`) have no rows, but lead to
+    their own ancestors.
+    """
     above = nodes.select(ancestor="id", ancestor_label="label")
     rows = distances(edges).join(nodes, on="id").join(above, on="ancestor")
     label = pl.col("ancestor_label")
@@ -107,8 +116,10 @@ def strays(nodes: pl.DataFrame, edges: pl.DataFrame, prefix: str) -> pl.DataFram
 
 
 def finest(types: pl.DataFrame, class_chains: pl.DataFrame) -> pl.DataFrame:
-    """Drop types (class, instance, label) whose instance also has a subclass of `class`: DBpedia
-    states the transitive types as well."""
+    """Drop types (class, instance, label) whose instance also has a subclass of `class`.
+
+    DBpedia states the transitive types as well; an instance belongs to its most specific class.
+    """
     below = class_chains.select("ancestor", lower="id")
     # classes of a cycle are not below each other
     cycle = below.select(ancestor="lower", lower="ancestor")
@@ -150,8 +161,10 @@ def class_tables(
 def property_tables(
     labeled: pl.DataFrame, edges: pl.DataFrame, uses: pl.Series
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return properties with `superproperties` and `statements` counts, and their CHAINS. `labeled`
-    has property, label; `uses` holds the property of every statement."""
+    """Return properties with `superproperties` and `statements` counts, and their CHAINS.
+
+    `labeled` has property, label; `uses` holds the property of every statement.
+    """
     property_chains = chains(labeled.select("label", id="property"), edges)
     above = property_chains.group_by(property="id").agg(superproperties=pl.len().cast(pl.Int32))
     stated = uses.alias("property").to_frame().group_by("property")
@@ -163,9 +176,11 @@ def property_tables(
 
 
 def alignment(p1628: pl.DataFrame, equivalent: pl.DataFrame) -> pl.DataFrame:
-    """Return the union of both alignments: property, dbpedia, direction (`P1628`, `owl`, `both`),
-    from `p1628` (property, equivalent; stated by Wikidata) and `equivalent` (property, wikidata; by
-    DBpedia). Pairs within DBpedia are dropped."""
+    """Return the union of both alignments: property, dbpedia, direction (`P1628`, `owl`, `both`).
+
+    `p1628` has property, equivalent (stated by Wikidata); `equivalent` has property, wikidata
+    (stated by DBpedia). Pairs within DBpedia are dropped.
+    """
     ours = p1628.select("property", dbpedia="equivalent", direction=pl.lit("P1628"))
     theirs = equivalent.select(property="wikidata", dbpedia="property", direction=pl.lit("owl"))
     ours = ours.filter(pl.col("dbpedia").str.starts_with(DBO))
@@ -183,11 +198,13 @@ def ends(
     classes: pl.DataFrame,
     equivalence: pl.DataFrame,
 ) -> pl.DataFrame:
-    """Return domain and range of every property, with their sources, as columns of PROPERTIES:
-    DBpedia's own statement; else the deepest of the `classes` (class, label, depth) to which
-    Wikidata's type constraints map, by `equivalence` (class, wikidata) or by the label in `names`
-    (class, label), ties by label; null if neither is in the vocabulary. The paper states no
-    precedence."""
+    """Return domain and range of every property, with their sources, as columns of PROPERTIES.
+
+    DBpedia's own statement is preferred; else the deepest of the `classes` (class, label, depth) to
+    which Wikidata's type constraints map, by `equivalence` (class, wikidata) or by the label in
+    `names` (class, label), ties by label. Sources are `dbpedia` and `wikidata`; null if neither
+    gives a class of the vocabulary. The paper states no precedence.
+    """
     key = pl.col("label").map_elements(str.casefold, return_dtype=pl.String)
     by_label = classes.select("class", key).unique("label", keep="last", maintain_order=True)
     named = names.select(key, wikidata="class").join(by_label, on="label")
@@ -221,9 +238,12 @@ def ends(
 
 
 def choose(properties: pl.DataFrame, n: int, named: Collection[str] | None = None) -> pl.DataFrame:
-    """Add `chosen`: the `n` properties with domain, range, superproperty and the most statements,
-    ties by id. The paper chose about 50 by hand ("sensible domain, range and superproperties");
-    this is a rule. With `named` (property IRIs), those that exist are marked instead."""
+    """Mark the `n` properties with domain, range, superproperty and the most statements.
+
+    The paper chose about 50 by hand ("sensible domain, range and superproperties"); this is a rule.
+    With `named` (property IRIs), those that exist are marked instead. Adds the column `chosen`;
+    ties go to the property id.
+    """
     if named is not None:
         return properties.with_columns(chosen=pl.col("property").is_in(sorted(named)))
     sensible = properties.drop_nulls(["domain", "range"]).filter(pl.col("superproperties") > 0)
@@ -249,9 +269,11 @@ def build(
     named: Collection[str] | None = None,
 ) -> OntologyTables:
     """Build the ontology from the pulled tables of both graphs, named like their queries.
+
     `statements` (STATEMENTS or FACTS) gives the number of statements per property, by which
-    `properties` properties are chosen; without it all counts are 0 and ids decide. `named`: as in
-    `choose`."""
+    `properties` properties are chosen; without it all counts are 0 and ids decide. `named` chooses
+    the properties with these IRIs instead.
+    """
     dbpedia, wikidata = _one_line(dbpedia), _one_line(wikidata)
     declared = dbpedia["classes"].drop_nulls("label").select("class", "label")
     declared = declared.sort("class", "label").unique("class", keep="first")
@@ -328,8 +350,10 @@ def build_own(
     most: int = 50,
     seed: int = 0,
 ) -> OntologyTables:
-    """Build the ontology of a user-supplied graph (sources/graphs), without alignment. What has no
-    label is dropped and counted. `chosen` marks the `most` relations as in `choose`."""
+    """Build the ontology of a user-supplied graph (sources/graphs), without alignment.
+
+    What has no label is dropped and counted. `chosen` marks the `most` relations as in `choose`.
+    """
     declared, named = classes.drop_nulls("label"), properties.drop_nulls("label")
     is_known = pl.col(*CONSTRAINTS).is_in(declared["class"].implode())
     named = named.with_columns(pl.when(is_known).then(pl.col(*CONSTRAINTS)))

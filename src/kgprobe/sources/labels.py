@@ -1,5 +1,7 @@
-"""Normalize labels to one line, with single spaces only between words; no-break spaces, line breaks
-and other Unicode whitespace count as spaces, and a blank label is null."""
+"""Normalize labels to one line, with single spaces only between words.
+
+No-break spaces, line breaks and other Unicode whitespace count as spaces; a blank label is null.
+"""
 
 import polars as pl
 

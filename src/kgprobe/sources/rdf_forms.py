@@ -48,8 +48,10 @@ def check_xml(path: str | Path) -> None:
 
 
 def form(path: str | Path) -> str:
-    """Return the RDF format of a file, or "" if its suffix is not known. An .owl file is RDF/XML
-    or, as often, Turtle; the file's first bytes decide."""
+    """Return the RDF format of a file, or "" if its suffix is not known.
+
+    An .owl file is RDF/XML or, as often, Turtle; the file's first bytes decide.
+    """
     kind = FORMS.get(ending(path), "")
     if kind != "rdf":
         return kind

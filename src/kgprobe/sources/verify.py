@@ -1,7 +1,9 @@
-"""Check that every downloaded file in the data folder is unchanged. Files of released data sets are
-compared with the lock file, archives and dumps with their format, the published checksums and the
-checksum recorded at download, finished snapshots with the hashes in their meta.json. The check is
-offline and changes nothing; missing files were not downloaded yet."""
+"""Check that every downloaded file in the data folder is unchanged.
+
+Files of released data sets are compared with the lock file, archives and dumps with their format,
+the published checksums and the checksum recorded at download, finished snapshots with the hashes in
+their meta.json. The check is offline and changes nothing; missing files were not downloaded yet.
+"""
 
 import gzip
 import hashlib
@@ -128,7 +130,8 @@ def _check_parts(what: str, folder: Path, archive: Archive, tree: Tree | None) -
 
 
 def _check_pull(folder: Path) -> Finding:
-    """Check finished queries of a pull against the recorded hashes of each page and of all rows."""
+    """Check the finished queries of a pull against the recorded hashes of each page and of all
+    rows."""
     entry = Finding(f"pull {folder}")
     for meta in sorted(folder.glob(f"*/{META}")):
         advice = f"remove {meta.parent}, the next run pulls it again"

@@ -63,9 +63,12 @@ def _labels(study: Study) -> pl.DataFrame | None:
 def readings(
     base: pl.DataFrame, scores: pl.DataFrame, study: Study, content_free: pl.DataFrame | None = None
 ) -> Readings:
-    """Judge SCORES under every aggregation, for all items and for the skewed subset. `base`: judged
-    by the probe's own. Absent if undefined: the answer's part if an answer has no scored token, the
-    prior of content-free subjects without `content_free` (CONTENT_FREE of the probe)."""
+    """Judge SCORES under every aggregation, for all items and for the skewed subset.
+
+    `base`: judged by the probe's own aggregation; `content_free`: CONTENT_FREE of the probe. An
+    aggregation is absent where it is undefined: the answer's part if no token of an answer is
+    scored, the prior of content-free subjects if none was asked.
+    """
     items, seed, labels = study.items, study.seed, _labels(study)
     ready = with_bytes(scores, items, study.candidates, study.prompts)
     ready = with_priors(ready, items, seed, labels)
@@ -111,10 +114,13 @@ def count_coinciding(study: Study) -> Iterator[Number]:
 
 
 def estimates(study: Study, probe: Probe, judged: Readings) -> Iterator[Number]:
-    """Yield every number of a probe's aggregations: accuracy, gain (over the own one, paired),
-    trained-on, held-out, AUC, "permuted golds", "permuted golds, expected", and counts of items:
-    "without prior", "not permuted" (the gold cannot be exchanged). Slices: "", "skewed", for a gain
-    also "trained-on" and "held-out". Not those of the own one that BEAR's tables already have."""
+    """Yield every number of a probe's aggregations.
+
+    Metrics: accuracy, gain (over the own aggregation, paired), trained-on, held-out, AUC, "permuted
+    golds", "permuted golds, expected"; "without prior" counts items that have none, "not permuted"
+    those whose gold cannot be exchanged. Slices: "", "skewed", for a gain "trained-on" and
+    "held-out". Numbers of the own aggregation that BEAR's tables already have are omitted.
+    """
     for (name, part), answers in judged.items():
         base = judged[study.aggregation, part]
         yield from _reading(study, probe, base, answers, name, part)
@@ -304,9 +310,11 @@ WITHOUT = {
 def notes(
     results: pl.DataFrame, models: Mapping[str, Mapping[str, str]], aggregation: str = ""
 ) -> list[str]:
-    """Write notes on the aggregations in these RESULTS, by benchmark and group, and for every
-    control model the aggregation that best separates trained-on from held-out facts. `models`: rows
-    of models.tsv by name; `aggregation`: the probes' own."""
+    """Write notes on the aggregations in these RESULTS, by benchmark and group.
+
+    `models`: rows of models.tsv by name; `aggregation`: the probes' own. The notes name, for every
+    control model, the aggregation that best separates trained-on from held-out facts.
+    """
     several = results["benchmark"].n_unique() > 1
     lines = [
         note.format(count)

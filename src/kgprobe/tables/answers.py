@@ -82,8 +82,11 @@ class Probe:
 def probes_of(
     experiments: Sequence[Row], models: Mapping[str, Row], scores: Sequence[str | Path]
 ) -> list[Probe]:
-    """Build a Probe per row of the table of experiments. `scores`: SCORES files in the same order,
-    whose provenance may have the number of parameters; `models`: rows of models.tsv by name."""
+    """Build a Probe per row of the table of experiments; `scores`: SCORES files in the same order.
+
+    `models`: rows of models.tsv by name. The number of parameters comes from the metadata of the
+    scores (`model.parameters` in their provenance), if present.
+    """
     probes = []
     for row, path in zip(experiments, scores, strict=True):
         model = models[row["model"]]
@@ -96,7 +99,8 @@ def probes_of(
 
 
 def recorded(path: str | Path, what: str) -> dict[str, Any]:
-    """Return an entry of a file's provenance, or {} (answers of servers record no model)."""
+    """Return an entry of a file's provenance; {} if there is none (answers of servers record no
+    model)."""
     record = schema.provenance(path).get(what)
     return dict(record) if isinstance(record, dict) else {}
 
@@ -136,9 +140,12 @@ def judge(
     where: str = "scores",
     prompts: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
-    """Judge complete SCORES (`judge_scores`). Raises ValueError, naming relation and item, unless
-    every item has all options of its set under all templates that occur or, with `prompts`, under
-    those of its relation: an incomplete relation is never left out of a mean."""
+    """Judge complete SCORES, see `judge_scores`.
+
+    Every item must be present under all templates that occur, or, with `prompts`, under those of
+    its relation, with all options of its set. Raises ValueError, naming relation and item, if one
+    is missing: an incomplete relation is never left out of a mean.
+    """
     _check_complete(scores, items, candidates, where, prompts)
     return judge_scores(scores, items, aggregation, where)
 
@@ -202,9 +209,10 @@ def with_priors(
 ) -> pl.DataFrame:
     """Add `corrected` to SCORES: the sum minus the option's mean over subjects of other folds.
 
-    A prior is over the questions of one relation that share their options and template; with
-    `labels`, the CANDIDATES, over all that offer an option of this label. Null for all options of a
-    question if one has no prior: all questions that offer it are in the question's fold.
+    A prior is over the questions of one relation that share their options and template. With
+    `labels`, the CANDIDATES, it is over all of one relation and template that offer the option,
+    identified by its label. The value is null for all options of a question if one has no prior,
+    that is, if all questions that offer it are in the question's fold.
     """
     known = items.select("item", "relation", set="candidates", who=SUBJECT)
     order = ["relation", "set", "template", "item", "candidate"]
@@ -232,8 +240,10 @@ def with_priors(
 def with_content_free(
     scores: pl.DataFrame, items: pl.DataFrame, content_free: pl.DataFrame
 ) -> pl.DataFrame:
-    """Add `uninformed` to SCORES: the sum minus the option's mean over CONTENT_FREE's subjects;
-    null if an item's set was not asked with them."""
+    """Add `uninformed` to SCORES: the sum minus the option's mean over CONTENT_FREE's subjects.
+
+    Null if an item's set was not asked with them.
+    """
     means = without_subject(items, content_free)
     means = means.select("item", "template", "candidate", _mean="sum")
     key = ["item", "template", "candidate"]
@@ -271,8 +281,10 @@ def coinciding(candidates: pl.DataFrame) -> pl.DataFrame:
 
 
 def check_answers(scores: pl.DataFrame, aggregation: str, where: str = "scores") -> None:
-    """Raise ValueError if an answer has no scored token: its sum of 0 would be the maximum. With
-    BOS policy none, this happens if the answer is one token, the first of its sentence."""
+    """Raise ValueError if an answer has no scored token: its sum of 0 would be the maximum.
+
+    This happens with BOS policy none if the answer is one token, and the first of its sentence.
+    """
     lost = scores.filter(pl.col("answer_count") < 1)
     if aggregation == "conditional":
         lost = lost.filter(pl.col("continuation_sum").is_null())

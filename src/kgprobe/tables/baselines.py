@@ -74,8 +74,8 @@ def estimates(
 ) -> Iterator[Number]:
     """Yield every metric of each baseline (per cent), and the probe's gain over it in the first.
 
-    Setting `without`, or for a difference `instead`, with "detectable difference" and "p after
-    Holm" over all baselines of a benchmark. A binary metric has Wilson's interval. `macro`: strata
+    Setting `without`, or `instead` for a difference, which has "p after Holm" over all baselines of
+    a benchmark, and "detectable difference". A binary metric has Wilson's interval. `macro`: strata
     weigh the same, else items. Clusters of several items are drawn as wholes, and n counts them.
     """
     tested: dict[str, list[tuple[Number, NDArray[np.float64]]]] = {}

@@ -63,7 +63,9 @@ def estimates(
 
 def at_least(hits: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return items x (templates + 1): the probability that at least that many templates are right.
-    Hits under ties are probabilities, which are treated as independent."""
+
+    A hit under ties is a probability; those of several templates are treated as independent.
+    """
     exactly = np.zeros((len(hits), hits.shape[1] + 1))
     exactly[:, 0] = 1.0
     for column in hits.T[:, :, None]:

@@ -84,10 +84,11 @@ def estimates(
     is_own: bool = False,
 ) -> Iterator[Number]:
     """Yield every number of prompt formats. `formed`: answers of probes in a format, `raw`: of
-    those without, one for each (else ValueError); `aggregation`: of the SCORES of both.
-    `by_relation`: also by relation (OntoProbe's tasks). `written`: item, template, hit of FILLS by
-    their file; `read`: reads the SCORES of a probe that was asked ITEMS; `is_own`: only the first
-    answer of an item is right in SCORES (the attributes' own object)."""
+    those without, one for each; `aggregation`: of the SCORES of both. `by_relation`: also by
+    relation (OntoProbe's tasks). `written`: item, template, hit of FILLS by their file; `read`:
+    reads the SCORES of a probe that was asked ITEMS; `is_own`: only the first answer of an item is
+    right in SCORES (the attributes' own object). Raises ValueError for a format without its raw
+    probe."""
     families: dict[Probe, list[Probe]] = {}
     for probe in formed:
         families.setdefault(replace(probe, prompt=RAW, parameters=None), []).append(probe)

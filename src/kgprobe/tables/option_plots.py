@@ -41,9 +41,12 @@ def drawings(
     controls: Collection[str] = (),
 ) -> Iterator[Drawing]:
     """Draw the reliability plot, and a figure for every slice, with a panel for each benchmark and
-    group for which RESULTS have bins (for a slice, more than one); nothing without any. `part`:
-    their section; slices are collapsed unless it is one benchmark. `kinds`: kind of model by name;
-    `aggregation`: the probes' own, or ""; `controls`: names of control models."""
+    group for which RESULTS have bins (for a slice, more than one); nothing without any.
+
+    `part`: their section of the report; figures of slices are collapsed except those of one
+    benchmark. `kinds`: kind of model by name; `aggregation`: the probes' own, "" if unnamed;
+    `controls`: names of control models.
+    """
     figure = partial(_figure, marks.signs(results), kinds)
     end, is_folded = [part] * (part != paper), part == paper
     probed = results.filter(pl.col("model").is_in([*kinds, "random"]), aggregation=aggregation)

@@ -7,8 +7,10 @@ import polars as pl
 
 
 def read_tsv(path: str | Path, schema: dict[str, type[pl.DataType]] | None = None) -> pl.DataFrame:
-    """Read a table of published figures; without a schema all cells are text, as printed. Raises
-    ValueError if the file is missing or its columns are not those of `schema`."""
+    """Read a table of published figures; without a schema all cells are text, as printed.
+
+    Raises ValueError if the file is missing or its columns are not those of `schema`.
+    """
     if not Path(path).is_file():
         raise ValueError(f"{path}: no such table of published figures")
     text = pl.read_csv(path, separator="\t", infer_schema=False, quote_char=None, glob=False)

@@ -29,9 +29,12 @@ DIMENSIONS = ("paper", "benchmark", "group", "model", "prompt", "method", "metri
 
 @dataclass(frozen=True, kw_only=True)
 class Number:
-    """One number. Dimensions that do not apply are ""; `setting`: the columns of contracts.SETTING
-    that do. `value`: None if undefined, as numerator and denominator may explain. `published`: what
-    `source` (a table, a figure, a page) prints for the same model, data and metric."""
+    """One number. Dimensions that do not apply are ""; `setting` are the columns of
+    contracts.SETTING that apply.
+
+    `value` is None if undefined; numerator and denominator may show why. `published`: the figure
+    that `source` (a table, a figure, a page) prints for the same model, data and metric.
+    """
 
     metric: str = ""
     n: int = 0
@@ -91,9 +94,11 @@ def as_published(value: float | None, source: str) -> dict[str, Any]:
 
 
 def frame(paper: str, numbers: Iterable[Number]) -> pl.DataFrame:
-    """Build the RESULTS frame of a paper's numbers. Raises ContractError if two have the same
-    dimensions, ValueError for an unknown key of a setting or a published figure without its
-    source."""
+    """Build and check the RESULTS frame of a paper's numbers.
+
+    Raises ContractError if two numbers have the same dimensions, ValueError for an unknown key of a
+    setting or a published figure without its source.
+    """
     rows = [_row(paper, number) for number in numbers]
     table = pl.DataFrame(rows, schema=dict(schema.RESULTS.columns))
     schema.check(table, schema.RESULTS)
@@ -120,7 +125,8 @@ def _row(paper: str, number: Number) -> dict[str, object]:
 
 
 def read(paths: Iterable[str | Path]) -> pl.DataFrame:
-    """Read RESULTS files. Raises ContractError for other files or RESULTS of another version."""
+    """Read RESULTS of several files into one frame. Raises ContractError for other files, including
+    RESULTS of another version."""
     return pl.concat([schema.read(path, schema.RESULTS) for path in paths])
 
 

@@ -26,8 +26,11 @@ SLICES = tuple(one for one in slices.SLICES if one.name in slices.EVERYWHERE)
 
 @dataclass(frozen=True)
 class Scored:
-    """SCORES of one probe, with all templates of each relation that it was asked; its CONTENT_FREE;
-    SCORES with random weights (`random_init`), possibly of a subset; `where`: name in errors."""
+    """SCORES of one probe, with all templates of each relation that it was asked.
+
+    `content_free`: CONTENT_FREE of the probe; `random_init`: SCORES of the model with random
+    weights, possibly of a subset; `where`: name used in error messages.
+    """
 
     probe: Probe
     scores: pl.DataFrame
@@ -59,8 +62,10 @@ def read_random_init(below: baselines.Files, probe: Probe) -> pl.DataFrame | Non
 
 
 def estimates(every: Iterable[Scored]) -> Iterator[Number]:
-    """Yield every number of several probes' SCORES, each released before the next is read. Items
-    without a wrong option are left out; "without wrong option" counts them."""
+    """Yield every number of several probes' SCORES, each released before the next is read.
+
+    Items without a wrong option are left out; "without wrong option" counts them.
+    """
     alike: list[Study] = []
     seen: set[tuple[str, str]] = set()
     for one in every:

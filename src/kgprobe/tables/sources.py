@@ -72,7 +72,9 @@ def chain_differences(
     released: pl.DataFrame, classes: pl.DataFrame, chains: pl.DataFrame, rejects: pl.DataFrame
 ) -> pl.DataFrame:
     """Return classes whose superclass chain differs from the released one, ignoring case in labels.
-    `released`: class, label, superclasses; `classes`: class; `chains` and `rejects` as built."""
+
+    `released` has class, label, superclasses; `classes` has class; `chains` and `rejects` as built.
+    """
     by_id = chains.sort("position").group_by("id").agg("ancestor_label")
     ours: dict[str, list[str]] = dict(by_id.rows())
     declared = set(classes["class"].to_list())
@@ -108,8 +110,10 @@ def property_differences(
     alignment: pl.DataFrame,
     labels: dict[str, str],
 ) -> pl.DataFrame:
-    """Return differences of the released properties that have ids in both graphs. Rows of four
-    kinds (`aligned`, `domain`, `range`, `superproperties`); `labels` are the classes'."""
+    """Return differences of the released properties that have ids in both graphs.
+
+    Rows of four kinds (`aligned`, `domain`, `range`, `superproperties`); `labels` are the classes'.
+    """
     both = released.filter(pl.col("property").is_not_null() & pl.col("dbpedia").is_not_null())
     known = {row["property"]: row for row in properties.iter_rows(named=True)}
     pairs = set(alignment.select("property", "dbpedia").rows())
@@ -254,10 +258,12 @@ def section(
     circular: bool,
     coverage: pl.DataFrame | None = None,
 ) -> Section:
-    """Build the section on sources from the available tables. `results`: of the comparisons;
-    `funnels`, `choices`: by constructed set; `names`: relation -> name; `circular`: the statements
-    contain the released set (CIRCULAR); `coverage`: COVERAGE of the pull behind the constructed
-    sets."""
+    """Build the section on sources from the available tables.
+
+    `results`: RESULTS of the comparisons; `funnels` and `choices` by constructed set; `names`:
+    relation -> name; `circular`: the statements contain the released set, which `CIRCULAR` then
+    warns about; `coverage`: COVERAGE of the pull that sets are constructed from.
+    """
     part = " (holds BEAR: by construction)" if circular else ""
     released = replace(RELEASED, title=RELEASED.title + part)
     heads = {("group", r): grid.titled(r, names) for r in results["group"].unique() if r}

@@ -33,7 +33,8 @@ class BaselineAnswers:
 
 
 def by_item(answers: pl.DataFrame, *columns: str) -> pl.DataFrame:
-    """Average judged answers by item, in order: item, relation, columns, templates (number)."""
+    """Average judged answers by item: item, relation, columns (means over templates), templates
+    (number), in the order of items."""
     means = ordered_mean(columns or ["hit"])
     return answers.group_by("item", "relation").agg(means, templates=pl.len()).sort("item")
 
@@ -146,7 +147,8 @@ class Study:
         return estimate(rows, value, stratum="relation", seed=self.seed, **more)
 
     def hit_rate(self, rows: pl.DataFrame, value: str = "hit") -> dict[str, Any]:
-        """Return value, n and interval of hits of one template: Wilson's, or by whole clusters."""
+        """Return value, n and interval of hits of items under one template: Wilson's, or by whole
+        clusters."""
         if self.is_clustered:
             return self.estimate(rows, value)
         return hit_rate(rows[value].to_numpy().astype(float))
@@ -173,10 +175,13 @@ class Study:
 
     @cached_property
     def majority(self) -> NDArray[np.float64]:
-        """Per item, whether the constant guess of its relation's most frequent answer is right: by
-        id, since items of a relation may have their own options, ties to the lowest (which the mean
-        does not depend on). A sample's guess is that of the full set (`golds`); chosen from a few
-        questions it would be right in most of them."""
+        """Per item, whether the constant guess of its relation's most frequent answer is right.
+
+        Answers are identified by their ids, since items of a relation may have their own options.
+        For a sample the guess is that of the full set (`golds`): chosen from a few questions it
+        would be right in most of them. Ties between answers go to the lowest id; the mean over the
+        full set does not depend on that.
+        """
         gold = gold_ids(self.ordered, self.candidates)
         best = (
             (gold if self.golds is None else self.golds)
@@ -208,7 +213,8 @@ class Study:
 
 
 def relations_of(path: Path) -> pl.DataFrame | None:
-    """Read relations' cardinality and domains, or None. Raises ValueError if it is no parquet."""
+    """Read cardinality and domains of the relations, if the benchmark has them. Raises ValueError
+    for a file that is not parquet."""
     if not path.is_file():
         return None
     try:

@@ -34,10 +34,13 @@ class ViewError(ValueError):
 
 @dataclass(frozen=True)
 class View:
-    """A table to be printed. `where`: dimension -> the values shown, in printing order; other
-    dimensions of rows or columns show all of their values, in order of appearance. `words`: the
-    printed form of a value, by (dimension, value) or by value. `digits`: decimals by metric,
-    `usual` for others. `only`: a filter of RESULTS that `where` cannot express."""
+    """A table to be printed.
+
+    `where`: dimension -> the values shown, in printing order; a dimension of rows or columns that
+    is not included shows all of its values, in order of appearance. `words`: the printed form of a
+    value, by (dimension, value) or by value. `digits`: decimals by metric, `usual` for others.
+    `only`: a filter of RESULTS that `where` cannot express.
+    """
 
     name: str
     title: str
@@ -158,7 +161,8 @@ def text(cell: Row | None, digits: int) -> str:
 
 
 def fraction(cell: Row) -> str:
-    """Format numerator and denominator, counts or sums of hits, with four digits or no decimals."""
+    """Format a number's numerator and denominator, counts or sums of hits: with four digits, or
+    without decimals."""
     parts = cell["numerator"], cell["denominator"]
     return "/".join(f"{x:.4g}" if x < 9999.5 else f"{x:,.0f}" for x in parts)
 

@@ -1,5 +1,8 @@
-"""Ambiguous: two entities of one name, one well known, with facts of one relation. The paper takes
-names from AmbER sets (`source: amber`); ours (`source: labels`) are labels shared in the graph."""
+"""Ambiguous: two entities with the same name, one well known, with facts of one relation.
+
+The paper takes the names from AmbER sets. `source: amber` reads those; `source: labels` is
+kgprobe's substitute: labels shared by two or more entities of the graph.
+"""
 
 from dataclasses import replace
 
@@ -20,9 +23,11 @@ DEFINITION = Definition("ambiguous", ("p",), "{}", ("head", "tail"), TRIPLES)
 
 
 def build(graph: Graph, settings: AttributeSettings[Ambiguous]) -> BuiltAttribute:
-    """Build up to `examples` pairs of facts whose prompts are the same text. With one prompt and k
-    = 1 both can be correct only if their objects are one or share a label; pairs of one object are
-    flagged `same_object`, or dropped with `drop_same_object`."""
+    """Build up to `examples` pairs of facts whose prompts are the same text.
+
+    With one prompt and k = 1 both facts can be correct only if their objects coincide or share a
+    label; pairs of one object are flagged `same_object`, or dropped with `drop_same_object`.
+    """
     setup = Setup(DEFINITION, graph, settings)
     pairs = query(setup)
     names, seed = DEFINITION.key, settings.seed

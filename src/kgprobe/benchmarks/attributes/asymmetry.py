@@ -23,8 +23,11 @@ def build(graph: Graph, settings: AttributeSettings[Asymmetry]) -> BuiltAttribut
 
 def query(setup: Setup[Asymmetry]) -> Table:
     """Return (p, s, o, flag): one-way triples of predicates with at least `min_triples` triples,
-    literals included, of which at least a proportion of `ratio` (`strict`: all) is asymmetric. Flag
-    reverse_unknown marks predicates with a symmetric triple: a missing edge is not false."""
+    literals included, of which at least a proportion of `ratio` (`strict`: all) is asymmetric.
+
+    The flag reverse_unknown marks predicates with any symmetric triple: in an open world a missing
+    edge is not a false one.
+    """
     graph, section = setup.graph, setup.section
     literals = graph.literals if setup.shared.literals else graph.literals.limit(0)
     of_literals = graph.frame(count_rows(literals, ["p"]))

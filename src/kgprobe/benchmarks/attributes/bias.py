@@ -16,8 +16,11 @@ DEFINITION = Definition("bias", ("p",), "{}", ("s", "o"), (Triple("fact", "s", "
 
 
 def build(graph: Graph, settings: AttributeSettings[Bias]) -> BuiltAttribute:
-    """Build all triples of `relations` whose subject is in at most `max_degree` edges. Variants of
-    a gender, religion or continent share a label (`bias_labels`); others are listed."""
+    """Build all triples of `relations` whose subject is in at most `max_degree` edges.
+
+    Objects that are variants of one gender, religion or continent get one label (`bias_labels`);
+    objects missing in that table keep theirs and are listed.
+    """
     setup = Setup(DEFINITION, graph, settings)
     triples = query(setup)
     setup.graph = with_normal_labels(setup, triples)

@@ -20,15 +20,19 @@ DENOMINATORS = {
 
 
 def build(graph: Graph, settings: AttributeSettings[Bidirectional]) -> BuiltAttribute:
-    """Build pairs of entities with a relation each way, at most `cap` per pair of relations."""
+    """Build pairs of entities with two relations in opposite directions; at most `cap` per pair of
+    relations."""
     setup = Setup(DEFINITION, graph, settings)
     return construct(setup, query(setup), setup.section.cap)
 
 
 def query(setup: Setup[Bidirectional]) -> Table:
-    """Return (p1, p2, s, o): (s, p1, o) and (o, p2, s) are edges, p1 < p2. "The same strategy" as
-    for symmetry: predicate pairs need at least `min_triples` triples in the chosen `denominator`,
-    of which at least a proportion of `ratio` has an inverse."""
+    """Return (p1, p2, s, o): (s, p1, o) and (o, p2, s) are edges, p1 < p2, thresholds passed.
+
+    The paper says "the same strategy" as for symmetry: predicate pairs need at least `min_triples`
+    triples in the chosen `denominator`, and a proportion of at least `ratio` of these with an
+    inverse.
+    """
     graph, section = setup.graph, setup.section
     setup.count("edges", graph.size)
     pairs = pair_counts(graph)

@@ -24,8 +24,10 @@ def top_categories(setup: Setup[Composite | Paths]) -> pl.DataFrame:
 
 def edges_to_expand(setup: Setup[Composite | Paths]) -> tuple[Table, Table]:
     """Return edges without the excluded relations: all of them, and with at most `max_out` per hub.
-    Out-degrees have few hubs, so expansion from subjects is bounded; their excess edges are dropped
-    by hash."""
+
+    In-degrees have hubs, out-degrees rarely do, so expansion from subjects is bounded; the excess
+    edges of the few subjects with many are dropped by hash.
+    """
     graph, section = setup.graph, setup.section
     excluded = graph.relations.numbers(section.exclude)
     edges = graph.without(excluded)
@@ -69,8 +71,11 @@ def frequent_or_fallback(
     setup: Setup[Composite | Paths], counts: pl.DataFrame, fallback: int, per: Sequence[str]
 ) -> Sample:
     """Return a sample function: `cap` candidates of each pattern with `min_combo` or more in the
-    complete `counts` (relations, n), and (`keep_rare`) all of the rarer ones. If no pattern is
-    frequent, `fallback` random candidates (of each `per`) are taken."""
+    complete `counts` (relations, n).
+
+    Rarer patterns are kept completely if `keep_rare`. If no pattern is frequent, `fallback` random
+    candidates (of each `per`) are taken, whatever their pattern.
+    """
     definition, graph, section, seed = setup.definition, setup.graph, setup.section, setup.seed
     relations = definition.relations
     common = counts.filter(pl.col("n") >= section.min_combo).select(relations)

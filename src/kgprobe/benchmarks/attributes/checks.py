@@ -33,10 +33,12 @@ def check_parts(benchmark: BuiltAttribute) -> Iterator[pl.DataFrame]:
 def check_examples(
     examples: pl.DataFrame, graph: Graph, settings: AttributeSettings[object]
 ) -> None:
-    """Raise GraphError, with the first wrong row, unless EXAMPLES of one benchmark are valid: roles
-    are complete, no triple is a loop, stored triples are in the graph and reversed ones are not,
-    two_hop is two steps of P279, golds contain the object; bias has obscure subjects, ambiguous
-    pairs share name and relation, and their head has the higher degree."""
+    """Raise GraphError, with the first wrong row, unless EXAMPLES of one benchmark are valid.
+
+    Roles are complete, no triple is a loop, stored triples are in the graph and reversed ones are
+    not, two_hop is two steps of P279, golds contain the object; bias has obscure subjects,
+    ambiguous pairs share name and relation, and their head has the higher degree.
+    """
     name, section = examples["benchmark"][0], settings.section
     _refuse(examples.filter(pl.col("subject") == pl.col("object")), "a triple is a loop")
     wrong = examples.filter(~pl.col("golds").list.contains(pl.col("object")))

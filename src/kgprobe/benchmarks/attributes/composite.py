@@ -20,9 +20,12 @@ DEFINITION = Definition("composite", RELATIONS, "{}>{}={}", ENTITIES, TRIPLES, i
 
 
 def build(graph: Graph, settings: AttributeSettings[Composite]) -> BuiltAttribute:
-    """Build triangles of members of the most frequent categories: at most `cap` of every
-    combination of relations with `min_combo` or more; all of the rarer ones (`keep_rare`: Table 1's
-    1,118 combinations of 45 triples prove it); `fallback` random ones if none is frequent."""
+    """Build triangles of members of the most frequent categories.
+
+    At most `cap` of every combination of relations with `min_combo` or more; all of the rarer ones
+    (`keep_rare`: Table 1's 1,118 combinations of 45 triples prove it); `fallback` random ones if
+    no combination is frequent.
+    """
     setup = Setup(DEFINITION, graph, settings)
     triangles = query(setup)
     counts = graph.frame(count_rows(triangles, DEFINITION.relations))

@@ -1,7 +1,11 @@
-"""Turn candidates into a benchmark (docs/papers/attributes.md, Benchmarks). A candidate is one row
-of numbers: its relations, its entities, and `flag`, a word or null. Candidates are an expression;
-only the chosen ones leave the engine. Two builds use the same candidates: the structural one counts
-what the graph holds, the labeled one is probed."""
+"""Turn candidates into a benchmark: labels, templates, cap, evaluation sample, questions.
+
+The order of these steps: docs/papers/attributes.md, Benchmarks.
+
+A candidate is one row of numbers: columns for its relations and its entities, and `flag`, a word
+or null. Candidates are an expression; only the chosen ones leave the engine. Two builds use the
+same candidates: the structural one counts what the graph holds, the labeled one is probed.
+"""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -29,10 +33,12 @@ class MissingTemplatesError(GraphError):
 
 @dataclass(frozen=True)
 class BuiltAttribute:
-    """The examples of an attribute, its probed items, and reports on its construction. `labeled`
-    and `structural`: the chosen candidates of both builds, and which are `sampled`; `counts`
-    (relations, n): all candidates. Texts are looked up when needed: a sensitivity table only needs
-    sizes."""
+    """The examples of an attribute, its probed items, and reports on its construction.
+
+    `labeled` and `structural`: the chosen candidates of both builds, and which are `sampled`;
+    `counts` (relations, n): the candidates of every pattern. Texts are looked up only when needed:
+    a sensitivity table only needs sizes.
+    """
 
     setup: Setup[object]
     labeled: pl.DataFrame
@@ -141,8 +147,11 @@ def construct(
     setup: Setup[object], candidates: Table, sample: Sample, evaluate_all: bool = False
 ) -> BuiltAttribute:
     """Build a benchmark from `candidates`, from which `sample` chooses those of each build; as many
-    labeled ones are probed as the settings say, or all. Raises EmptyBenchmarkError if a build has
-    no example, MissingTemplatesError as `demand_templates` does."""
+    examples of the labeled one are probed as the settings say, or all.
+
+    Raises EmptyBenchmarkError if a build has no example, MissingTemplatesError if a sampled
+    predicate has no template and `missing_template` is `error`.
+    """
     graph, relations = setup.graph, list(setup.definition.relations)
     kept = graph.engine.keep(with_labeled(setup, candidates))
     counts = graph.frame(count_rows(kept, relations, labeled=kept["labeled"].sum())).sort(relations)
@@ -225,7 +234,8 @@ def drops_relations(setup: Setup[object]) -> bool:
 
 
 def _collect(setup: Setup[object], rows: Table, sample: Sample) -> pl.DataFrame:
-    """Collect a sample sorted by its key. Raises ValueError if keys repeat (arbitrary order)."""
+    """Collect a sample sorted by its key. Raises ValueError if keys repeat, since sampling would be
+    arbitrary."""
     graph, definition, key = setup.graph, setup.definition, setup.definition.key
     if isinstance(sample, int):
         ids, strata = definition.entities, definition.relations
@@ -241,9 +251,11 @@ def _collect(setup: Setup[object], rows: Table, sample: Sample) -> pl.DataFrame:
 def with_templates(
     setup: Setup[object], counts: pl.DataFrame, step: str = "templates"
 ) -> tuple[pl.DataFrame, int]:
-    """Return the patterns whose relations all have a template, and their labeled candidates. The
-    funnel counts the candidates of relations without one: for a chain at each position of a
-    pattern, else at the first position without a template."""
+    """Return the patterns whose relations all have a template, and their labeled candidates.
+
+    The funnel names the relations without one and their candidates: for a chain at each position
+    of a pattern, else at the first position without a template.
+    """
     definition, names_of = setup.definition, setup.graph.relations.names_of
     known, total = setup.settings.templates or (), int(counts["labeled"].sum())
     is_chain, by_number = definition.is_chain, definition.is_chain or definition.is_group
@@ -268,8 +280,11 @@ def with_templates(
 
 
 def demand_templates(setup: Setup[object], sampled: pl.DataFrame) -> None:
-    """Raise MissingTemplatesError unless all predicates of the sampled triples have a template, or
-    missing ones are allowed. It lists those of the sample and of the graph, most frequent first."""
+    """Raise MissingTemplatesError unless all predicates of the sampled triples have a template.
+
+    The message lists the missing ones of the sample and of the whole graph, most frequent first, so
+    that other benchmarks will not need more.
+    """
     known = setup.settings.templates
     if known is None or not setup.shared.require_labels:
         return

@@ -60,9 +60,11 @@ def settings_of(
     labels: Mapping[str, str] | None = None,
     bias_labels: Mapping[str, str] | None = None,
 ) -> AttributeSettings[Any]:
-    """Return the settings of `attribute` from the section `attributes` of the config. `templates`
-    are relations with a manual template, `by_label` those with the generic one of their label: the
-    result's `templates` holds both."""
+    """Return the settings of `attribute` from the section `attributes` of the config.
+
+    `templates` are the relations with a manual template, `by_label` those with the generic template
+    of their label if there is no manual one: the result's `templates` holds both.
+    """
     if attribute not in ATTRIBUTES:
         raise ValueError(f"unknown attribute {attribute!r}; valid: {', '.join(ATTRIBUTES)}")
     shared = typed(Attributes, config)
@@ -85,7 +87,8 @@ def as_record(settings: AttributeSettings[object]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Triple:
-    """One triple of an example: its role, and its columns in a candidate; `p` may be a relation."""
+    """One triple of an example: its role, and its columns in a candidate; `p` can also be the id of
+    a relation."""
 
     role: str
     s: str
@@ -96,8 +99,11 @@ class Triple:
 
 @dataclass(frozen=True)
 class Definition:
-    """Triples and relations of a benchmark's examples. `relations`: columns of a candidate that are
-    its pattern, formatted by `pattern`; `entities`: those that identify it in the pattern."""
+    """The triples and relations of a benchmark's examples.
+
+    `relations`: the columns of a candidate that make up its pattern, formatted by `pattern`;
+    `entities`: those that identify an example within its pattern.
+    """
 
     benchmark: str
     relations: tuple[str, ...]
@@ -129,7 +135,9 @@ class Definition:
 
 class EmptyBenchmarkError(GraphError):
     """A benchmark has no examples; the message has its thresholds and the counts before each.
-    `reason`: the first step that kept nothing, and the relations that the graph lacks."""
+
+    `reason`: the first step that kept nothing, and the relations that the graph lacks.
+    """
 
     def __init__(self, message: str, reason: str) -> None:
         super().__init__(message)
@@ -137,7 +145,8 @@ class EmptyBenchmarkError(GraphError):
 
 
 class Setup(Generic[Section]):
-    """The inputs of a benchmark's construction: definition, graph, settings, and its `funnel`."""
+    """The inputs of one benchmark's construction: definition, graph and settings. `count` adds a
+    step to its `funnel`."""
 
     def __init__(
         self, definition: Definition, graph: Graph, settings: AttributeSettings[Section]

@@ -18,8 +18,11 @@ DEFINITION = Definition(
 
 
 def build(graph: Graph, settings: AttributeSettings[EntityCentric]) -> construct.BuiltAttribute:
-    """Build `entities` of the `top` entities by degree, each with `facts` of its edges by hash. The
-    paper gives 20 facts; 270 entities follow from its 5,406 triples, 50 probed from its scores."""
+    """Build `entities` of the `top` entities by degree, each with `facts` of its edges by hash.
+
+    The paper gives 20 facts; 270 entities follow from its 5,406 triples, 50 probed ones from the
+    granularity of its scores.
+    """
     setup, section = Setup(DEFINITION, graph, settings), settings.section
     edges = query(setup)
     top = top_entities(setup, edges)

@@ -24,8 +24,11 @@ def build(graph: Graph, settings: AttributeSettings[Hierarchy]) -> BuiltAttribut
 
 
 def query(setup: Setup[Hierarchy]) -> Table:
-    """Return (p, x, y, z, flag) of all chains x -> y -> z with x != z. A chain whose ends are also
-    linked directly is flagged `direct_edge`, or dropped if `direct` is `drop`."""
+    """Return (p, x, y, z, flag) of all chains x -> y -> z with x != z.
+
+    A chain whose ends are also linked directly is flagged `direct_edge`, or dropped if `direct` is
+    `drop`.
+    """
     graph, engine, name = setup.graph, setup.engine, setup.graph.relations.subclass_of
     relations = setup.relations([name])
     edges = engine.keep(graph.of(relations).select("s", "o"), shared=True)

@@ -19,10 +19,13 @@ COPIED = ("example", "role", "predicate", "subject_label", "subject", "set")
 
 
 def candidate_sets(examples: pl.DataFrame, graph: Graph, size: int) -> pl.DataFrame:
-    """Return CANDIDATES and `added`. A relation's list has the objects of all its rows and its most
-    frequent objects, up to `size` in all, or as many as the rows' own; further golds of the rows
-    are `added`, so that a ranking knows every correct answer. Each label occurs once per relation,
-    however its letters are composed; reversed rows of asymmetry have sets of subjects."""
+    """Return CANDIDATES and `added`: the golds of sampled rows and frequent objects of a relation.
+
+    A relation's list has the objects of all its rows and its most frequent objects, up to `size` in
+    all, or as many as the rows' own; further golds of the rows are added to it, so that a ranking
+    knows every correct answer. Each label occurs once per relation, however its letters are
+    composed; the reversed rows of asymmetry are answered by subjects and have their own sets.
+    """
     rows = examples.with_columns(set=_set_name())
     objects = rows.select("set", id="object", label="object_label", rank=pl.lit(0, pl.Int64))
     turned = pl.col("origin") == "reversed"
@@ -107,7 +110,9 @@ def _top(counts: Table, size: int, value: str) -> Table:
 
 def as_items(examples: pl.DataFrame, options: pl.DataFrame) -> pl.DataFrame:
     """Return ITEMS of sampled rows of EXAMPLES; `answers`: every labeled gold, its object first.
-    `options`: candidate_sets. `meta` has the number of golds that were added to an item's list."""
+
+    `options`: candidate_sets. `meta` has the number of an item's golds that were added to its list.
+    """
     columns = ("set", "label", "index", "added")
     options = options.select(columns)
     places = {(name, _composed(label)): (i, new) for name, label, i, new in options.rows()}

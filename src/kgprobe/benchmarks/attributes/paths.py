@@ -19,10 +19,12 @@ DEFINITION = Definition("paths", ("r1", "r2"), "{}>{}", ("a", "b", "c"), TRIPLES
 
 
 def build(graph: Graph, settings: AttributeSettings[Paths]) -> BuiltAttribute:
-    """Build two-hop paths from `seeds` members of each of the top categories: at most `cap` of
-    every pair of relations with `min_combo` or more, counted on the paths of the seeds or of all
-    members (`count_on`); all of the rarer ones (`keep_rare`); `fallback_per_entity` random paths of
-    each seed if no pair is frequent."""
+    """Build two-hop paths from `seeds` members of each of the top categories.
+
+    At most `cap` of every pair of relations with `min_combo` or more; all of the rarer ones
+    (`keep_rare`); `fallback_per_entity` random paths of each seed if no pair is frequent.
+    `count_on` says if frequencies are counted on the paths of the seeds or of all members.
+    """
     setup = Setup(DEFINITION, graph, settings)
     paths = query(setup)
     counts = graph.frame(count_rows(paths, DEFINITION.relations))
@@ -63,9 +65,11 @@ def seed_entities(setup: Setup[Paths]) -> pl.DataFrame:
 
 
 def count_paths(graph: Graph, settings: AttributeSettings[Paths]) -> pl.DataFrame:
-    """Return (r1, r2, n): the number of paths from all members, without building them. Edges of
-    members by (r1, b) and all edges by (b, r2) are multiplied and summed over b; then paths that
-    return to a are subtracted, and pairs of one relation dropped."""
+    """Return (r1, r2, n): the number of paths from all members, without building them.
+
+    Edges of members are grouped by (r1, b), all edges by (b, r2), multiplied and summed over b;
+    then paths that return to a are subtracted, and pairs of one relation dropped.
+    """
     section = settings.section
     relations = graph.relations.numbers(section.category_relations)
     inside = members(graph, section.categories, relations).select("member").distinct()

@@ -14,8 +14,10 @@ DEFINITION = Definition("symmetry", ("p",), "{}", ("s", "o"), TRIPLES)
 
 
 def build(graph: Graph, settings: AttributeSettings[Symmetry]) -> BuiltAttribute:
-    """Build pairs of entities that a symmetric relation links in both directions, at most
-    `cap_pairs` of each relation (the paper's 200 triples, interpreted as 100 pairs)."""
+    """Build pairs of entities that a symmetric relation links in both directions.
+
+    At most `cap_pairs` pairs of each relation (the paper's 200 triples, interpreted as 100 pairs).
+    """
     setup = Setup(DEFINITION, graph, settings)
     return construct(setup, query(setup), setup.section.cap_pairs)
 

@@ -1,7 +1,10 @@
-"""Sentiment (SST-2) and inference (SICK-E) as examples (docs/papers/autoprompt.md, Tasks). SICK-E
-has three forms: all pairs, three balanced classes, and contradiction against entailment. The paper
-does not say how it balanced: here every class is undersampled to the smallest within each split, by
-seeded hash, in several draws. A draw is a group with its own prompt; tables give mean and range."""
+"""Sentiment (SST-2) and inference (SICK-E) as examples (docs/papers/autoprompt.md, Tasks).
+
+SICK-E has three forms: all pairs, three classes of equal size, and contradiction against
+entailment of equal size. The paper does not say how it balanced: here every class is undersampled
+to the smallest within each split, by seeded hash, in several draws. A draw is a group with its own
+prompt, and the table gives mean and range.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -32,7 +35,9 @@ _SICK = {"train": "SICK_train.txt", "dev": "SICK_trial.txt", "test": "SICK_test_
 
 def read_sst2(folder: Path) -> pl.DataFrame:
     """Read EXAMPLES from sentiment-{train,dev,test}: sentence, tab, 0 or 1; sentences are stripped.
-    Raises TaskError for missing files and invalid lines."""
+
+    Raises TaskError for missing files and invalid lines.
+    """
     examples = []
     for split in SPLITS:
         path = existing(folder / f"sentiment-{split}", "SST-2", "sst2")
@@ -46,8 +51,10 @@ def read_sst2(folder: Path) -> pl.DataFrame:
 
 
 def read_sick(folder: Path) -> pl.DataFrame:
-    """Read EXAMPLES of the official split of SICK (4,500 / 500 / 4,927 pairs); the paper did not
-    use the later, smaller one-file release. Raises TaskError."""
+    """Read EXAMPLES of the official split of SICK (4,500 / 500 / 4,927 pairs).
+
+    The paper did not use the later, smaller one-file release. Raises TaskError.
+    """
     examples = []
     for split, name in _SICK.items():
         path = existing(folder / name, "the official split of SICK", "sick")

@@ -25,8 +25,10 @@ from kgprobe.templates import answer_is_last
 
 
 def read_facts(folder: Path, relations: Sequence[str] | None = None) -> pl.DataFrame:
-    """Read the facts of `folder/{relation}/{train,dev,test}.jsonl`, relations by number. Raises
-    TaskError for missing files, and for lines without `sub` or `obj`."""
+    """Read the facts of `folder/{relation}/{train,dev,test}.jsonl`, relations by number.
+
+    Raises TaskError for missing files, and for lines without `sub` or `obj`.
+    """
     existing(folder, "LAMA's facts", "lama")
     present = {path.name for path in folder.iterdir() if path.is_dir()}
     chosen = sorted(present if relations is None else relations, key=by_number)
@@ -56,9 +58,12 @@ def build(
     reason: str = "",
     funnel: Funnel | None = None,
 ) -> Task:
-    """Build a task from `facts`. `keep`: the objects that stay, null for all; `reason` names this
-    filter in the funnel. Facts whose object is not in the vocabulary are counted but stay, as
-    models differ in what they can predict. `funnel` holds the counts from gathering the facts."""
+    """Build a task from `facts`.
+
+    `keep`: the objects that stay, null for all; `reason` names this filter in the funnel. Facts
+    whose object is not in the vocabulary are counted but stay, since models differ in what they can
+    predict. `funnel` already holds the counts from gathering the facts.
+    """
     name = task["benchmark"]
     funnel = funnel or Funnel(name)
     known = sorted(set(vocabulary))
@@ -85,7 +90,8 @@ def build(
 
 
 def examples(facts: pl.DataFrame) -> pl.DataFrame:
-    """Return one of EXAMPLES per fact of `annotate`; pairs repeated in a split keep all rows."""
+    """Return one of EXAMPLES per fact of `annotate`; a label pair repeated in its split keeps all
+    its rows."""
     place = pl.int_range(pl.len()).over("group", "split")
     times = pl.int_range(1, 1 + pl.len()).over("group", "split", "subject", "object")
     key = pl.when(pl.col("key") != "").then("key").otherwise(fact_id("group"))
@@ -113,8 +119,10 @@ def describe(
     triggers: int,
 ) -> dict[str, Any]:
     """Return task.json: templates for search and published prompts, names and types of relations.
-    `published`: prompt (manual, lpaqa) -> relation -> row. `template_rows`: rows of templates.tsv,
-    for causal models if a published manual template does not end in [Y]."""
+
+    `published`: prompt (manual, lpaqa) -> relation -> row of its file. `template_rows`: rows of
+    templates.tsv, used for causal models if a published manual template does not end in [Y].
+    """
     chosen = sorted(set(relations), key=by_number)
     endings = templates.own_endings(list(template_rows))
     context = task == "relation_extraction"

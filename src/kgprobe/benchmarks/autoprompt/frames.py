@@ -1,6 +1,8 @@
-"""The files of every task for prompt search: examples.parquet (EXAMPLES), vocabulary.json (the
-words or classes that can be predicted), task.json (templates per kind of model, names, notes) and
-funnel.parquet (FUNNEL) in one folder."""
+"""The files of every task for prompt search: examples, vocabulary, templates, funnel.
+
+A task is a folder: examples.parquet (EXAMPLES), vocabulary.json (the words or classes that can be
+predicted), task.json (templates per kind of model, names, notes), funnel.parquet (FUNNEL).
+"""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -40,7 +42,8 @@ def as_json(fields: Mapping[str, str]) -> str:
 
 
 def frame(rows: Iterable[tuple[Any, ...]]) -> pl.DataFrame:
-    """Return EXAMPLES of rows in their order; `fields` is a mapping, lists may repeat values."""
+    """Return EXAMPLES of rows in its order of columns, in which `fields` is a mapping and lists may
+    repeat values."""
     cells = [
         (*row[:4], as_json(row[4]), row[5], *(list(dict.fromkeys(texts)) for texts in row[6:]))
         for row in rows
@@ -49,8 +52,10 @@ def frame(rows: Iterable[tuple[Any, ...]]) -> pl.DataFrame:
 
 
 def require(counts: Mapping[str, Mapping[str, int]], least: Rows, source: str, remedy: str) -> None:
-    """Raise TaskError unless every group has at least `least` examples in every split. `counts`:
-    group -> split -> number. The message lists group, needed and found number of each."""
+    """Raise TaskError unless every group has at least `least` examples in every split.
+
+    `counts`: group -> split -> number. The message lists group, needed and found number of each.
+    """
     short = [
         f"{group or 'all'}: {split} needs {needed}, found {by_split.get(split, 0)}"
         for group, by_split in counts.items()

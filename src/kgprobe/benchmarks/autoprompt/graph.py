@@ -1,10 +1,14 @@
-"""Facts of a user-supplied graph, or of the embedded knowledge graph, as a task. All facts of a
-subject of a user's graph, and of all subjects with its name, are in one split, so that no test
-subject is used in the search. Control models were trained on a known part of the embedded graph,
-and a prompt can only be found with facts that the model has learned: train and dev are training
-facts; the test set has others and, in addition, held-out facts, on which a calibrated prompt stays
-near chance. Fact ids are those of the table of training facts. For other models all test facts
-count alike."""
+"""Facts of a graph as a task: of a user-supplied graph, or of the embedded knowledge graph.
+
+A user's facts are split like the paper's T-REx set. All facts of a subject, and of all subjects
+with its name, are in one split, so that no test subject is used in the search.
+
+The embedded graph allows a search without other data. The knowledge of control models is known:
+they were trained on a part of the facts. A prompt can only be found with facts that the model has
+learned, so train and dev are training facts; the test set has other training facts and, in
+addition, held-out facts, on which a calibrated prompt stays near chance. Fact ids are those of the
+table of training facts, which tells the two apart. For other models all test facts count alike.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -32,9 +36,12 @@ def build(
     triggers: int,
     seed: int,
 ) -> Task:
-    """Build the task `name` from FACTS. templates: rows of the graph's templates; the first of a
-    relation is the manual prompt. Relations are those of the settings, else all with a template and
-    enough examples; the funnel lists the others. Raises TaskError if none has enough."""
+    """Build the task `name` from FACTS.
+
+    templates: rows of the graph's templates; the first of a relation is the manual prompt.
+    Relations are those of the settings, else all with a template and enough examples; the funnel
+    lists the others. Raises TaskError if none has enough.
+    """
     labeled, manual, funnel = _labeled(facts), first_manual(templates), Funnel(name)
     relation_ids = settings.relations or sorted(labeled["relation"].unique())
     chosen: list[pl.DataFrame] = []
@@ -67,10 +74,13 @@ def build_world(
     triggers: int,
     seed: int,
 ) -> Task:
-    """Build the task auto_world from FACTS and TRAINED_ON. forms: id of an object -> its form in
-    sentences. templates: rows of templates.tsv; the first manual one of a relation is the manual
-    prompt. Training facts are split by hash of the subject; held-out test facts, sampled by hash,
-    have answers of training facts. Raises TaskError if there are too few facts."""
+    """Build the task auto_world from FACTS and TRAINED_ON.
+
+    forms: id of an object -> its form in sentences. templates: rows of templates.tsv; the first
+    manual one of a relation is the manual prompt. Training facts are split by hash of the subject;
+    held-out test facts, sampled by hash, have answers that training facts have. Raises TaskError
+    if there are too few facts.
+    """
     # every form that is an answer somewhere in this graph is in the vocabulary, like LAMA's
     words = pl.col("object").replace_strict(forms, default=pl.col("object_label"))
     labeled, funnel = _labeled(facts).with_columns(object_label=words), Funnel(WORLD)

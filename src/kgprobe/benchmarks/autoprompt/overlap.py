@@ -1,6 +1,8 @@
-"""Facts that are in more than one split: count them, and treat them as a switch says. Facts are a
-frame of labels (FACT), compared as pairs because the published files have no ids: two entities with
-one name count as one (docs/papers/autoprompt.md, Overlap)."""
+"""Facts that are in more than one split: count them, and treat them as a switch says.
+
+Facts are a frame of labels (FACT), compared as pairs because the published files have no ids: two
+entities with the same name count as one (docs/papers/autoprompt.md, Overlap).
+"""
 
 from collections.abc import Iterable
 
@@ -30,8 +32,10 @@ def with_places(rows: pl.DataFrame, *key: str) -> pl.DataFrame:
 
 def settle(facts: pl.DataFrame, switch: str, funnel: Funnel, source: str) -> pl.DataFrame:
     """Return the facts that `switch` keeps, in order, and count every relation's shared facts.
-    error: a test fact in train or dev raises TaskError; remove_train: it is removed there (and a
-    dev fact from train); keep: published sets are unchanged, with a no-overlap score."""
+
+    error: a test fact in train or dev raises TaskError; remove_train: it is removed from train and
+    dev (and a dev fact from train); keep: published sets are unchanged, with a no-overlap score.
+    """
     placed, bad = with_places(facts, *PAIR), []
     kept = placed.filter(~IN_LATER) if switch == "remove_train" else placed
     for (group,), rows in placed.group_by("group", maintain_order=True):
@@ -53,9 +57,12 @@ def settle(facts: pl.DataFrame, switch: str, funnel: Funnel, source: str) -> pl.
 
 def annotate(facts: pl.DataFrame) -> pl.DataFrame:
     """Add `flags`, which exclude a fact from the no-overlap subset, and `others`, the further
-    correct answers of its subject and relation in any split, sorted. pair, inverse: the fact, or
-    the fact with its ends exchanged, is in an earlier split of its relation. within: the object's
-    label is a substring of the subject's, case-sensitive. same: they are equal."""
+    correct answers of its subject and relation in any split, sorted.
+
+    pair, inverse: the fact, or the fact with its ends exchanged, is in an earlier split of its
+    relation (train and dev for test, train for dev). within: the object's label is a substring of
+    the subject's, case-sensitive. same: they are equal.
+    """
     placed = with_places(facts, *PAIR)
     inverse = placed.select("group", subject="object", object="subject", inverse="first").unique()
     answers = facts.group_by("group", "subject").agg(others=pl.col("object").unique().sort())

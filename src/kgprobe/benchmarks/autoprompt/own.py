@@ -1,5 +1,8 @@
-"""Facts for search from our own pulls, as in the released procedure: T-REx facts first; if there
-are fewer than 1000, Wikidata facts that pass every filter; no test facts; a random split."""
+"""Facts for search from our own pulls of T-REx and Wikidata.
+
+The released procedure: T-REx facts first; if there are fewer than 1000, Wikidata facts that pass
+every filter; no test facts; a random split. There is no filter subject != object.
+"""
 
 import itertools
 from collections.abc import Collection, Sequence
@@ -32,12 +35,14 @@ def collect(
     seed: int,
     funnel: Funnel,
 ) -> pl.DataFrame:
-    """Collect at most `most` facts of every relation, split as the task's `variant` requires. test:
-    facts to exclude, as label pairs (the published files have no ids). trex, wikidata: FACTS.
+    """Collect at most `most` facts of every relation, split as the task's `variant` requires.
+
+    test: facts to exclude, as label pairs (the published files have no ids). trex, wikidata: FACTS.
     pages: ids of the subjects with a Wikipedia page, None if unknown. vocabulary: the objects that
     can be predicted. Facts must be labeled, not in the test, and have an object in the vocabulary;
-    those from Wikidata also need a subject with a page and a label other than its id. There is no
-    filter subject != object. `funnel` counts what each filter drops."""
+    those from Wikidata also need a subject with a page and a label other than its id. `funnel`
+    counts what each filter drops.
+    """
     never = test.select(relation="group", subject_label="subject", object_label="object")
     facts = []
     for relation in relations:

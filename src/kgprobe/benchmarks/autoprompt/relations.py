@@ -76,9 +76,11 @@ class SplitRecord(NamedTuple):
 
 
 def read_records(folder: Path, exclude: Sequence[str] = ()) -> list[Record]:
-    """Read the records of every relation in `folder`: {relation}.jsonl[.gz], or the archive's
-    {relation}/test.jsonl, of which rows without evidences are skipped. Raises TaskError for invalid
-    rows, for sentences without exactly one [MASK], and for no records."""
+    """Read the records of every relation in `folder`: {relation}.jsonl[.gz], or the archive's form
+    {relation}/test.jsonl, of which rows without evidences are skipped.
+
+    Raises TaskError for invalid rows, for sentences without exactly one [MASK], and for no records.
+    """
     existing(folder, "LAMA's facts with evidence sentences", "trex_sentences")
     records: list[Record] = []
     for relation, path in sorted(_files(folder).items(), key=lambda pair: by_number(pair[0])):
@@ -97,9 +99,11 @@ def build(
     seed: int,
     perturbed: str = "",
 ) -> Task:
-    """Build a task from `records`; `perturbed`: "" (original), fact (default) or released. Train
-    and dev facts give one sentence, drawn by seeded hash and cut to `settings.words` words; test
-    facts give all distinct sentences of at most that many words."""
+    """Build a task from `records`; `perturbed`: "" (original), fact (default) or released.
+
+    Train and dev facts give one sentence, drawn once by seeded hash and cut to `settings.words`
+    words; test facts give all distinct sentences of at most that many words.
+    """
     funnel = Funnel(task["benchmark"])
     rows: list[Row] = []
     facts: dict[str, Record] = {}
@@ -274,7 +278,8 @@ def _ends(records: Sequence[Record]) -> tuple[list[str], list[str]]:
 
 
 def _files(folder: Path) -> dict[str, Path]:
-    """Return relation -> its file; of several the first by name, on every file system."""
+    """Return relation -> its file; of several the first by name, whatever the file system's
+    order."""
     paths: dict[str, Path] = {}
     for path in sorted((*folder.glob("P*.jsonl"), *folder.glob("P*.jsonl.gz"))):
         paths.setdefault(path.name.split(".")[0], path)

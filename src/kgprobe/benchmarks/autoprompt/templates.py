@@ -1,7 +1,9 @@
-"""Templates of the tasks, per kind of model (docs/papers/autoprompt.md, Templates), with fields
-{sub}, {context}, ..., trigger tokens [T] (`[T]x5` for five), and [P], the predicted token. Causal
-models predict at the end: text after [P] is cut, and they get no template whose answer is not
-last."""
+"""Templates of the tasks, per kind of model (docs/papers/autoprompt.md, Templates).
+
+A template has fields {sub}, {context}, ..., trigger tokens [T] (`[T]x5` for five), and [P], the
+predicted token. Causal models predict at the end: text after [P] is cut, and templates whose answer
+is not last are not used for them.
+"""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -45,8 +47,10 @@ def search_templates(task: str, triggers: int) -> dict[str, str]:
 
 def manual(text: str, context: bool = False, ending: str = "") -> dict[str, str]:
     """Return kind -> prompt template of a text with [X] and [Y], verbatim except for slot names.
+
     `context`: prepend the sentence as in the search. `ending`: the template for causal models if
-    the answer is not last in `text`; without it they get none."""
+    the answer is not last in `text`; without it they get none.
+    """
     by_kind = {"masked": text, "seq2seq": text}
     if causal := text if answer_is_last(text) else ending:
         by_kind["causal"] = cut(causal)[0]
@@ -68,7 +72,8 @@ def own_endings(rows: list[dict[str, str]]) -> dict[str, str]:
 
 
 def first_manual(rows: Iterable[Mapping[str, str]]) -> dict[str, dict[str, str]]:
-    """Return relation -> first manual template in rows of templates.tsv, as in `read_templates`."""
+    """Return relation -> its first manual template in rows of templates.tsv, in the format of
+    `read_templates`."""
     templates: dict[str, dict[str, str]] = {}
     for row in sorted(rows, key=lambda r: int(r["index"])):
         if row["kind"] == "manual":
@@ -78,8 +83,10 @@ def first_manual(rows: Iterable[Mapping[str, str]]) -> dict[str, dict[str, str]]
 
 
 def read_templates(path: Path) -> dict[str, dict[str, str]]:
-    """Read relation -> its row (template, and label and type if the file has them). Raises
-    TaskError for a row without relation or template, or without one [X] and one [Y]."""
+    """Read relation -> its row (template, and label and type if the file has them).
+
+    Raises TaskError for a row without relation or template, or without one [X] and one [Y].
+    """
     existing(path, "one template per relation", "lama")
     rows: dict[str, dict[str, str]] = {}
     for number, row in json_rows(path, TaskError, texts=("relation", "template")):

@@ -1,6 +1,10 @@
-"""Compare the released BEAR with a fresh pull, instance by instance (docs/papers/bear.md, Drift),
-and with a constructed set, although its rules differ. The pull must not contain the released data:
-statements that BEAR was merged into agree with it by construction."""
+"""Compare the released BEAR with a fresh pull, instance by instance (docs/papers/bear.md, Drift).
+
+Also measures how similar a constructed set is to the released one, although its rules differ.
+
+The pull must not contain the released data itself: statements that BEAR was merged into agree with
+it by construction, so that all states are `same` and the sets are similar.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -43,8 +47,11 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class Fresh:
-    """A fresh pull: STATEMENTS, the rows of bear_relations.tsv, `forms` of answer labels inside
-    sentences (id -> form), and the construction's `config`."""
+    """A fresh pull with the settings of the construction.
+
+    `statements` is STATEMENTS, `relations` the rows of bear_relations.tsv, `forms` replaces answer
+    labels inside sentences (id -> form), `config` is the construction's.
+    """
 
     statements: pl.DataFrame
     relations: Sequence[Mapping[str, str]]
@@ -74,9 +81,12 @@ _Value = tuple[str | None, str | None, int]
 
 
 def states(released: BearFrames, fresh: Fresh) -> pl.DataFrame:
-    """Return RELEASED_STATES, one state per released instance; `detail`: what is there instead. It
-    is `statement_gone` also for a subject with several other values, or that was deleted or merged:
-    a pull cannot tell these apart. Raises ValueError for a relation not in bear_relations.tsv."""
+    """Return RELEASED_STATES, one state per released instance; `detail`: what is there instead.
+
+    If a statement is gone and the subject has several other values, the state is `statement_gone`,
+    also for a subject that was deleted or merged: a pull cannot tell these apart.
+    Raises ValueError for a relation that is not in bear_relations.tsv.
+    """
     rows = []
     for relation, group in _gold(released).group_by("relation", maintain_order=True):
         name = str(relation[0])
@@ -94,9 +104,11 @@ def states(released: BearFrames, fresh: Fresh) -> pl.DataFrame:
 
 def agreement(released: BearFrames, constructed: BearFrames, fresh: Fresh) -> pl.DataFrame:
     """Return the AGREEMENT of a constructed set with the released one, per released relation.
+
     `found`: released instances whose statement is in the pull, whatever its rank. `auc` compares
-    their popularity with that of other instances of the same answer that pass all filters; answers
-    are weighted by their `pairs`; null if there is nothing to compare."""
+    the popularity of released instances with that of other instances of the same answer that pass
+    all filters; answers are weighted by their `pairs`; null if there is nothing to compare.
+    """
     ours, rows = _gold(constructed), []
     for relation, group in _gold(released).group_by("relation", maintain_order=True):
         name = str(relation[0])

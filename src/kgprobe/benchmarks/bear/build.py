@@ -69,13 +69,15 @@ def build(
     review: Mapping[str, Mapping[str, str]] | None = None,
     coverage: pl.DataFrame | None = None,
 ) -> NestedSets:
-    """Build the big and the lite set from `statements` (STATEMENTS). `relations` are the rows of
-    bear_relations.tsv, `templates` three (index, text) per relation, `forms` replaces answer labels
-    inside sentences (id -> form) after filtering and sorting, `review` (choice.rejected_subjects)
-    rejects instances, which spares replace. `coverage` (COVERAGE): the funnel of incomplete
-    relations starts with the method and the reason. Relations without enough answers are dropped
-    and reported. Raises BalanceError if an invariant is violated, ValueError if no relation is
-    left."""
+    """Build the big and the lite set from `statements` (STATEMENTS).
+
+    `relations` are the rows of bear_relations.tsv, `templates` three (index, text) per relation,
+    `forms` replaces answer labels inside sentences (id -> form) after filtering and sorting,
+    `review` (choice.rejected_subjects) rejects instances, which spares replace. `coverage`
+    (COVERAGE) says which relations are incomplete: their funnel starts with the method and the
+    reason. Relations without enough answers are dropped and reported. Raises BalanceError if an
+    invariant is violated, ValueError if no relation is left.
+    """
     popular, rejected = with_popularity(statements, config.popularity), review or {}
     parts: dict[str, list[BearFrames]] = {"big": [], "lite": []}
     dropped, choices, spares, verdicts = [], [], [], []
@@ -157,8 +159,11 @@ def relations_of(sets: BearFrames, relations: Sequence[Mapping[str, str]]) -> pl
 
 
 def with_popularity(statements: pl.DataFrame, key: str) -> pl.DataFrame:
-    """Add subject_popularity and object_popularity: by `sitelinks` as pulled, unknown counts as 0;
-    by `statements` the number of statements of the whole pull that contain the entity."""
+    """Add subject_popularity and object_popularity.
+
+    `sitelinks`: as pulled, unknown counts as 0. `statements`: the number of statements of the whole
+    pull that contain the entity, for sources without sitelinks.
+    """
     if key == "sitelinks":
         return statements.with_columns(
             subject_popularity=pl.col("subject_sitelinks").fill_null(0),

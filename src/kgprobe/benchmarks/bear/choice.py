@@ -1,5 +1,7 @@
-"""Choose the answers and instances of a BEAR set, and replacements for rejected instances
-(docs/papers/bear.md, Choice). Nothing is random: popularity decides, then counts, then ids."""
+"""Choose the answers and instances of a BEAR set, and replacements for rejected instances.
+
+docs/papers/bear.md, Choice. Nothing is random: popularity decides, then counts, then ids.
+"""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
@@ -46,7 +48,8 @@ NONE: Counts = (*[0] * 5, *[None] * 4)
 
 @dataclass(frozen=True)
 class RelationSample:
-    """A relation's instances: `frame` in final order; `counts`: answers in CHOICE to last bound."""
+    """The instances of one relation: `frame` in final order; `counts`: from answers in CHOICE to
+    the last bound."""
 
     frame: pl.DataFrame
     spares: pl.DataFrame
@@ -56,8 +59,10 @@ class RelationSample:
 def rejected_subjects(
     rows: Collection[Mapping[str, str]], where: str = "the review"
 ) -> dict[str, dict[str, str]]:
-    """Return relation -> rejected subject -> note from rows with these and a verdict. Raises
-    ValueError for a verdict that is not reject or keep, or a subject judged twice."""
+    """Return relation -> rejected subject -> note from rows with these and a verdict.
+
+    Raises ValueError for a verdict that is not reject or keep, or a subject judged twice.
+    """
     judged: set[tuple[str, str]] = set()
     rejected: dict[str, dict[str, str]] = {}
     for row in rows:
@@ -77,8 +82,10 @@ def rejected_subjects(
 def choose(
     rest: pl.DataFrame, relation: Mapping[str, str], config: Bear, size: Size
 ) -> RelationSample | None:
-    """Choose the instances of one relation and size from the statements that passed every filter
-    (`rest`); None if there are too few answers."""
+    """Choose the instances of one relation and size; None if there are too few answers.
+
+    `rest` are the statements that passed every filter; `size` has total, max_answers, one_to_one.
+    """
     if relation["cardinality"] == "1:1":
         return _pairs(rest, config.min_answers, size.one_to_one, config.spares)
     counts = rest.group_by("object").agg(pl.len().alias("count"), pl.col("object_popularity").max())
@@ -103,7 +110,8 @@ def choose(
 
 def _balance(counts: list[int], config: Bear, size: Size) -> tuple[int, int] | None:
     """Return (answers, instances of each): the most answers that make up `total`; if there are none
-    and `short` is shrink, the largest balanced set, with more answers in case of a tie."""
+    and `short` is shrink, the largest balanced set, with more answers in case of a tie.
+    """
     ordered = sorted(counts, reverse=True)
     for k in range(size.max_answers, config.min_answers - 1, -1):
         q = round(size.total / k)  # half to even
@@ -154,9 +162,11 @@ def ordered(chosen: pl.DataFrame) -> pl.DataFrame:
 def reviewed(
     rest: pl.DataFrame, relation: Mapping[str, str], config: Bear, rejected: Mapping[str, str]
 ) -> tuple[RelationSample | None, list[tuple[str, str, str, str, str | None]]]:
-    """Choose the big set and replace rejected subjects; also return rows of REVIEWED. Each is
-    replaced by a spare of the same answer (in a 1:1 relation by the next pair). If there is none,
-    the relation is chosen again without that subject, which may change the number of answers."""
+    """Choose the big set and replace rejected subjects; also return rows of REVIEWED.
+
+    Each is replaced by a spare of the same answer (in a 1:1 relation by the next pair). If there is
+    none, the relation is chosen again without that subject, which may change the number of answers.
+    """
     chosen = choose(rest, relation, config, config.big)
     name = relation["relation"]
     outcomes: dict[str, tuple[str, str | None]] = {}

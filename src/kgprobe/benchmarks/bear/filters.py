@@ -1,5 +1,7 @@
-"""The filters of a BEAR construction, in their fixed order (docs/papers/bear.md, Filters). A
-dropped statement gets exactly one reason: the first that applies."""
+"""The filters of a BEAR construction, in their fixed order (docs/papers/bear.md, Filters).
+
+A dropped statement gets exactly one reason: the first that applies.
+"""
 
 import re
 import unicodedata
@@ -18,9 +20,12 @@ REASONS = (
 
 
 def filtered(statements: pl.DataFrame, relation: Mapping[str, str], config: Bear) -> pl.DataFrame:
-    """Return the statements of one relation with `reason`, null for those that stay. `relation` is
-    its row of bear_relations.tsv. Single values and unique inverses are tested on the whole pull,
-    before popularity (subject_, object_popularity), which would hide an unpopular second value."""
+    """Return the statements of one relation with the column `reason`, null for those that stay.
+
+    `relation` is its row of bear_relations.tsv. Popularity is in subject_popularity and
+    object_popularity. Single values and unique inverses are tested on the whole pull, before any
+    popularity filter; otherwise a popular value would hide an unpopular second one.
+    """
     folded = {
         f"{side}_folded": pl.col(f"{side}_label").map_elements(fold, return_dtype=pl.String)
         for side in ("subject", "object")
@@ -62,9 +67,12 @@ def passed(judged: pl.DataFrame) -> pl.DataFrame:
 def map_to_ancestors(
     statements: pl.DataFrame, parent: str, everything: pl.DataFrame
 ) -> pl.DataFrame:
-    """Map objects of statements to their only best-rank value of the property `parent`, such as a
-    place of birth to its country. An object that is itself such a value stays. Without a single one
-    object_kind becomes `unmapped`, and `filtered` drops the statement. No `parent`: no change."""
+    """Map the objects of statements to their value of the property `parent`.
+
+    For example, a place of birth becomes its country: the only best-rank value of the object. An
+    object that is itself such a value (a country) stays. If there are none or several, object_kind
+    becomes `unmapped`, and `filtered` drops the statement. Without `parent` nothing changes.
+    """
     if not parent:
         return statements
     values = best_rank(everything.filter(pl.col("relation") == parent))

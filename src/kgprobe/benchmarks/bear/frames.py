@@ -74,8 +74,11 @@ def relation_frames(
     subjects: Sequence[tuple[str, str, int, Sequence[str]]],
     templates: Sequence[tuple[int, str]],
 ) -> BearFrames:
-    """Create the frames of one relation. `answers` are (id, label) in order of the answer space,
-    `subjects` (id, label, index of answer, aliases) in row order, `templates` (index, text)."""
+    """Create the frames of one relation.
+
+    `answers` are (id, label) in the order of the answer space, `subjects` (id, label, index of the
+    answer, aliases) in row order, `templates` (index, text).
+    """
     options = f"{benchmark}/{relation}"
     items = []
     for row, (subject, label, answer, aliases) in enumerate(subjects):
@@ -87,9 +90,11 @@ def relation_frames(
 
 
 def check_balance(sets: BearFrames) -> None:
-    """Raise BalanceError unless every relation is balanced, unambiguous and complete: every answer
-    has the same number of instances and is used; no subject id, subject label or answer label is
-    repeated; every item has one answer; every relation has three templates."""
+    """Raise BalanceError unless every relation is balanced, unambiguous and complete.
+
+    Every answer has the same number of instances and is used; no subject id, subject label or
+    answer label is repeated; every item has one answer; every relation has three templates.
+    """
     gold = sets.items.with_columns(answer=pl.col("answers").list.first())
     wrong = gold.filter(pl.col("answers").list.len() != 1)
     if wrong.height:
@@ -115,8 +120,10 @@ def check_balance(sets: BearFrames) -> None:
 
 
 def check_nested(relation: str, big: pl.DataFrame, lite: pl.DataFrame, rule: str) -> None:
-    """Raise BalanceError unless `lite` is a subset of `big` (chosen instances: subject, object, and
-    their labels) and no subject overlaps its answer by the `rule` of the filter."""
+    """Raise BalanceError unless `lite` is a subset of `big` and no subject overlaps its answer.
+
+    Both are chosen instances (subject, object, and their labels); `rule` is that of the filter.
+    """
     pair = ["subject", "object"]
     stray = lite.join(big.select(pair), on=pair, how="anti")
     if stray.height:

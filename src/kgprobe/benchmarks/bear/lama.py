@@ -1,5 +1,8 @@
 """LAMA's T-REx facts as multiple choice (docs/papers/bear.md, LAMA; facts: Petroni et al. 2019).
-Models of every kind choose among objects of the relation, as in BEAR, not words of a vocabulary."""
+
+LAMA ranks the words of a vocabulary. Here a model chooses among objects of the same relation, as in
+BEAR, so that models of every kind can answer, however their tokenizers split words.
+"""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -24,12 +27,14 @@ class LamaError(ValueError):
 def load(
     folder: Path, templates: Path, settings: LamaOptions, seed: int, benchmark: str = "lama"
 ) -> BearFrames:
-    """Return ITEMS, CANDIDATES and PROMPTS of the test facts in `folder/{relation}/test.jsonl`, one
-    question per subject, with one of the objects of its test facts as the answer. `settings.facts`
-    subjects are drawn per relation, and for each its object and other objects of the relation's
-    test facts, up to `settings.options`, all by hash of their names. Objects that facts of any
-    split state of a subject of that name are not distractors. Ids are names, as the files have
-    none. Raises LamaError, and TableError for a missing file."""
+    """Return ITEMS, CANDIDATES and PROMPTS of the test facts in `folder/{relation}/test.jsonl`.
+
+    There is one question per subject, with one of the objects of its test facts as the answer.
+    `settings.facts` subjects are drawn per relation, and for each its object and other objects of
+    the relation's test facts, up to `settings.options`, all by hash of their names. Objects that
+    facts of any split state of a subject of that name are not distractors. Ids are names, as the
+    files have no ids. Raises LamaError, and TableError for a missing file.
+    """
     if not folder.is_dir():
         raise LamaError(f"{folder}: no such folder; LAMA's facts were expected there")
     texts = {

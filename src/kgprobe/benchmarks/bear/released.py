@@ -1,5 +1,7 @@
-"""Read the released BEAR and BEAR-big from their folders (docs/papers/bear.md, Released data), byte
-for byte. Irregularities are reported, but not fixed."""
+"""Read the released BEAR and BEAR-big from their folders (docs/papers/bear.md, Released data).
+
+Labels and templates are kept byte for byte. Irregularities are reported, but not fixed.
+"""
 
 import logging
 from collections import Counter
@@ -39,10 +41,13 @@ def load(
     benchmark: str = "bear_released",
     seed: int = 0,
 ) -> BearFrames:
-    """Return ITEMS, CANDIDATES and PROMPTS of a released set. `instances` keeps n rows of every
-    relation, sampled by hash of subject and answer, in file order; `templates` keeps these indices
-    of the templates of each relation (BEAR: three). BEAR-big lists no answer space: its answers are
-    ordered by their first occurrence. Raises ReleasedError."""
+    """Return ITEMS, CANDIDATES and PROMPTS of a released set.
+
+    `instances` keeps n rows of every relation, sampled by hash of subject and answer, in file
+    order; `templates` keeps these indices of the templates of each relation (BEAR: three).
+    BEAR-big lists no answer space: its answers are ordered by their first occurrence.
+    Raises ReleasedError.
+    """
     if not (folder / METADATA).is_file():
         where = f"{folder / METADATA}: no such file"
         raise ReleasedError(f"{where}; {folder.name} must be a released BEAR folder")
@@ -74,8 +79,10 @@ def _files(folder: Path) -> list[Path]:
 
 
 def relations(folder: Path, sets: BearFrames) -> pl.DataFrame:
-    """Return RELATIONS: cardinality (1:1 if no two instances of the file share an answer), and
-    domains from relation_info.json next to the folder, if it exists."""
+    """Return RELATIONS: cardinality (1:1 if no two instances of the file share an answer), domains.
+
+    Domains come from relation_info.json next to the folder, if it exists.
+    """
     path = folder.parent / "relation_info.json"
     info = _entries(path) if path.is_file() else {}
     rows = []

@@ -1,5 +1,7 @@
 """Build the five memorizing tasks of OntoProbe: items, candidate sets and prompts (sec. 3.1).
-Errors in an ontology and its questions are collected per task and raised together at the end."""
+
+Errors in an ontology and its questions are collected per task and raised together at the end.
+"""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

@@ -61,7 +61,8 @@ def wrong_candidates(
 def options(
     item: str, gold: str, wrong: Sequence[str], *, seed: int, size: int
 ) -> tuple[list[str], int]:
-    """Return (labels by letter, index of the gold); distractors are uniform draws from `wrong`."""
+    """Return (labels in the order of their letters, index of the gold), with distractors drawn
+    uniformly from `wrong`."""
     drawn = sorted(wrong, key=lambda c: (hash_key(seed, "choice", item, c), c))[: size - 1]
     shuffled = sorted([gold, *drawn], key=lambda c: (hash_key(seed, "order", item, c), c))
     return shuffled, shuffled.index(gold)
@@ -78,9 +79,10 @@ def memorizing(
     most: int | None = None,
     phrasing: str = "default",
 ) -> pl.DataFrame:
-    """Return CHOICES of the test rows of each task, at most `most` (MOST), without those for which
-    every candidate is right (and a warning with their number). `stem` is the manual prompt of the
-    highest index. With `phrasing` released, symbols of the subject become spaces."""
+    """Return CHOICES of the test rows of TP, SCO, SPO, DM and RG, at most `most` (MOST) of each,
+    without those for which every candidate is right (and a warning with their number).
+    `stem` is the manual prompt of the highest index, on which masked models are compared. With
+    `phrasing` released, symbols of the subject become spaces."""
     sets: dict[str, dict[int, str]] = {}
     for name, index, label in candidates.select("set", "index", "label").rows():
         sets.setdefault(name, {})[index] = label

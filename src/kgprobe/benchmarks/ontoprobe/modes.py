@@ -1,5 +1,7 @@
-"""Switches for all points where OntoProbe's paper and released code (cc95300) disagree, and three
-modes of them (docs/papers/ontoprobe.md, Decisions)."""
+"""Switches for all points where OntoProbe's paper and code disagree, and three modes of them.
+
+Source: Wu et al. 2023, the released code at cc95300; docs/papers/ontoprobe.md, Decisions.
+"""
 
 import re
 from collections.abc import Mapping

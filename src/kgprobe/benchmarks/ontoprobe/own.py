@@ -30,11 +30,13 @@ def take(
     partly: bool = False,
 ) -> ConceptRows:
     """Select rows by seeded hash of their subjects: train and dev (switch `split`), rest for test.
-    `popular` is the `popularity` of labels. Properties must have a pattern, domain, range and a
-    superproperty with a pattern; those with the most statements are taken: `properties`, or as many
-    as the switch says. With `partly`, for user-supplied graphs, a property needs one of
-    superproperty, domain and range, and tasks with too few rows are dropped and reported in the
-    funnel; at least one task must be left."""
+
+    `popular` is the `popularity` of labels.
+    Properties must have a pattern, domain, range and a superproperty with a pattern; those with the
+    most statements are taken: `properties`, or as many as the switch says. With `partly`, for
+    user-supplied graphs, a property needs one of superproperty, domain and range, and tasks with
+    too few rows are dropped and reported in the funnel; at least one task must be left.
+    """
     problems, lacking = TaskProblems("own ontology"), TaskProblems("own ontology")
     if switches.properties.isdigit():
         properties = int(switches.properties)

@@ -1,6 +1,8 @@
-"""Build the six entailment rules of OntoProbe as items with premises (sec. 3.2, Table 2). A rule's
-rows are those of the memorizing task whose statement is its first premise. [X] and [Y] stand for
-pseudowords, [MASK] for the mask slot."""
+"""Build the six entailment rules of OntoProbe as items with premises (sec. 3.2, Table 2).
+
+A rule's rows are the rows of the memorizing task whose statement is its first premise. [X] and [Y]
+stand for pseudowords, [MASK] for the mask slot.
+"""
 
 import json
 from collections.abc import Mapping
@@ -111,7 +113,8 @@ def _texts(
 def _of_properties(
     rule: str, row: TaskRow, patterns: Mapping[str, str], clause: str, switches: Switches
 ) -> tuple[dict[str, Any], dict[str, Test]]:
-    """Return texts of a row under rdfs2, 3, 5 or 7, and the tests of its P2 by kind of template."""
+    """Return the texts of one row under rdfs2, rdfs3, rdfs5 or rdfs7, and the tests of its P2 by
+    kind of template."""
     first, subject, task = row.golds[0], row.subject, RULES[rule]
     begun = _capitalize(subject, switches)
     implied, soft_p1 = f"{begun} implies {first} .", [task, begun, f"{first} ."]

@@ -147,7 +147,8 @@ def take(folder: Path, switches: Switches) -> ConceptRows:
 
 
 def concepts(folder: Path, switches: Switches, problems: TaskProblems) -> Concepts:
-    """Convert class.json and property.json to concepts; invalid entries are added to `problems`."""
+    """Convert the released class.json and property.json to concepts; invalid entries are dropped
+    and added to `problems`."""
     kinds = []
     for number, row in enumerate(classes(folder).iter_rows(named=True)):
         if not (row["label"] or "").strip():

@@ -48,9 +48,11 @@ class DamagedError(ArchiveError):
 
 @contextmanager
 def open_archive(archive: Path) -> Iterator[zipfile.ZipFile]:
-    """Open a zip archive after checking its table of contents. Raises ArchiveError if there are too
-    many members, if names lead out of the folder or overwrite each other, or if the archive turns
-    out to be damaged while it is used."""
+    """Open a zip archive after checking its table of contents.
+
+    Raises ArchiveError if there are too many members, if names lead out of the folder or overwrite
+    each other, or if the archive turns out to be damaged while it is used.
+    """
     try:
         with zipfile.ZipFile(archive) as zipped:
             if any(info.header_offset < 0 for info in zipped.infolist()):
@@ -62,8 +64,10 @@ def open_archive(archive: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def check(archive: Path, zipped: zipfile.ZipFile, names: Sequence[str]) -> None:
-    """Raise ArchiveError unless these members are plain, readable files and not a zip bomb, by
-    their declared sizes; zipfile never returns more bytes than those."""
+    """Raise ArchiveError unless these members are plain, readable files and not a zip bomb.
+
+    Sizes are those that the archive declares; zipfile never returns more bytes than that.
+    """
     infos = [zipped.getinfo(name) for name in names]
     for info in infos:
         mode = stat.S_IFMT(info.external_attr >> 16)  # 0 if the packing system has no file modes
@@ -124,10 +128,13 @@ def _refuse(archive: Path, name: str, wrong: Mapping[str, bool]) -> None:
 
 
 def below(names: Iterable[str], wanted: str) -> dict[str, str]:
-    """Return the paths of `names` in (or equal to) `wanted`, each with its remaining path, empty
-    for the file itself. `wanted` is the end of a path, with / for a folder; of several matches, the
-    one nearest to the top is used. Raises ArchiveError if there is no match, if two are equally
-    near the top, and for a folder instead of a file or vice versa."""
+    """Return the paths of `names` that are in (or equal to) the folder or file `wanted`, each with
+    its remaining path below it, empty for the file itself.
+
+    `wanted` is the end of a path; a folder ends with /. If it matches at several locations, the one
+    nearest to the top is used. Raises ArchiveError if there is no match, if two are equally near
+    the top, and if the match is a folder instead of a file or vice versa.
+    """
     ends = PurePosixPath(wanted).parts
     by_depth: dict[int, dict[tuple[str, ...], dict[str, str]]] = {}
     for name in names:
@@ -197,9 +204,11 @@ def unpack(
     url: str = "",
     cut: bool = False,
 ) -> ArchiveContents:
-    """Unpack `parts` of the zip `archive` into `folder`, either all of them or none. `cut`: pinned
-    files may be missing. Raises ArchiveError if a part is missing, or the archive is damaged or
-    unsafe, and LockError if a file differs from its pinned version."""
+    """Unpack `parts` of the zip `archive` into `folder`, either all of them or none.
+
+    `cut`: pinned files may be missing. Raises ArchiveError if a part is missing, or the archive is
+    damaged or unsafe to unpack, and LockError if a file differs from its pinned version.
+    """
     # other parts, of other archives, may be unpacked into the folder at the same time
     staged = folder / f".{next(iter(parts)).replace('/', '-')}.part"
     source = f"{archive} ({url})" if url else str(archive)

@@ -1,5 +1,8 @@
-"""Describe the properties in a dump in N-Triples, as the query service does: the queries in
-resources/queries/wikidata run on these lines, so that data mean the same whatever the source."""
+"""Describe the properties in a dump in N-Triples, as the query service does.
+
+The queries in resources/queries/wikidata are then run on these lines like on any endpoint, so that
+property data have the same meaning whatever their source.
+"""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -85,7 +88,8 @@ def _constraint(iri: str, statement: dict[str, Any]) -> list[str]:
 def _readable(
     entity: dict[str, Any], relation: str, read: Callable[[dict[str, Any]], Any], broken: list[str]
 ) -> Iterator[Any]:
-    """Yield the result of `read` for each statement of a relation; failures go to `broken`."""
+    """Yield the result of `read` for each statement of a relation; those it cannot read are added
+    to `broken`."""
     for one in (entity.get("claims") or {}).get(relation, []):
         try:
             yield read(one)

@@ -80,8 +80,10 @@ def download(
     sleep: Callable[[float], None] = time.sleep,
 ) -> str:
     """Download `url` to `path` and return its sha256; an existing valid file is only checked.
+
     `agent` is the User-Agent. `sums` (md5, sha1, sha256) are checked if given. Two processes may
-    request the same file: the second waits for the first. Raises DownloadError."""
+    request the same file: the second waits for the first. Raises DownloadError.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     transfer = Transfer(url, path, agent, bounds)
     published = {name: one for name, one in (sums or {}).items() if one}
@@ -306,8 +308,10 @@ def _type(answer: requests.Response) -> str:
 
 
 def place(data: Path, url: str, name: str = "") -> Path:
-    """Return where the file of a URL is kept in the data folder, once for all users of it: an
-    archive is named after its URL, another file `name`."""
+    """Return where the file of a URL is kept in the data folder, once for all users of it.
+
+    An archive is named after its URL, another file `name`.
+    """
     parts = urlsplit(url)
     # no part of a URL may lead out of the data folder
     path = [part for part in PurePosixPath(parts.path.lstrip("/")).parts if part != ".."]
@@ -320,8 +324,11 @@ def place(data: Path, url: str, name: str = "") -> Path:
 
 
 def link(kept: Path, path: Path) -> None:
-    """Make a kept file available at `path`, too, as a hard link or symlink. Snakemake deletes the
-    output of a job before rerunning it: then only the link is lost, and not a download of hours."""
+    """Make a kept file available at `path`, too, as a hard link or symlink.
+
+    Snakemake deletes the output of a job before rerunning it: then only the link is lost, and not a
+    download of hours.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     try:

@@ -1,8 +1,12 @@
-"""Extract statements, names, aliases and properties from one block of a dump. Wikidata's ids become
-integers: four times the number of a Q, P or L id, plus the index of its letter in `LETTERS`. IRIs
-of other dumps, such as DBpedia's, stay text. A prefilter looks for bytes that every wanted line of
-N-Triples has; it may pass too many lines, but never too few. A line that passes it is parsed by
-Oxigraph or counted as unread, so that none is lost."""
+"""Extract statements, names, aliases and properties from one block of a dump.
+
+Wikidata's ids become integers: four times the number of a Q, P or L id, plus the index of its
+letter in `LETTERS`. IRIs of other dumps, such as DBpedia's, stay text.
+
+A prefilter looks for bytes that every wanted line of N-Triples has; it may pass too many lines, but
+never too few. A line that passes it is parsed by Oxigraph or counted as unread, so that none is
+lost.
+"""
 
 import re
 from collections import Counter
@@ -60,7 +64,8 @@ Members = dict[str, msgspec.Raw] | list[msgspec.Raw] | None
 
 
 class TripleTables(dict[str, list[tuple[Any, ...]]]):
-    """Rows of a block by table, under `schemas`, and `unread` lines: line number, first bytes."""
+    """Rows of a block by table, under `schemas`; `unread` are the lines that passed a prefilter but
+    could not be read: line number, first bytes."""
 
     def __init__(self, schemas: Mapping[str, Mapping[str, Any]]) -> None:
         self.schemas = {**schemas, "unread": {"line": pl.Int64, "first": pl.String}}
@@ -109,8 +114,11 @@ def name_of(column: str) -> pl.Expr:
 
 
 def of_json(block: LineBlock, relations: Sequence[str], languages: Sequence[str]) -> Frames:
-    """Return TABLES of the lines of a JSON dump, one entity each. Lines that are not entities are
-    `unread`; of a broken statement the entity's label and other statements are kept."""
+    """Return TABLES of the lines of a JSON dump, one entity each.
+
+    Lines that are not entities are `unread`. A broken statement is `unread` alone: the label and
+    other statements of its entity are kept.
+    """
     tables, counts = TripleTables(TABLES), Counts()
     wanted = {relation: int(relation[1:]) for relation in relations}
     start = 0
@@ -199,8 +207,10 @@ def _value(snak: dict[str, Any]) -> tuple[str, int | None]:
 
 
 class DumpTriple(NamedTuple):
-    """One unescaped triple: the object is an IRI, a blank node (then `node` is true) or the text of
-    a literal; a blank subject is `_:name`."""
+    """One unescaped triple: the object is an IRI, a blank node or the text of a literal.
+
+    `node` says whether the object is a blank node; a blank subject is `_:name`.
+    """
 
     subject: str
     predicate: str
@@ -255,8 +265,10 @@ _DIRECT = re.compile(r"https?://www\.wikidata\.org/prop/direct/P(\d+)", re.A)
 
 
 def of_truthy(block: LineBlock, relations: Sequence[str], languages: Sequence[str]) -> Frames:
-    """Return TABLES of lines of a truthy N-Triples dump, or of a file of labels or sitelinks. It
-    has only best-rank statements, counted as normal, and none that say there is no value."""
+    """Return TABLES of lines of a truthy N-Triples dump, or of a file of labels or sitelinks.
+
+    It has only best-rank statements, counted as normal, and none that say there is no value.
+    """
     tables, counts = TripleTables(TABLES), Counts()
     numbers = "|".join(relation[1:] for relation in relations).encode()
     tags = "|".join(re.escape(tag) for tag in languages).encode()

@@ -69,12 +69,15 @@ def read(
     size: int = BLOCK,
     threads: int = 1,
 ) -> DumpFacts:
-    """Read a dump's facts of the wanted relations between items; its parts are in `folder`. The
-    first of `paths` is the dump, in format json or truthy (Wikidata) or ntriples (relations as full
-    IRIs, literals too); others are N-Triples with the labels and sitelink counts that it lacks. A
-    label is in the first of `languages` for which the entity has one. `size`: bytes of text per
-    part. Raises DumpError for a truncated or damaged dump (finished parts stay) and for one of
-    Wikidata without any entity, ValueError if `folder` holds parts of another dump or question."""
+    """Read a dump's facts of the wanted relations between items; its parts are in `folder`.
+
+    The first of `paths` is the dump, in format json or truthy (Wikidata) or ntriples (relations as
+    full IRIs, literals too); others are N-Triples with the labels and sitelink counts that it
+    lacks. A label is in the first of `languages` for which the entity has one. `size`: bytes of
+    text per part. Raises DumpError for a truncated or damaged dump (finished parts stay) and for
+    one of Wikidata without any entity, and ValueError if `folder` holds parts of another dump or
+    other relations.
+    """
     wanted, tags = sorted(set(relations)), list(languages)
     more = entities.of_iris if form == "ntriples" else entities.of_truthy
     first = entities.of_json if form == "json" else more
@@ -249,9 +252,11 @@ def read_types(
     threads: int = 1,
 ) -> tuple[pl.DataFrame, dict[str, float], pl.DataFrame]:
     """Read instances of the `classes`, at most about `most` of each; parts are in `folder`. Return
-    TYPES, class -> proportion for classes of which only a part was taken, and UNREAD. `paths`:
-    N-Triples with types and labels of instances. Of large classes the instances whose IRIs have the
-    lowest hashes are taken, as by instances.rq. Raises like `read`."""
+    TYPES, class -> proportion for classes of which only a part was taken, and UNREAD.
+
+    `paths`: N-Triples with types and labels of instances. Large classes are sampled as by
+    instances.rq: the instances whose IRIs have the lowest hashes. Raises like `read`.
+    """
     reader = partial(entities.of_iris, relations=[described.RDF_TYPE], languages=list(languages))
     readings = [(path, reader) for path in paths]
     tables = parts.read(readings, {"types": list(languages)}, folder, threads=threads)

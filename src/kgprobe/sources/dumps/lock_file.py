@@ -62,8 +62,11 @@ def tree_of(url: str) -> str:
 
 
 def find_tree(trees: Mapping[str, Tree], tree: str, url: str = "") -> Tree | None:
-    """Find the tree with that name, or without a name the tree of `url` (None if unknown); commits
-    may be short. Raises LockError for an unknown name, and if a short commit is ambiguous."""
+    """Find the tree with that name, or without a name the tree of `url`; commits may be short.
+
+    Returns None for an unknown URL. Raises LockError for an unknown name, and if a short commit is
+    ambiguous.
+    """
     name = tree or tree_of(url)
     matches = [full for full in trees if "@" in name and full.startswith(name)]
     matches = [name] if name in trees else matches

@@ -43,9 +43,11 @@ def read(
     size: int = BLOCK,
     threads: int = 1,
 ) -> dict[str, pl.LazyFrame]:
-    """Return the tables of all parts of all files, by name; parts are in `folder`. `question`: what
-    is read, as JSON. Raises DumpError for a truncated or damaged dump (finished parts stay), and
-    ValueError if `folder` holds parts of other files or another question."""
+    """Return the tables of all parts of all files, by name; parts are in `folder`.
+
+    `question`: what is read, as JSON. Raises DumpError for a truncated or damaged dump (finished
+    parts stay), and ValueError if `folder` holds parts of other files or another question.
+    """
     names = [path.name for path, _ in readings]
     # files of two folders may have the same name
     files = {
@@ -136,8 +138,9 @@ def _part(reader: Reader, block: LineBlock, part: Path, text: Path | None = None
 
 @contextlib.contextmanager
 def _workers(threads: int, reader: Reader) -> Iterator[Callable[[LineBlock, Path], None]]:
-    """Yield a function that has a part read by `threads` processes, or by this one if it is 1. It
-    blocks while one more block than processes is pending, which bounds memory."""
+    """Yield a function that has a part read by `threads` processes, or by this one if `threads` is
+    1. It blocks while one more block than processes is pending, so memory stays bounded. A block is
+    handed over in a file, because a pipe would copy it six times."""
     if threads == 1:
         yield partial(_part, reader)
         return

@@ -59,9 +59,11 @@ def lines(path: Path) -> Iterator[bytes]:
 
 
 def blocks(path: Path, size: int = BLOCK, threads: int = 1) -> Iterator[LineBlock]:
-    """Yield blocks of whole lines, each about `size` bytes or one longer line; all end in \\n. A
-    truncated file raises DumpError with its byte offset, after most of the lines before it: data
-    decompressed together (4 MiB of gzip, a block of bzip2) stay together."""
+    """Yield blocks of whole lines, each about `size` bytes or one longer line; all end in \\n.
+
+    A truncated file raises DumpError with its byte offset, after most of the lines before it were
+    yielded: data that are decompressed together (4 MiB of gzip, a block of bzip2) stay together.
+    """
     if not path.is_file():
         raise DumpError(f"{path}: no such file")
     total, pieces = path.stat().st_size, list[bytes]()
@@ -105,9 +107,10 @@ def blocks(path: Path, size: int = BLOCK, threads: int = 1) -> Iterator[LineBloc
 
 def _cut(path: Path, end: int, unpacked: int) -> str:
     """Describe an error at the end of a compressed file, or return "". rapidgzip (0.16.1) accepts a
-    truncated gzip file, and skips data after a bzip2 stream. The position where it stopped shows
-    that, except at the end of a block; then the last member is checked to be complete. A file
-    truncated between two members cannot be told from a complete one."""
+    truncated gzip file as if it were complete, and skips data after a bzip2 stream. The position
+    where it stopped shows that, except if a block happens to end there; then the last member is
+    checked to be complete. A file that is truncated between two members cannot be told from a
+    complete one."""
     suffix, size = path.suffix.lower(), path.stat().st_size
     if suffix not in (".gz", ".bz2") or not size:
         return ""

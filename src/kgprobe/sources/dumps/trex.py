@@ -1,7 +1,9 @@
-"""Convert one T-REx dump file to four small tables. A file is one JSON array of up to 10,000
-documents (docs/papers/attributes.md, Graph). It is read in one msgspec pass and one loop that only
-collects columns; everything else works on columns. Files are independent: errors in one are counted
-and located, and do not affect the others."""
+"""Convert one T-REx dump file to four small tables.
+
+A file is one JSON array of up to 10,000 documents (docs/papers/attributes.md, Graph). It is read
+in one msgspec pass and one loop that only collects columns; everything else works on columns.
+Files are independent: errors in one are counted and located, and do not affect the others.
+"""
 
 import json
 import re
@@ -153,9 +155,11 @@ def read_member(source: Path, name: str) -> bytes:
 
 
 def ingest(data: bytes, file: str) -> FileTables:
-    """Return the tables of one dump file. Documents that violate the schema are left out and
-    counted; a truncated file gives its complete documents. Raises BrokenFileError if the file holds
-    no array of documents at all."""
+    """Return the tables of one dump file.
+
+    Documents that violate the schema are left out and counted; a truncated file gives its complete
+    documents. Raises BrokenFileError if the file holds no array of documents at all.
+    """
     problems = Problems(file)
     documents = list(_documents(_parse(data, problems), problems))
     tables = _tables(*_collect(documents, problems), problems)
@@ -183,8 +187,9 @@ def require_few_problems(tables: FileTables, most: float) -> None:
 
 
 def _parse(data: bytes, problems: Problems) -> list[msgspec.Raw]:
-    """Return the complete documents of a (truncated) file as JSON, and count repaired byte order
-    marks and bytes that are not UTF-8. Raises BrokenFileError without an array of documents."""
+    """Return the complete documents of a file as JSON, and count repairs. Byte order marks and
+    bytes that are not UTF-8 are repaired; from a truncated file every complete document is kept.
+    Raises BrokenFileError if there is no array of documents."""
     if data.startswith(b"\xef\xbb\xbf"):
         data = data[3:]
         problems.note("byte order mark")
@@ -371,8 +376,11 @@ def merge(paths: list[Path], contract: Contract) -> pl.DataFrame:
 
 def labels(mentions: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
     """Return a label for every entity and date: columns uri, label, source (`title` or `surface`).
-    It is the title of the document about the entity, else its most frequent surface form by the
-    linker of entities or dates (ties: in more documents, then by code point), never a pronoun."""
+
+    The label is the title of the document about the entity; else its most frequent surface form by
+    the linker of entities or of dates (ties: in more documents, then by code point), never a
+    coreferent pronoun.
+    """
     titles = (
         documents.select(uri="docid", label="title")
         .select("uri", one_line_of("label"), source=pl.lit("title"))

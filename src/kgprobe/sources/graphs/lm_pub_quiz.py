@@ -13,8 +13,11 @@ METADATA = "metadata_relations.json"
 
 
 def read(section: OwnGraph, graph: RawGraph) -> None:
-    """Read statements, labels and templates from the folders of a section. A subject or object
-    without id gets its label as id. Unreadable rows and files are recorded in `graph` as unread."""
+    """Read statements, labels and templates from the folders of a section.
+
+    An answer without id (`obj_id`) gets its label as id; likewise for subjects. Rows and files that
+    cannot be read are recorded in `graph` as unread.
+    """
     templates: dict[tuple[str, str], dict[str, str]] = {}
     for folder in map(Path, section.files):
         with graph.going_on():

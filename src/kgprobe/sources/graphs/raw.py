@@ -1,5 +1,7 @@
 """A user-supplied graph as in its files: statements, labels and problems, each with its location.
-Problems end the reading with one error that lists all, unless the section leaves them out."""
+
+Problems end the reading with one error that lists them all, unless the section leaves them out.
+"""
 
 import contextlib
 import json
@@ -58,10 +60,14 @@ class GraphFileError(ValueError):
 
 @dataclass
 class RawGraph:
-    """What a reader collects of one graph. Problems in `left_out` are counted, others raise an
-    error. `statements`, `labels` and `templates` are rows of STATED, LABELS and templates.tsv.
-    `literals`: relation -> number of its literals. `named`: ids are labels because no entity has
-    another. `cases`: count and first examples per problem; `unread`: unreadable rows and files."""
+    """What a reader collects of one graph. Problems in `left_out` are counted, all others raise an
+    error.
+
+    `statements` and `labels` are rows of STATED and LABELS. `literals`: relation -> number of
+    its statements whose object is a literal. `templates`: rows as in templates.tsv. `named`:
+    whether ids are used as labels because no entity has another. `cases`: count and first examples
+    per problem; `unread`: rows and files that cannot be read.
+    """
 
     name: str
     left_out: Collection[str] = ()

@@ -26,8 +26,10 @@ IMPORTS, ONTOLOGY = f"{OWL}imports", f"{OWL}Ontology"
 
 def read(section: OwnGraph, languages: Sequence[str], graph: RawGraph) -> None:
     """Read statements between IRIs, and labels in the best of `languages`, untagged labels last.
+
     Blank nodes, bad IRIs and imports are noted as problems; text that cannot be parsed, and triples
-    whose object is a triple (RDF 1.2), are recorded as unread."""
+    whose object is a triple (RDF 1.2), are recorded as unread.
+    """
     tags = [*(one.lower() for one in languages), ""]
     order = {pair: rank for rank, pair in enumerate(product(section.roles.label, tags))}
     predicates = set(section.roles.label)
@@ -143,8 +145,10 @@ def _declarations(path: str) -> Callable[[SyntaxError], bool]:
 
 def _with_bad_iris(path: str, base: str, start: int, graph: RawGraph) -> Iterator[Triple]:
     """Yield the triples of RDF/XML from number `start`; those with a bad IRI are noted and skipped.
+
     Oxigraph reports the first bad IRI, but from there on takes properties for nodes and loses other
-    statements. So it reads the file again without checking IRIs."""
+    statements. So it reads the file again without checking IRIs.
+    """
     with rdf_forms.open_unpacked(path) as file:
         quads = parse(input=file, format=RdfFormat.RDF_XML, base_iri=base, lenient=True)
         for quad in islice(quads, start, None):

@@ -1,5 +1,7 @@
 """Convert a user-supplied graph to the tables that a pull gives: statements, classes, hierarchies.
-Readers of each format return statements and labels, and roles define their meaning."""
+
+Independent of the format: readers return statements and labels, and roles define their meaning.
+"""
 
 import itertools
 import re
@@ -64,7 +66,8 @@ GraphTables = dict[str, pl.DataFrame]
 
 
 def read(name: str, section: OwnGraph, languages: Sequence[str]) -> GraphTables:
-    """Read the tables of a graph, under CONTRACTS. Raises GraphFileError with all problems."""
+    """Read the tables of a graph, under CONTRACTS. Raises GraphFileError with all of its problems
+    in one message."""
     graph = RawGraph(name, section.leave_out)
     if section.form == "table":
         tables.read(section, graph)

@@ -28,8 +28,11 @@ Row = tuple[int, list[str]]
 
 
 def read(section: OwnGraph, graph: RawGraph) -> None:
-    """Read statements and labels from the files of a section. Files of other formats, missing
-    columns, rows of a different width and empty id cells are recorded in `graph` as unread."""
+    """Read statements and labels from the files of a section.
+
+    Files of other formats, missing columns, rows of a different width and empty id cells are
+    recorded in `graph` as unread.
+    """
     has_labels, columns, label_roles = False, section.columns, section.roles.label
     of_labels = [columns.id, columns.label]
     of_facts = [name for key, name in asdict(columns).items() if key not in ("id", "label")]
@@ -114,7 +117,8 @@ def _find_columns(path: str, head: list[str], *names: str) -> list[int]:
 def _open_table(
     path: str, header: bool, names: Sequence[str], graph: RawGraph
 ) -> tuple[list[str], Iterator[Row]]:
-    """Return the column names, and (line, cells) of each row; only `names` are checked."""
+    """Return the column names, and (line, cells) of every row; columns that are not among `names`
+    are not checked."""
     ending = Path(path).suffix.lower()
     if ending == ".parquet":
         return _parquet(path, names if header else None)
@@ -134,8 +138,9 @@ def _open_table(
 def _even(
     path: str, head: list[str], header: bool, rows: Iterator[Row], graph: RawGraph
 ) -> Iterator[Row]:
-    """Yield the rows as wide as the first, without repeated headers, as in concatenated files; a
-    header in another order is unread, because the rows below it have that order."""
+    """Yield the rows with as many cells as the first, without repetitions of a header, as in
+    concatenated files; one with its names in another order is unread, because the rows below it
+    have that order."""
     names, ordered = set(head) if header else (), sorted(head)
     advice = "no cell of a table with tabs holds a tab or a line end"
     if path.lower().endswith(".csv"):

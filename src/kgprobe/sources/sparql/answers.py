@@ -1,7 +1,10 @@
 """Errors of a pull: one class for each reaction to an error; the responses of a SPARQL service are
-classified by them and checked to be complete. `SIGNS` is the only classification: the first
-matching sign gives the meaning of a response; one without a sign is checked by its content.
-docs/sources.md prints the table. All functions are pure and raise the matching error."""
+classified by them and checked to be complete.
+
+`SIGNS` is the only classification: the first matching sign gives the meaning of a response; a
+response without a sign is checked by its content. docs/sources.md prints the table. All functions
+are pure: they inspect status, headers and body, and raise the matching error.
+"""
 
 # The class names are common terms; they need no suffix "Error".
 # ruff: noqa: N818
@@ -21,8 +24,11 @@ AGAIN = "run again: it resumes after the finished pages"
 
 @dataclass(frozen=True)
 class Place:
-    """The location of an event in a pull: endpoint, query, page. `page` is a number, 0 for the
-    count query, or text; `part` describes the hashes or the values that the page asks for."""
+    """The location of an event in a pull: endpoint, query, page.
+
+    `page` is a number, 0 for the count query, or text if it is not a page; `part` describes the
+    part of the hashes or the values that the page asks for.
+    """
 
     endpoint: str
     query: str
@@ -335,8 +341,10 @@ def check_page(
     variables: Sequence[str],
     requested: Mapping[str, Callable[[str], bool]],
 ) -> Bindings:
-    """Return the rows of a page, in any order; they must match the page's own count and be
-    distinct. `requested` tells for some variables whether a value was requested."""
+    """Return the rows of a page; they must match the page's own count and be distinct.
+
+    `requested` tells for some variables whether a value was requested. Order is never assumed.
+    """
     bindings = check_answer(answer, place, ["rows", *variables])
     counts = [b["rows"]["value"] for b in bindings if "rows" in b]
     rows = [b for b in bindings if "rows" not in b]

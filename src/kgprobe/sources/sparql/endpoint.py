@@ -1,6 +1,9 @@
-"""SPARQL endpoints: a public service over HTTP, or RDF files that are queried in process, with the
-same queries, pages and checks. `Policy` holds the client's limits for a service;
-resources/endpoints.tsv lists the public services with the limits that `RateLimiter` keeps."""
+"""SPARQL endpoints: a public service over HTTP, or RDF files that are queried in process.
+
+Queries, pages and checks are the same for both. `Policy` holds the client's limits for a service;
+resources/endpoints.tsv lists the public services with their published limits, which `RateLimiter`
+keeps.
+"""
 
 import contextlib
 import json
@@ -64,8 +67,10 @@ class Policy:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """An endpoint: a short name (which, unlike the URL, never changes), URL and policy; with a
-    `store` it is queried in process, and nothing is sent to the URL."""
+    """An endpoint: a short name (which, unlike the URL, never changes), URL and policy.
+
+    With a `store` it is queried in process, and nothing is sent to the URL.
+    """
 
     id: str
     url: str
@@ -89,9 +94,11 @@ class EndpointError(RuntimeError):
 def open_source(
     source: str, settings: Source, rdf: Sequence[str], data: str | Path, endpoints: str
 ) -> tuple[Endpoint, Path]:
-    """Return the endpoint of a source and the folder of its snapshot. `settings` is the source's
-    section of the config. Unless access is `live`, the `rdf` files are queried; their store is kept
-    in `data`. `endpoints`: path of the table of public services."""
+    """Return the endpoint of a source and the folder of its snapshot.
+
+    `settings` is the source's section of the config. Unless access is `live`, the `rdf` files are
+    queried; their store is kept in `data`. `endpoints`: path of the table of public services.
+    """
     # a hash of files and queries: changed ones are queried again, which costs no service anything
     queries = sorted(Path(located("resources/queries")).glob("*/*.rq"))
     name = snapshot_name(settings.access, settings.snapshot, [str(p) for p in (*rdf, *queries)])
@@ -108,8 +115,10 @@ def open_source(
 
 
 def read_endpoints(path: str | Path) -> dict[str, Endpoint]:
-    """Read endpoints by id from a table like resources/endpoints.tsv, whose columns are id, url and
-    the fields of Policy. Raises ValueError with file, id and column."""
+    """Read the endpoints of a table like resources/endpoints.tsv, by id.
+
+    The columns are id, url and the fields of Policy. Raises ValueError with file, id and column.
+    """
     types = {f.name: f.type for f in fields(Policy)}
     endpoints: dict[str, Endpoint] = {}
     for row in read_table(path):
@@ -128,7 +137,10 @@ def read_endpoints(path: str | Path) -> dict[str, Endpoint]:
 
 
 def open_store(files: Sequence[str | Path], folder: Path) -> Store:
-    """Open a store of RDF `files`, loaded in `folder` by the first user. Raises EndpointError."""
+    """Open a store of the RDF `files` in `folder`; the first process that needs it loads them.
+
+    Raises EndpointError.
+    """
     paths = [Path(file) for file in files]
     if missing := [str(path) for path in paths if not path.is_file()]:
         raise EndpointError(f"no such RDF file: {', '.join(missing)}")
@@ -240,11 +252,15 @@ class Clock:
 
 
 class RateLimiter:
-    """Rate limiter of an endpoint: `with limiter.request(place):` waits until it may start. All
-    processes share the limits. `folder` holds, for every endpoint id, one lock file per allowed
-    connection and a small state file: when the next request may start, until when none may be sent,
-    and the failures of the last minute. A killed process loses its locks; nothing else needs
-    cleanup. `waits`: seconds waited and number of waits, by reason, for meta.json."""
+    """Rate limiter of an endpoint: `with limiter.request(place):` waits until it may start.
+
+    The limits are shared by all processes. `folder` holds, for every endpoint id, one lock file per
+    allowed connection and a small state file: when the next request may start, until when no
+    requests may be sent, and the failures of the last minute. A process that is killed loses its
+    locks; nothing else needs cleanup.
+
+    `waits`: seconds waited and number of waits, by reason, for meta.json.
+    """
 
     def __init__(self, endpoint: Endpoint, folder: Path, clock: Clock | None = None) -> None:
         self.endpoint, self.folder, self.clock = endpoint, folder, clock or Clock()
@@ -255,7 +271,9 @@ class RateLimiter:
     @contextlib.contextmanager
     def request(self, place: Place) -> Iterator[None]:
         """Wait until a request may start, and hold one of the endpoint's connections during it.
-        Raises BudgetExhausted if failures have already caused three pauses."""
+
+        Raises BudgetExhausted if failures have already caused three pauses.
+        """
         while True:
             slot = self._slot()
             if slot is None:

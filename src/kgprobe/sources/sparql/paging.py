@@ -87,9 +87,11 @@ class Cuts:
 
 @dataclass(frozen=True)
 class Query:
-    """A query with parameters and languages filled in, ready to be requested in pages. `name` is
-    the snapshot's folder (`facts@P36`); pages ask for `values`, or else for `parts`. `most`: how
-    many values of the divided variable suffice, those with the lowest keys; 0: all."""
+    """A query with its parameters and languages filled in, ready to be requested in pages.
+
+    `name` is the snapshot's folder (`facts@P36`); pages ask for `values`, or else for `parts`.
+    `most`: how many values of the divided variable suffice, those with the lowest keys; 0: all.
+    """
 
     path: Path
     source: str
@@ -221,8 +223,10 @@ def read_query(
     languages: Sequence[str] = LANGUAGES,
 ) -> Query:
     """Read a `.rq` file, fill in `parameters` and `languages`; its folder names the source.
+
     Parameters are `property`, a name such as P36; the variable of `values`, with IRIs or local
-    names; and, for a listing, `least`: minimum sitelinks of a value. Raises QueryError."""
+    names; and, if there is a listing, `least`: minimum sitelinks of a value. Raises QueryError.
+    """
     path, given = Path(path), dict(parameters or {})
     text, terms, named = _read(path), dict[str, list[str]](), list[str]()
     if default := dict(HEADER.findall(text)).get("property"):

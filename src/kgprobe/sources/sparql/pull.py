@@ -52,12 +52,14 @@ def pull(
     seed: int | None = None,
 ) -> Snapshot:
     """Pull all rows of a `.rq` file with its `parameters` into a snapshot in `snapshot_dir`.
-    `snapshot_dir` is data/{source}/{snapshot}; pulls with the same data folder share limits. A
-    complete snapshot is returned unchanged, an interrupted one is resumed. Values that are
-    requested in batches are listed first, in a snapshot of their own. Of more than `most` values of
-    the divided variable, about that many are pulled, those with the lowest hashes. Raises
+
+    `snapshot_dir` is data/{source}/{snapshot}; limits are shared by all pulls with the same data
+    folder. A complete snapshot is returned unchanged, an interrupted one is resumed. Values that
+    are requested in batches are listed first, in a snapshot of their own. If the divided variable
+    has more than `most` values, about that many are pulled, those with the lowest hashes. Raises
     SourceError, keeping finished pages, and ContactError before the first request to a public
-    service without a contact."""
+    service without a contact.
+    """
     parsed = read_query(query, parameters, languages)
     if most:
         parsed = replace(parsed, most=most, name=f"{parsed.name}.most{most}")
@@ -104,9 +106,12 @@ class _Pull:
         attempts: int = 0,
         cuts: Cuts | None = None,
     ) -> T:
-        """Request `text()`, and return the result of `accept` for the response. After responses
-        that were too large, `cuts` make the next text ask for less. `attempts` 0 uses the policy's.
-        Raises SourceError if a retry does not help, or after the last attempt."""
+        """Request `text()`, and return the result of `accept` for the response.
+
+        After responses that were too large, `cuts` make the next text of a page ask for less.
+        `attempts` 0 uses the policy's. Raises SourceError if a retry does not help, or after the
+        last attempt.
+        """
         answer: Answer | None = None
         same = 0
 
@@ -198,7 +203,9 @@ class _Pull:
 
     def check_plausible(self) -> None:
         """Compare a live pull with the band of its query: warn outside it, raise below half of it.
-        Every page matched its own count; concurrent edits may or may not be included."""
+
+        Every page matched its own count; concurrent edits may or may not be included.
+        """
         band = [int(bound) for bound in self.query.header.get("band", "").split()]
         rows = self.rows()
         if self.endpoint.is_local or not band or band[0] <= rows <= band[-1]:
@@ -216,7 +223,10 @@ class _Pull:
 
     def cuts(self, counted: int | None) -> tuple[int | None, Cuts]:
         """Return the expected number of rows, and the remaining pages: of `size` values, or of
-        parts with about `size` rows. Raises answers.TooManyRows."""
+        parts with about `size` rows.
+
+        Raises answers.TooManyRows.
+        """
         total, done, expected = self.query.total, self.writer.pages, counted
         start = done[-1].stop if done else 0
         if self.query.in_batches:

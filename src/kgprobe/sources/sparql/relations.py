@@ -1,7 +1,10 @@
-"""Pull the statements (contract STATEMENTS) of many relations, as completely as possible. Subjects
-are counted before they are listed. If a relation is too large for an endpoint, the alternatives in
-`large` are tried in order. Other failures are raised after all others are done. COVERAGE records
-how each relation was obtained, how many statements it has, and why others are missing."""
+"""Pull the statements (contract STATEMENTS) of many relations, as completely as possible.
+
+A relation's subjects are counted before they are listed. For a relation that is too large for an
+endpoint, the alternatives in `large` are tried in order. Other failures of a relation are raised
+after all other relations are done. COVERAGE records for every relation how it was obtained, how
+many statements there are, and why others are missing.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,9 +31,12 @@ ENTITY = "http://www.wikidata.org/entity/"
 
 
 def statements(pulls: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    """Return STATEMENTS of Wikidata from one frame per property id (`P36`). Truthy pulls have no
-    rank and count as normal. Of several labels or sitelink counts of an entity (service replicas
-    lag behind), the first label by code point and the largest count are kept."""
+    """Return STATEMENTS of Wikidata from one frame per property id (`P36`).
+
+    Truthy pulls have no rank and count as normal. If an entity has several labels or sitelink
+    counts (from service replicas that lag behind), the first label by code point and the
+    largest count are kept.
+    """
     frames = [_of_property(relation, frame) for relation, frame in sorted(pulls.items())]
     schema = dict(STATEMENTS.columns)
     table = pl.concat(frames) if frames else pl.DataFrame(schema=schema)
@@ -59,11 +65,13 @@ KINDS = ("item", "unknown", "no value", "literal", "other")
 
 @dataclass
 class Relations:
-    """Pulls relations from one endpoint into `folder` (data/{source}/{snapshot}). `query` and
-    `left_out` are the paths of facts.rq (or facts_truthy.rq) and left_out.rq, the latter "" for
-    endpoints without statement nodes. `large` lists the alternatives for a relation that is too
-    large: `sitelinks` asks for subjects with at least `least` sitelinks, `dump` takes it from
-    `dumped` (STATEMENTS of a dump, by relation)."""
+    """Pulls relations from one endpoint into `folder` (data/{source}/{snapshot}).
+
+    `query` and `left_out` are the paths of facts.rq (or facts_truthy.rq) and left_out.rq, the
+    latter "" for endpoints without statement nodes. `large` lists the alternatives for a relation
+    that is too large: `sitelinks` asks for subjects with at least `least` sitelinks, `dump` takes
+    it from `dumped` (STATEMENTS of a dump, by relation).
+    """
 
     endpoint: Endpoint
     folder: Path
@@ -78,9 +86,11 @@ class Relations:
     known: frozenset[str] = frozenset()
 
     def pull(self, wanted: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Return (STATEMENTS, COVERAGE) of the relations, pulled in sequence. Raises SourceError if
-        the endpoint fails, immediately if it rejects the query before any relation has returned
-        rows; finished pulls stay in the folder."""
+        """Return (STATEMENTS, COVERAGE) of the relations, pulled in sequence.
+
+        Raises SourceError if the endpoint fails, immediately if it rejects the query before any
+        relation has returned rows; finished pulls stay in the folder.
+        """
         pulled: dict[str, pl.DataFrame] = {}
         others: list[pl.DataFrame] = []
         failed: dict[str, SourceError] = {}
@@ -207,12 +217,15 @@ def pull_instances(
     contact: str = "",
 ) -> tuple[pl.DataFrame, dict[str, float]]:
     """Pull TYPES of the `classes`, at most about `most` instances of each; also return class ->
-    proportion for classes of which only a part was taken. Of very large classes the part with the
-    lowest hashes is taken: the same for every user and seed. A class has no more instances than its
-    superclasses, so its instances in the part of a superclass are in its own part, too. If the
-    instances of a class cannot be counted, pages are pulled until there are enough; then the same
-    range of hashes is used for all partial classes. `query` is the path of instances.rq. Raises
-    SourceError; finished pulls stay in the folder."""
+    proportion for classes of which only a part was taken.
+
+    Of very large classes, for which a sample suffices, the part with the lowest hashes is taken:
+    the same for every user and seed. A class has no more instances than its superclasses, so those
+    of its instances that are in the part of a superclass are in its own part, too. If the instances
+    of a class cannot be counted, pages are pulled until there are enough; then the same range of
+    hashes is used for all partial classes. `query` is the path of instances.rq. Raises SourceError;
+    finished pulls stay in the folder.
+    """
     frames, keys, counted = dict[str, pl.DataFrame](), dict[str, int](), True
     for name in progress(sorted(set(classes)), desc="classes", unit="class"):
         given = endpoint, folder, {"class": name}

@@ -96,7 +96,10 @@ class Writer:
 
     def open(self) -> bool:
         """Restore the finished pages of an earlier run, each verified by its hash; return whether
-        the pull is complete. Raises SnapshotError if query, parameters or endpoint are others."""
+        the pull is complete.
+
+        Raises SnapshotError if the folder belongs to another query, parameters or endpoint.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
         journal = self.folder / JOURNAL
         if (self.folder / META).is_file():
@@ -218,9 +221,11 @@ def snapshot_name(access: str, name: str, files: list[str]) -> str:
 
 def terms(bindings: Bindings, variables: Sequence[str]) -> pl.DataFrame:
     """Return one row per binding: String columns v, v_type, v_lang, v_datatype per variable v.
+
     Unbound is null in all four, and so distinct from the empty string. Insignificant differences
     between engines (`typed-literal`, `xsd:string`, case of language tags, order of members, labels
-    of blank nodes) are normalized here and in `row_hash`, and nowhere else."""
+    of blank nodes) are normalized here and in `row_hash`, and nowhere else.
+    """
     columns: dict[str, list[str | None]] = {}
     for variable in variables:
         cells = [binding.get(variable, {}) for binding in bindings]
@@ -243,8 +248,11 @@ def in_order(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def row_hash(frame: pl.DataFrame) -> str:
-    """Return the hash of the rows of `terms`, sha256 over the sorted rows, whatever the page size,
-    order of arrival or engine; labels of blank nodes, which engines choose, count as equal."""
+    """Return the canonical hash of the rows of `terms`: sha256 over the sorted rows.
+
+    It does not depend on page size, order of arrival or engine; labels of blank nodes, which
+    engines choose, count as equal.
+    """
     kept = variables_of(frame)
     frame = frame.with_columns(
         pl.when(pl.col(f"{v}_type") == "bnode").then(pl.lit("")).otherwise(pl.col(v)).alias(v)
@@ -257,8 +265,11 @@ def row_hash(frame: pl.DataFrame) -> str:
 
 
 def write_result(frame: pl.DataFrame, path: Path, about: Mapping[str, Any]) -> None:
-    """Write `terms` as parquet: sorted, with type columns only where types vary (a constant type,
-    language or datatype is in the metadata under `terms`), and with their provenance `about`."""
+    """Write `terms` as parquet: sorted, with type columns only where types vary, and with the
+    provenance `about` them.
+
+    A type, language or datatype that is constant in a column is in the metadata under `terms`.
+    """
     constant: dict[str, dict[str, str]] = {}
     columns = []
     for variable in variables_of(frame):

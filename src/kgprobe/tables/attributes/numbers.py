@@ -135,7 +135,8 @@ def values(
 
 
 def means(rows: pl.DataFrame) -> Iterator[Number]:
-    """Yield the mean of nine rows of `measure`; if one is undefined, null and the others' mean."""
+    """Yield the mean of all nine rows of `measure`: null if one is undefined, then also the mean of
+    the defined ones."""
     of, defined = number(rows.row(0, named=True)), rows.drop_nulls("value_pooled")
     value = 100 * sum(defined["value_pooled"]) / defined.height if defined.height else None
     is_whole = defined.height == rows.height
@@ -289,7 +290,8 @@ def subjects(items: pl.DataFrame) -> pl.DataFrame:
 
 
 def rate(rows: pl.DataFrame, value: str, seed: int) -> dict[str, Any]:
-    """Return value, n and interval of hits: Wilson's, or by whole clusters of several rows."""
+    """Return value, n and interval of hits, one per row, of a `cluster`: Wilson's if each has one
+    row, else by whole clusters."""
     if not rows["cluster"].is_duplicated().any():
         return hit_rate(rows[value].to_numpy())
     return estimate(rows, value, cluster="cluster", seed=seed)
@@ -322,7 +324,8 @@ def questions(study: AttributesStudy) -> Iterator[Number]:
 
 
 def prompts(base: Number, alphas: pl.DataFrame) -> Iterator[Number]:
-    """Yield the oracle's gain: expected best of 1, 2, 4 ... prompts, over triples (n) with them."""
+    """Yield the oracle's gain: the expected best of 1, 2, 4, ... and all prompts, mean over the
+    triples (n) that have as many."""
     by_size: dict[tuple[int, int], list[float]] = {}
     for _, k, _, _, values in alphas.group_by(studies.ANSWER).agg("alpha").rows():
         for size in {2**power for power in range(len(values).bit_length())} | {len(values)}:

@@ -178,7 +178,8 @@ def pattern_models(results: pl.DataFrame, largest: Who) -> dict[str, list[Who]]:
 
 
 def partial_plot(results: pl.DataFrame, kinds: Mapping[Who, str]) -> draw.Chart:
-    """Plot partial score (bar, interval) and full one (line) by benchmark and model of `kinds`."""
+    """Plot partial (bar, with interval) and full score (line across) per benchmark and model, in
+    the order of `kinds`."""
     printed, sign = views.PARTIAL.of(results), marks.signs(results)
     models, points = [model for model, _ in kinds], []
     for benchmark, who in product(dict.fromkeys(row[0] for row in printed.rows), kinds):

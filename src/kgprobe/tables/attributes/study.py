@@ -86,7 +86,10 @@ class ProbedAttribute:
 @dataclass(frozen=True)
 class AttributesStudy:
     """All data of a run: benchmarks by name, answers by probe, `guesses`, and what is derived.
-    `intersect`: an example that some model could not be asked completely is left out for all."""
+
+    `intersect`: an example that some model could not be asked completely is left out for all
+    models, so that they stay comparable.
+    """
 
     benchmarks: Mapping[str, ProbedAttribute]
     answers: Mapping[Probe, Answers]
@@ -153,7 +156,8 @@ def of_row(row: Mapping[str, Any], **further: Any) -> Number:
 def gold_names(
     examples: pl.DataFrame, aliases: Aliases | None = None
 ) -> dict[str, list[list[str]]]:
-    """Return item -> names (with `aliases`) of its golds in EXAMPLES with a label, own first."""
+    """Return item -> names of its golds in EXAMPLES that have a label, the own one first; without
+    `aliases` only labels."""
     columns = ("example", "position", "golds", "gold_labels")
     return {
         f"{example}#{position}": [
@@ -191,9 +195,12 @@ def of_masks(fills: pl.DataFrame, golds: pl.DataFrame) -> pl.DataFrame:
 
 
 def of_texts(fills: pl.DataFrame, golds: Golds) -> pl.DataFrame:
-    """Compute the alpha per prompt of a model that generates: its first k texts against `golds`
-    (from `gold_names`). `exact`: equal after the rules of metrics/matching; `verbatim`: equal to
-    the label character by character. Ks beyond the answers of a server (chat: one) have no rows."""
+    """Compute the alpha per prompt of a model that generates: the first k texts against the golds.
+
+    `golds`: from `gold_names`. `exact`: equal after the rules of metrics/matching; `verbatim`:
+    equal to the label character by character. Ks beyond the number of answers from a server (a chat
+    server gives one) have no rows.
+    """
     rows: list[tuple[object, ...]] = []
     whole = fills.filter(position=WHOLE).sort("item", "template", "masks", "rank")
     # single tokens count, too: phrases with different first tokens may yield the same text
@@ -390,9 +397,12 @@ def _hops(name: str, known: Collection[str]) -> list[str]:
 
 
 def alphas(examples: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:
-    """Return ALPHAS of both baselines for the triples of EXAMPLES. Majority: the own object, or any
-    gold with a label, is among the k most frequent objects; random: among k of the relation's
-    objects. An object that the relation never has (asymmetry's reversal) is never right."""
+    """Return ALPHAS of both baselines for the triples of EXAMPLES.
+
+    Majority: the own object, or any gold with a label, is among the k most frequent objects;
+    random: among k of the relation's objects. An object that the relation never has (asymmetry's
+    reversal) is never right.
+    """
     key = ["benchmark", "example", "pattern", "position"]
     named = pl.col("gold_labels").list.eval(pl.element().is_not_null())
     rows = examples.select(*key, "predicate", "object", "golds", named=named)

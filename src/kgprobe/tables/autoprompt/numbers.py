@@ -351,7 +351,8 @@ def macro(values: pl.DataFrame) -> float:
 
 
 def gain(of: Number, first: pl.DataFrame, second: pl.DataFrame, measure: str, seed: int) -> Number:
-    """Return the macro mean of `first` minus that of `second`, in points, paired by example."""
+    """Return the macro mean of `first` minus that of `second`, in points, paired on shared
+    examples."""
     both = first.join(second, on=["group", "unit"], suffix="_below", validate="1:1")
     if not both.height:
         raise ValueError(f"{of.benchmark}, {of.model}, {of.prompt}: no example shared with what it "
@@ -364,7 +365,8 @@ def gain(of: Number, first: pl.DataFrame, second: pl.DataFrame, measure: str, se
 
 
 def differences(those: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
-    """Yield a prompt's gain over those that it is COMPARED with, in points, on shared examples."""
+    """Yield the gain of a prompt over those that it is COMPARED with on a benchmark, in points, on
+    the same examples."""
     by_name = {(a.probe.model, a.probe.prompt): a for a in those}
     for probed in those:
         rivals = () if probed.benchmark in EXTRACTION else COMPARED.get(probed.probe.prompt, ())
@@ -403,8 +405,8 @@ def baseline_numbers(
 
 
 def memory(answers: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
-    """Yield P@1 on original minus perturbed sentences of shared facts, in points: what is
-    recalled."""
+    """Yield P@1 on original minus perturbed sentences, in points, on the facts of both: what a
+    model recalls instead of reads."""
     original, perturbed = EXTRACTION
     by_probe = {(a.benchmark, a.probe.model, a.probe.prompt): a for a in answers}
     for probed in answers:
@@ -423,8 +425,9 @@ def memory(answers: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
 
 def of_benchmark(those: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
     """Yield per relation (draw of a balanced set): constant answers, the proportion of the distinct
-    test objects also in train, the total variation distance of the two distributions of objects,
-    and numbers of facts; `search facts`: of training and dev, as in the paper's "#train"."""
+    test objects that are also in train, the total variation distance of the two distributions of
+    objects, and numbers of facts; `search facts` are training and dev facts, as in the paper's
+    "#train"."""
     every = union(those)
     of, metric_of = Number(benchmark=every.benchmark), ACCURACY if every.of_classes else P1
     for name, model in ((MAJORITY, "majority"), (BEST, "constant")):

@@ -90,7 +90,8 @@ def restarts(prompts: Sequence[Prompt]) -> Iterable[Number]:
 def of_tasks(
     prompts: Sequence[Prompt], answers: Sequence[Answers], seed: int = 0
 ) -> list[dict[str, object]]:
-    """Build Table 3: a task's and model's template, prompt with example (by seed), label tokens."""
+    """Build Table 3: for each task and model the template, one found prompt with an example (drawn
+    by seed), and label tokens."""
     rows: list[dict[str, object]] = []
     examples = {(a.benchmark, "searched", a.probe.model): a.examples for a in answers}
     for search in dict.fromkeys(p.search for p in prompts if p.search in examples):

@@ -156,7 +156,8 @@ CLASSES = _view(
 
 
 def of(results: pl.DataFrame) -> tuple[list[View], list[View]]:
-    """Return shown and collapsed views, with the relations and classes of these RESULTS."""
+    """Return (views shown at once, collapsed views), with the relations and classes of these
+    RESULTS."""
     groups = sorted(filter(None, results["group"].unique()), key=property_order)
     classes = sorted(part for part in results["slice"].unique() if part.startswith("class: "))
     by_relation = [view.where_also(group=groups) for view in RELATIONS]

@@ -46,10 +46,13 @@ def studies(
     facts: pl.DataFrame | None = None,
 ) -> list[Study]:
     """Build a Study per benchmark and prompt, in the order of the probes, with its numbers of every
-    aggregation. `folders`: benchmark -> folder with items, candidates, prompts and, if available,
-    relations as parquet; if asked, `content_free`: CONTENT_FREE of each probe, `below`: SCORES of
-    random weights, `facts`: TRAINED_ON of control models. Only one SCORES is in memory at a
-    time."""
+    aggregation; `content_free`: CONTENT_FREE of each probe, if asked; `facts`: frame TRAINED_ON, if
+    control models were asked.
+
+    `folders`: benchmark -> folder with items, candidates and prompts (and, if available, relations)
+    as parquet. `below`: SCORES of the models with random weights. Every SCORES file is judged and
+    released before the next is read.
+    """
     every = []
     for benchmark, prompt in dict.fromkeys((probe.benchmark, probe.prompt) for probe in answered):
         folder = Path(folders[benchmark])
@@ -72,10 +75,12 @@ def studies(
 
 
 def preferences(one: Scored, answers: pl.DataFrame) -> Iterator[Number]:
-    """Yield two preferences that are not knowledge. PREDICTED: proportion of items whose prediction
-    is the most frequent one of their relation, mean over templates; ties share it. RANK: mean rank
-    of options by number of scored tokens (`slice`), 0 (always first) to 100 (always last), n:
-    items."""
+    """Yield two preferences that are not knowledge.
+
+    PREDICTED: proportion of items whose prediction is the most frequent one of their relation, mean
+    over templates; ties share it. RANK: mean rank of the options by their number of scored tokens
+    (`slice`), from 0 (always first) to 100 (always last); n: items that have such options.
+    """
     of, items = Number(**one.probe.dimensions), one.study.items
     named = one.study.candidates.select("set", leading="index", option=OPTION)
     sets = items.select("item", set="candidates")
@@ -216,7 +221,8 @@ def _by_position(study: Study) -> Iterator[Number]:
 
 
 def differences(study: Study) -> Iterator[Number]:
-    """Yield the paired differences of each probe from the best one, as one family of tests."""
+    """Yield the paired accuracy differences between each probe and the best of the benchmark, as
+    one family of tests."""
     pairs = slices.with_best(study)
     for of, rows in pairs:
         gap = of.but(metric="accuracy", setting={"weighting": "relations"})

@@ -42,10 +42,12 @@ class Published:
 
     def score(self, probe: Probe, items: int, templates: list[int]) -> tuple[float, str] | None:
         """Return the published score of the same weights on the same items and its source, or None.
-        Only under the figure's BOS policy (docs/papers/bear.md, Published scores): the leaderboard
-        used the tokenizers' defaults for causal models, the later measurement prepended a BOS to
-        all (OPT's figures have one anyway). Of masked models, only the default score is
-        compared."""
+
+        Only under the BOS policy of the figure (docs/papers/bear.md, Published scores): the
+        leaderboard used the tokenizers' defaults for causal models, the later measurement prepended
+        a BOS to all of them, so both of OPT's figures have one. Masked models were scored by the
+        default pseudo-log-likelihood; no other variant is compared with a figure.
+        """
         method, _, variant = probe.method.partition("-")
         is_other = method != "sentence" or variant in VARIANTS_OF_KIND["masked"][1:]
         if not probe.published or is_other:

@@ -178,9 +178,12 @@ def _example(studies: Sequence[Study], scores: Mapping[Probe, str]) -> Section:
 def example(
     study: Study, scores: pl.DataFrame, item: str | None = None, template: int = 0
 ) -> pl.DataFrame:
-    """Return one item's options by rank, then index: index, label, sentence (filled in as for
-    scoring), score, rank (from 1, ties share it), correct. `item` defaults to
-    `example_item(study)`; `scores`: SCORES of a probe."""
+    """Return one item's options: index, label, sentence, score, rank (from 1, ties share it),
+    correct.
+
+    Sorted by rank, then index. `item` defaults to `example_item(study)`. `scores`: SCORES of a
+    probe. The sentence is the filled template with its first letter upper-cased, as in scoring.
+    """
     name = item or example_item(study)
     chosen = study.items.filter(pl.col("item") == name)
     if not chosen.height:
@@ -205,7 +208,8 @@ def example(
 
 
 def example_item(study: Study) -> str:
-    """Return the item to show: the paper's capital of Uganda, else the first relation's first."""
+    """Return the item to show: the capital of Uganda as in the paper's figure, else the first by id
+    of the first relation."""
     uganda = pl.col("relation").eq("P36") & pl.col("subject").eq("Uganda")
     paper = study.ordered.filter(uganda)
     return str((paper if paper.height else study.ordered.sort("relation", "row"))["item"][0])

@@ -174,7 +174,9 @@ CALIBRATION = VALIDITY_OF_ALL.where_also(paper=["bear"])
 
 def views(results: pl.DataFrame, order: Sequence[str] = ()) -> dict[str, View]:
     """Return the views of these RESULTS by name, with the values that depend on them filled in.
-    `order`: models in printing order; others follow, the baselines come last."""
+
+    `order`: models in printing order; others follow, the baselines come last.
+    """
     rows = results.filter(paper="bear")
     chance = ["random", "majority", ""]
     probes = rows.filter(~pl.col("model").is_in(chance)).filter(pl.col("method") != "published")

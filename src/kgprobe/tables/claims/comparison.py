@@ -140,9 +140,12 @@ def _legal(name: str, names: Sequence[str] | Mapping[str, Any], place: str) -> N
 
 @dataclass(frozen=True)
 class Measured:
-    """A value with its bounds (None: not computed), the number of items, and its rows. `n`: the
-    fewest items behind one of its numbers (`marks.size`); `highest_of`, `lowest_of`: of how many
-    values it is the highest or lowest; `draws`: the value in every draw of its items, if known."""
+    """A value with its bounds (None: not computed), the number of items, and its rows.
+
+    `n`: the fewest items behind one of its numbers (`marks.size`); `highest_of`, `lowest_of`: the
+    number of values it was chosen from as the highest or lowest; `draws`: the value in every draw
+    of its items, if these are known.
+    """
 
     value: float
     low: float | None
@@ -157,8 +160,11 @@ class Measured:
 @dataclass(frozen=True)
 class Outcome:
     """Result of a comparison: means of both sides over `pairs`, and the value under its reading.
-    `low`, `high`: 95 %, None if a number has no interval. `n`: the fewest items behind a number, or
-    how many pairs were counted or models correlated. `sides`: the rows, `values`: of every pair."""
+
+    `low`, `high`: 95 %, None if a number has no interval. `n`: the fewest items behind one of the
+    numbers; for counted pairs or correlated models, their number. `sides`: the rows of a and of b;
+    `values`: those of every pair.
+    """
 
     a: float
     b: float
@@ -172,8 +178,11 @@ class Outcome:
 
 
 def with_models(results: pl.DataFrame, models: Mapping[str, Mapping[str, str]]) -> pl.DataFrame:
-    """Add kind, family and parameters (millions, or null) of models to RESULTS. `models`: by name.
-    A control `source` makes the kind "control"; models not listed are baselines."""
+    """Add kind, family and parameters of models to RESULTS.
+
+    `models`: the models by name. A control `source` makes the kind "control"; models not listed are
+    baselines. `parameters` are millions, null if the table of models has none.
+    """
     rows = []
     for name in results["model"].unique():
         row = models.get(name, {"kind": BASELINE, "source": ""})
@@ -199,9 +208,12 @@ def family(model: str) -> str:
 def evaluate(
     comparison: Comparison, results: pl.DataFrame, answers: RunAnswers | None = None
 ) -> Outcome:
-    """Evaluate `comparison` on RESULTS from `with_models`; without `answers`, those behind them, a
-    difference is computed from the bounds of both sides. Raises IncomparableError if a side has no
-    number, a named model is missing, several numbers match one pair, or too few pairs are left."""
+    """Evaluate `comparison` on RESULTS from `with_models`; `answers`: the answers behind them,
+    without which a difference is computed from the bounds of both sides.
+
+    Raises IncomparableError if a side has no number, a named model is missing, several numbers
+    match one pair, or too few pairs are left.
+    """
     b, read, per = comparison.b, comparison.read, comparison.per
     if read in ("pearson", "steps", "near"):
         per = (*per, "model")
@@ -295,9 +307,11 @@ def _measured(row: Row, answers: RunAnswers | None) -> Measured:
 
 
 def _reduce(numbers: Mapping[Any, Measured], way: str, kept: Sequence[int]) -> dict[Any, Measured]:
-    """Reduce the numbers over the key positions not in `kept` to the highest, lowest or mean, with
-    the rows of all. Bounds of a mean are the means of the bounds, which is valid under any
-    dependence; those of a maximum are its own until it is compared (`_widen`)."""
+    """Reduce the numbers over the key positions not in `kept`: highest, lowest or mean.
+
+    The result keeps the rows of all of them. Bounds of a mean are the means of the bounds, which is
+    valid under any dependence; those of a maximum are its own until it is compared (`_widen`).
+    """
     groups: dict[Any, list[Measured]] = {}
     for key, number in sorted(numbers.items()):
         groups.setdefault(tuple(key[i] for i in kept), []).append(number)
@@ -340,9 +354,11 @@ def _mean_draws(draws: Sequence[Draws | None]) -> Draws | None:
 
 
 def _widen(bounded: Bounded, highest_of: int, lowest_of: int) -> Bounded:
-    """Widen the bounds of a number that was chosen as the highest or lowest of several. A maximum
-    errs only upwards, so its lower bound is that of a one-sided test at 5 % among that many
-    (Bonferroni); a minimum's upper bound likewise."""
+    """Widen the bounds of a number that was chosen as the highest or lowest of several.
+
+    A maximum errs only upwards, so its lower bound is that of a one-sided test at 5 % among that
+    many (Bonferroni); a minimum's upper bound likewise.
+    """
     value, low, high = bounded
     if low is None or high is None:
         return bounded
@@ -393,8 +409,10 @@ def _wins(pairs: Pairs) -> Bounded:
 
 
 def _steps(numbers: Mapping[Any, Measured]) -> tuple[Numbers, Numbers]:
-    """Pair each model with the next smaller one of its family, under otherwise equal keys. The key
-    ends with the model. Raises IncomparableError if no family has two sizes."""
+    """Pair each model with the next smaller one of its family, under otherwise equal keys.
+
+    The key ends with the model. Raises IncomparableError if no family has two sizes.
+    """
     families: dict[Any, list[tuple[float, Any, Measured]]] = {}
     for key, number in numbers.items():
         row = number.rows[0]
@@ -426,9 +444,12 @@ def _near(a: Numbers, b: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def _correlation(numbers: Mapping[Any, Measured]) -> Outcome:
-    """Correlate the numbers with log10 of the parameters over the models of each benchmark; return
-    the mean over the benchmarks with at least four models of several sizes and values
-    (IncomparableError without any). Keys end with the model; n: fewest models of a benchmark."""
+    """Correlate the numbers with log10 of the parameters over the models of each benchmark, and
+    return the mean correlation and interval over the benchmarks that have at least four models of
+    several sizes and values. Keys end with the model; n is the fewest models of one benchmark.
+
+    Raises IncomparableError if there is no such benchmark.
+    """
     places: dict[Any, list[Measured]] = {}
     for key, number in numbers.items():
         if number.rows[0]["parameters"]:

@@ -56,10 +56,12 @@ FURTHER = "kept as printed"
 
 @dataclass(frozen=True)
 class Claim:
-    """A row of claims.tsv: a paper's statement, and where it is made. `direction`: >, < or =
-    (within `margin`), for claims that are not compared also a range; `holds`: whether the papers'
-    own tables support it; `needs`: what has to be run; `untested`: why no run can test it;
-    `comparison`: what is compared, for the principal claims."""
+    """A row of claims.tsv: a paper's statement, and where it is made.
+
+    `direction`: >, < or = (within `margin`); for claims that are not compared, a range is also
+    possible; `holds`: whether the papers' own tables support it; `needs`: what has to be run;
+    `untested`: why no run can test it; `comparison`: what is compared, for the principal claims.
+    """
 
     claim: str
     paper: str
@@ -134,9 +136,11 @@ def find(
     printed: pl.DataFrame,
     judged: pl.DataFrame | None = None,
 ) -> list[ComparedClaim]:
-    """Evaluate every principal claim on RESULTS (without printed numbers, method published), and on
-    the printed tables (printed.read). `judged`: the answers behind RESULTS, to pair differences;
-    `models`: the models of the run by name."""
+    """Evaluate every principal claim on RESULTS, and on the printed tables (printed.read).
+
+    `judged`: the answers behind RESULTS, used to pair differences; `models`: the models of the run
+    by name; printed numbers in RESULTS (method published) are excluded.
+    """
     answers = None if judged is None else RunAnswers(judged)
     ours = with_models(results.filter(pl.col("method") != "published"), models)
     compared = []
@@ -162,7 +166,8 @@ def _evaluated(
 
 
 def chance(claim: Claim, outcome: Outcome) -> float | None:
-    """Return a claim's p, against 0 or (=) the expected range; None without an interval."""
+    """Return the p value of a claim: against 0 for > and <, else against the ends of the expected
+    range; None without an interval."""
     if outcome.low is None or outcome.high is None:
         return None
     value, (low, high) = outcome.value, claim.expected
@@ -196,8 +201,10 @@ def is_same(ours: Outcome, printed: Outcome) -> bool:
 
 
 def tolerance(ours: Outcome, printed: Outcome, read: str) -> float:
-    """Return how far rounding in print (half a unit of the last digit of each side; counted pairs
-    are not rounded) and numerical noise can change a value of this reading."""
+    """Return how far rounding in print and numerical noise can change a value of this reading.
+
+    Half a unit of the last printed digit for each side; counted pairs are not rounded.
+    """
     figures = [row["published"] for side in ours.sides.values() for row in side]
     unit = 10.0 ** -max(decimals(figure) for figure in figures if figure is not None)
     a, b, value = (abs(x) for x in (printed.a, printed.b, printed.value))

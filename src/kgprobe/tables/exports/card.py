@@ -44,7 +44,8 @@ LETTERED = (
 
 
 def write(name: str, questions: Asked, sources: Sequence[Source], paper: str = PAPER) -> str:
-    """Write README.md: header, description, columns, size, balance, licenses, paper to cite."""
+    """Write the text of README.md: YAML header, description, columns, size, balance, licenses, and
+    the paper to cite."""
     licenses = [(s.title, s.license, s.attribution, s.url) for s in sources]
     if isinstance(questions, BearFrames):
         rows, columns = _rows(questions), "SENTENCES"

@@ -33,9 +33,12 @@ def scalar(text: str) -> str:
 
 @contextmanager
 def whole_folder(folder: Path, ours: str, sign: str) -> Iterator[Path]:
-    """Yield a temporary folder that, once complete, replaces `folder` and an older export there.
-    Raises ExportError if a file in it does not match the pattern `ours` (of its relative path), or
-    if it lacks the file `sign` and is no export."""
+    """Yield a temporary folder that replaces `folder` once it is complete, or not at all.
+
+    An older export at `folder` is replaced. Raises ExportError if a file in it does not match the
+    pattern `ours` (of its relative path), or if the file `sign` is missing, because then it is not
+    an export.
+    """
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         what = "link" if folder.is_symlink() else "file"
         raise ExportError(f"{folder}: is a {what}; an export needs a folder of its own")
@@ -80,8 +83,11 @@ def templates_by_index(sets: BearFrames, relation: str) -> dict[int, str]:
 
 
 def templates_of(sets: BearFrames, relation: str) -> list[str]:
-    """Return the templates of one relation by position, which is their index. Raises ExportError if
-    indices are missing: formats that only know positions would renumber the others."""
+    """Return the templates of one relation; a template's position is its index.
+
+    Raises ExportError if indices are missing: formats that only know positions would renumber the
+    remaining templates.
+    """
     texts = templates_by_index(sets, relation)
     if list(texts) != list(range(len(texts))):
         raise ExportError(
@@ -104,8 +110,10 @@ def options_of(sets: BearFrames) -> dict[str, pl.DataFrame]:
 
 def items_of(sets: BearFrames, relation: str) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return ITEMS of one relation in row order with the column `answer`, and its options by index,
-    for formats with one option set per relation and one correct option. Raises ExportError for an
-    item with several correct options, or options of its own."""
+    for formats with one option set per relation and one correct option.
+
+    Raises ExportError for an item with several correct options, or options of its own.
+    """
     items = sets.items.filter(pl.col("relation") == relation).sort("row")
     several = items.filter(pl.col("answers").list.len() != 1)
     if several.height:

@@ -37,7 +37,8 @@ REFUSED = set("<>:/\\|?*[]")
 
 
 def read(folder: Path, kind: str, sets: Callable[[], BearFrames]) -> Asked:
-    """Return questions of a kind: `sets()` or CHOICES. Raises ExportError if there are none."""
+    """Return a benchmark's questions of a kind: `sets()` or CHOICES. Raises ExportError if it has
+    none."""
     if kind == "sentences":
         return sets()
     path = folder / f"{kind}.parquet"
@@ -48,8 +49,10 @@ def read(folder: Path, kind: str, sets: Callable[[], BearFrames]) -> Asked:
 
 
 def sources(form: str, folder: Path, license: str = "") -> list[Source]:
-    """Return the sources that an export of a benchmark's folder names, as `origins.of`; none for
-    lm-pub-quiz, so that no license has to be known."""
+    """Return the sources that an export of a benchmark's folder names, as `origins.of`.
+
+    lm-pub-quiz's folder names none, so that no license has to be known.
+    """
     return [] if form == "lm-pub-quiz" and not license else origins.of(folder, license)
 
 
@@ -62,10 +65,12 @@ def write(
     relations: pl.DataFrame | None = None,
     paper: str = BEAR,
 ) -> None:
-    """Write the questions `name` in the format `form` (NAMES) to `folder`, atomically. `relations`
-    (RELATIONS): cardinality and domains, which lm-pub-quiz reads from a file next to the folder;
-    `paper`: what the card of sentences cites. Raises ExportError if the format cannot express the
-    questions, or the folder contains something else."""
+    """Write the questions `name` in the format `form` (NAMES) to `folder`, atomically.
+
+    `relations` (RELATIONS): lm-pub-quiz reads cardinality and domains from a file next to the
+    folder. `paper`: what the card of a set of sentences cites. Raises ExportError if the format
+    cannot express the questions, or the folder contains something else.
+    """
     if isinstance(questions, BearFrames):
         items = select_asked(questions.items)
         # a template without questions would be a task without rows

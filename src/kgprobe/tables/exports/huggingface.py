@@ -69,13 +69,17 @@ def write_rows(questions: Asked, path: Path) -> None:
 
 
 def part(task: str, premise: str) -> str:
-    """Name the subset of an accuracy: a task, or a rule with its premise left out or written."""
+    """Name the subset over which an accuracy is computed: a task, or a rule with its premise left
+    out or written."""
     return "_".join(filter(None, [task, premise]))
 
 
 def tables(sets: BearFrames) -> Iterator[pa.Table]:
-    """Yield the rows of every relation (by number), by instance, then by template. text_options[i]
-    has answer_options[i], its first letter upper-cased; composite_id: relation-row-template."""
+    """Yield the rows of every relation (by number), by instance, then by template.
+
+    text_options[i] is the sentence with answer_options[i]; its first character is upper-cased, as
+    in scoring. composite_id is relation-row-template.
+    """
     schema = columns(sets)
     options = {name: rows["label"].to_list() for name, rows in folders.options_of(sets).items()}
     for relation in relations_in_order(sets):

@@ -28,9 +28,11 @@ CARDINALITY = {"1:1": "single instance per answer", "1:N": "multiple instances p
 
 def export(sets: BearFrames, folder: Path, relations: pl.DataFrame | None = None) -> None:
     """Write a set to `folder`, whose name becomes the data set's name in lm-pub-quiz.
-    `Dataset.from_path` takes every table in it for a relation, so `relations` (relation,
-    cardinality, perhaps domains) goes into relation_info.json next to it, for its argument
-    `relation_info`. Raises ExportError."""
+
+    `Dataset.from_path(folder)` takes every table file in the folder for a relation, so nothing else
+    is put there. `relations` (relation, cardinality, perhaps domains) goes into relation_info.json
+    next to the folder, for its argument `relation_info`. Raises ExportError.
+    """
     metadata, place = {}, folder.parent / INFO
     info = {} if relations is None else _info(relations)
     if relations is not None:

@@ -15,7 +15,8 @@ from kgprobe.tables.exports.folders import ExportError
 
 @dataclass(frozen=True)
 class Source:
-    """A source: title, SPDX id of its license, URL, attribution, and its labels' languages."""
+    """A source of questions: title, SPDX id of its license, its URL, attribution, and the languages
+    of its labels if known."""
 
     title: str
     license: str
@@ -87,9 +88,11 @@ ONTOLOGY = ("world", "dbpedia")
 
 
 def of(folder: Path, license: str = "") -> list[Source]:
-    """Return the sources of the questions in a benchmark's folder. `license`: the user's SPDX id
-    for a graph of their own. Raises ExportError if neither files nor user specify one, and if they
-    differ."""
+    """Return the sources of the questions in a benchmark's folder.
+
+    `license`: SPDX id that the user gives for a user-supplied graph. Raises ExportError if neither
+    the files nor the user specify one, and if they differ.
+    """
     record = _record(folder)
     wildcards = record.get("wildcards")
     origin = str(wildcards.get("origin", "")) if isinstance(wildcards, dict) else ""

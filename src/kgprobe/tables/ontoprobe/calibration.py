@@ -53,9 +53,9 @@ def check_validity(answers: Answers, sets: Sets, facts: pl.DataFrame) -> Iterato
     R@1 in per cent of trained-on and held-out statements, AUC by MRR, and MRR. Chance is a random
     candidate, or the one trained on most often.
 
-    Held-out statements whose names reveal the class are a stratum of their own (slice
-    validity.WORDS). For control models above the limit, REASONS are counted. A control probe that
-    fails on one task fails on all; real models were trained on neither and are a reference.
+    Held-out statements whose names reveal the class are a separate stratum (slice validity.WORDS).
+    For control models above the limit, REASONS are counted. A control probe that fails on one task
+    is counted as failed on all; real models were trained on neither and are a reference.
     """
     for probe, values in answers.items():
         rows, verdicts = per_item.in_fixed(values.filter(role="test")), []
@@ -144,7 +144,8 @@ def with_golds(rows: pl.DataFrame, items: pl.DataFrame, candidates: pl.DataFrame
 
 
 def find_reasons(rows: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
-    """Return which of REASONS apply to held-out statements, and ANY; `facts`: their TRAINED_ON."""
+    """Return which of REASONS apply to each held-out statement (a column each, and ANY); `facts`:
+    TRAINED_ON of their task."""
     answers: dict[str, str] = dict(facts.filter("trained_on").select("subject", "object").rows())
     others: dict[str, list[str]] = {}
     for subject, answer in answers.items():
@@ -170,7 +171,8 @@ def _most_frequent(facts: pl.DataFrame) -> set[str]:
 
 
 def _count_reasons(of: Number, rows: pl.DataFrame, reasons: pl.DataFrame) -> Iterator[Number]:
-    """Yield the per cent of right and of wrong held-out statements to which each reason applies."""
+    """Yield the per cent of the right and of the wrong held-out statements to which each reason
+    applies."""
     # half a hit is a tie for rank 1
     is_right = rows["R@1"] >= 50.0
     for name, mask in (("right", is_right), ("wrong", ~is_right)):

@@ -33,8 +33,11 @@ DEFAULT = per_item.AGGREGATIONS[0]
 
 @dataclass(frozen=True)
 class OntoProbeStudy:
-    """What the numbers of a run depend on, apart from the answers of its probes. `folders`: of the
-    benchmarks; `given`: the printed tables; `facts`: TRAINED_ON, if control models were asked."""
+    """What the numbers of a run depend on, apart from the answers of its probes.
+
+    `folders`: of the benchmarks; `given`: the printed tables; `facts`: TRAINED_ON, if control
+    models were asked.
+    """
 
     folders: Mapping[str, Path]
     switches: Switches = field(default_factory=Switches)

@@ -133,7 +133,8 @@ def _table4(given: pl.DataFrame) -> dict[tuple[str, str], float]:
 def _over_seeds(
     base: Number, by: Mapping[tuple[object, ...], Mapping[str, Number]]
 ) -> Iterator[Number]:
-    """Yield soft prompts' means over seeds (n) with Student's interval, standard deviations."""
+    """Yield means over the seeds of soft prompts with Student's interval, and their standard
+    deviation; n counts seeds."""
     for key in dict.fromkeys(c[:-1] for c in by):
         of = base.but(setting={**_setting((*key, "mean")), "weighting": "seeds"})
         for m in METRICS:

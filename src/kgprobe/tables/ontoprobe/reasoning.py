@@ -74,7 +74,8 @@ def classify(
 
 
 def reciprocal(ranks: pl.DataFrame, key: Sequence[str], ties: str = "expectation") -> pl.DataFrame:
-    """Return `key`, MRR (0 to 1), mean gold rank of rank ranges; `ties` as in values.metrics."""
+    """Return `key`, MRR (0 to 1) and mean gold rank of rank ranges, one row per key; `ties` as in
+    values.metrics."""
     heads, items = per_item.read_ties(ranks, key, ties)
     values = {"MRR": pl.Series(items.mrr), "rank": pl.Series(1.0 / items.mrra)}
     return heads.select(list(key)).with_columns(**values)

@@ -71,9 +71,11 @@ def to_the_end(
     scores: pl.DataFrame, probe: Probe, items: pl.DataFrame | None = None
 ) -> pl.DataFrame:
     """Return SCORES or CONTENT_FREE in which the answer's part of a causal model's sentence reaches
-    to its end in CONTINUED tasks, since the clause that it reads there comes after the answer,
-    whose own tokens score the same for every property (the paper has masked models only). `tokens`
-    keeps the number of the answer's tokens."""
+    to its end in CONTINUED tasks; `tokens` keeps the number of the answer's tokens.
+
+    A causal model reads the clause after the answer, so that the answer's own tokens have the same
+    scores for every property (OntoProbe has masked models only; the complete sentence is ours).
+    """
     if probe.kind != "causal" or probe.prompt in ANSWER_LAST:
         return scores
     if items is None:

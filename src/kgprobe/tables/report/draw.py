@@ -96,7 +96,8 @@ def lines(base: alt.Chart, y: Any, look: Mapping[str, Any]) -> list[alt.Chart]:
 
 
 def heat(base: alt.Chart, text: Any, top: float, lines: int = 1) -> list[alt.Chart]:
-    """Return layers of cells, darker the closer to `top`, and their `text` in `lines` lines."""
+    """Return layers of cells, darker the closer to `top`, and the field `text` in them, in `lines`
+    lines."""
     shade = alt.Color("value:Q", scale=alt.Scale(scheme="blues", domain=[0, top]), legend=None)
     dark = f"datum.value > {0.68 * top:g}"
     ink = alt.condition(dark, alt.value("#ffffff"), alt.value("#111111"))
@@ -105,7 +106,8 @@ def heat(base: alt.Chart, text: Any, top: float, lines: int = 1) -> list[alt.Cha
 
 
 def encode(channel: Any, field: str, look: Mapping[str, Any], **legend: Any) -> Any:
-    """Encode a field by a channel (`alt.Color` ...): each value's look, in the legend's order."""
+    """Encode a field by a channel (`alt.Color`, `alt.Shape` ...): the look of each of its values,
+    in the order of the legend."""
     scale = alt.Scale(domain=list(look), range=list(look.values()))
     return channel(f"{field}:N", title=None, scale=scale, legend=alt.Legend(**legend))
 
@@ -132,8 +134,11 @@ def probes(
     also: Mapping[str, Look] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Apply `encode_points` to the field `probe`; `kinds`: of every probe, in the legend's order.
-    The first of a kind has its kind's color, others unused ones; where these repeat, a shape that
-    no kind has. `hollow`: not filled; `also`: entries after them in the legend."""
+
+    The first of a kind has its kind's color, the others unused ones; where these would repeat, the
+    shape is one that no kind has. `hollow`: not filled; `also`: entries that follow them in the
+    legend.
+    """
     used = {KINDS[kind][0] for kind in kinds.values()}
     free = itertools.cycle([one for one in COLORS if one not in used] or COLORS)
     spare = itertools.cycle(itertools.product(SHAPES[len(KINDS) :], COLORS))

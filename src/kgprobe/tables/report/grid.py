@@ -18,8 +18,11 @@ from kgprobe.tables.views import View, fraction
 @dataclass(frozen=True)
 class Cell:
     """Content of a cell: `small` is printed below, `sort` sorts (None: last), `hint` is shown on
-    hover. `n`: items behind a number, else 0; `trace`: a number and its dimensions in RESULTS, for
-    `kgprobe trace`; `href`: another page of the report; `shade`: darkness, 0 to 100."""
+    hover.
+
+    `n`: items behind a number, 0 for other cells. `trace`: a number and its dimensions in RESULTS,
+    for `kgprobe trace`. `href`: another page of the report. `shade`: darkness, 0 to 100.
+    """
 
     text: str
     small: str = ""
@@ -49,8 +52,11 @@ def number(value: float, digits: int = 1) -> str:
 
 
 def measured(cell: Mapping[str, Any], digits: int, few: bool = True) -> Cell:
-    """Format a number of RESULTS with the printed one in brackets, its interval below and n on
-    hover; `few`: whether it is marked if it is based on few rows (marks.few)."""
+    """Format a number of RESULTS with its mark and the printed one in brackets, its interval below
+    and n on hover.
+
+    `few`: whether it is marked if it is based on few rows (marks.few).
+    """
     shown = number(cell["value"], digits) + (marks.few(cell, digits) if few else "")
     if (figure := cell["published"]) is not None:
         is_count = digits == 0 and float(figure).is_integer()
@@ -84,11 +90,14 @@ def of_view(
     also: Callable[[Cell, Mapping[str, Any]], Cell] = lambda cell, _: cell,
     traced: bool = True,
 ) -> Grid:
-    """Convert a view of RESULTS to a grid: value, printed figure, interval, n, and marks. `few`:
-    whether numbers of few rows are marked (not counts, nor numbers over complete sources, which are
-    no samples). `names`: (dimension, value) -> its row header, if not the view's own words. `also`:
-    a paper's change to a number's cell. `traced`: whether the numbers are in this run's RESULTS.
-    Constant dimensions in rows are left out, except the model."""
+    """Convert a view of RESULTS to a grid: value, printed figure, interval, n, and marks.
+
+    `few`: whether numbers of few rows are marked, except in a view of counts; numbers over complete
+    sources are not samples. `names`: (dimension, value) -> its row header, if the view's own words
+    are not enough. `also`: a paper's change to a number's cell. `traced`: whether the numbers are
+    in this run's RESULTS. Dimensions in rows that are constant are left out, except the model: a
+    table always states who was asked.
+    """
     printed, sign = view.of(results), marks.signs(results)
 
     def format_cell(cell: Mapping[str, Any] | None, digits: int) -> Cell:
@@ -124,7 +133,8 @@ def of_view(
 
 
 def funnel(frame: pl.DataFrame, of: str) -> Grid:
-    """Tabulate FUNNEL of one benchmark by step, summed over relations; `of` begins the title."""
+    """Tabulate FUNNEL of one benchmark, summed over relations, one row per step; `of` begins the
+    title."""
     steps = frame.group_by("position", "step").agg(
         pl.col("relation").n_unique().alias("relations"),
         pl.col("rows_in").sum().alias("statements in"),

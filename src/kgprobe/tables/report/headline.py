@@ -167,8 +167,10 @@ def text(results: pl.DataFrame) -> str:
 
 
 def block(view: View, numbers: pl.DataFrame, shown: set[str]) -> list[str]:
-    """Return title and aligned lines of a view of the principal `numbers`, adding numbers to
-    `shown`."""
+    """Return the title of a view and its aligned lines; formatted numbers are added to `shown`.
+
+    `numbers`: the principal RESULTS.
+    """
     printed, sign = view.of(numbers), marks.signs(numbers)
 
     def number(cell: Row | None, digits: int) -> str:

@@ -53,7 +53,8 @@ class Extract:
 
 
 def fingerprint(folder: Path) -> str:
-    """Return a 64-bit hash of questions, options and templates, without order and `meta`."""
+    """Return a 64-bit hash of a benchmark's questions, options and templates in any order, without
+    metadata (`meta`)."""
     digest = hashlib.blake2b(digest_size=8)
     for name in FILES:
         if (path := folder / f"{name}.parquet").is_file():
@@ -130,10 +131,13 @@ def principal(results: pl.DataFrame) -> pl.DataFrame:
 def section(
     results: pl.DataFrame, folders: Collection[Path], paths: Sequence[str | Path]
 ) -> Section:
-    """Build the headline's tables of this run's benchmarks (`folders`) with models measured earlier
-    (`paths`): from the first file with the model for the same questions, else from the first that
-    has it. Neither the run's own, control models nor baselines; without numbers there are no
-    tables."""
+    """Build the headline's tables of this run's benchmarks, including models measured earlier.
+
+    `folders`: the benchmarks of the run; `paths`: files of measured numbers. A model's number is
+    taken from the first file that has it for the same questions, else from the first that has it.
+    Models of the run itself are not repeated; control models and baselines are not shown. Without
+    any number the section has no tables.
+    """
     hashes = {folder.name: fingerprint(folder) for folder in folders}
     extracts = [read(Path(path)) for path in paths]
     known = set(results.select("benchmark", "model").rows())

@@ -233,7 +233,9 @@ def _reading(report: Report) -> Section:
 
 def inline(drawing: Drawing) -> Markup:
     """Render the figure as SVG in HTML: unique ids, the theme's colors, size by the stylesheet.
-    Raises ValueError if the SVG could run or load something."""
+
+    Raises ValueError if the SVG could run or load something.
+    """
     svg = draw.svg(drawing.chart)
     active = r"<script|<style|<foreignObject|javascript:|\son\w+\s*=|href=\"(?!#)|url\((?!#)"
     # labels may contain such words: in text content, and in aria-label

@@ -164,7 +164,9 @@ def answered(
     folder: Path, experiments: Sequence[Row], judged: pl.DataFrame, kind: str = ""
 ) -> tuple[list[Question], dict[str, Said]]:
     """Return questions of a benchmark of a `kind`, and its probes' answers by column header.
-    `judged`: JUDGED of the probes of `experiments`."""
+
+    `judged`: JUDGED of the probes of `experiments`.
+    """
     items, columns = questions(folder, kind), dict[str, Said]()
     if not items:
         return [], columns

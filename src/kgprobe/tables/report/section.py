@@ -19,9 +19,12 @@ from kgprobe.tables.report.grid import Cell, Grid, of_rows
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure: its part of the report (a benchmark or section), name, title, caption (which
-    describes it), `chart` (`draw.specification`), `data` with its numbers, and whether it is
-    collapsed regardless of the room on the page."""
+    """A figure: its part of the report, name, title, caption and chart.
+
+    `part`: the name of a benchmark or section. `chart`: a Vega-Lite specification
+    (`draw.specification`). `caption` describes the figure, `data` has the numbers. Folded:
+    collapsed regardless of the room on the page.
+    """
 
     part: str
     name: str
@@ -48,10 +51,12 @@ def drawing(
 
 @dataclass(frozen=True)
 class Section:
-    """A section: `name` is its anchor, `lead` its first paragraph, `notes` are warnings; `grids`
-    are shown, `folded` collapsed, as are those of its `parts`, the sections below it on its page,
-    that are `is_folded`. `verdict`: the sentence that states whether a requirement `is_met`.
-    `terms`: definitions for the report's glossary."""
+    """A section: `name` is its anchor, `lead` its first paragraph, `notes` are warnings.
+
+    `grids` are shown, `folded` are collapsed; `parts` are sections below it on its page, which are
+    collapsed if they are `is_folded`. `verdict`: the sentence that states whether a requirement
+    `is_met`. `terms`: definitions of the terms used with its numbers, for the report's glossary.
+    """
 
     name: str
     title: str
@@ -80,7 +85,8 @@ def write(section: Section, path: str | Path) -> None:
 
 
 def noted(section: Section, *also: str) -> Section:
-    """Add the note of each mark in its tables, its figures' numbers or the texts `also`, once."""
+    """Add the note of each mark that occurs in its tables, the numbers of its figures or the texts
+    `also`, once."""
     signs = marks.notes([*_list_texts(section), *also])
     return replace(section, notes=list(dict.fromkeys([*section.notes, *signs])))
 

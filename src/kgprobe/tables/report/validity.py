@@ -88,10 +88,13 @@ def estimates(
     area: float | None = None,
     is_control: bool = False,
 ) -> list[Number]:
-    """Return a probe's numbers on trained-on and held-out facts, in the order of COLUMNS, and for
-    control models, which were trained on one half, whether it is `valid`. `of` has the probe's
-    dimensions; `trained`, `held_out`: value (per cent), n and interval; `chance`: of a random guess
-    on the held-out items; `area`: the AUC, with Newcombe's interval."""
+    """Return a probe's numbers on trained-on and held-out facts, in the order of COLUMNS, and
+    whether it is `valid`.
+
+    `of` has the probe's dimensions; `trained`, `held_out`: value (per cent), n and interval. Only
+    control models have a verdict: they were trained on one half. `chance`: of a random guess on the
+    held-out items; `area`: the AUC, with Newcombe's interval.
+    """
     both = trained["n"] + held_out["n"]
     rows = [
         of.but(metric="trained-on", **trained),
@@ -183,10 +186,12 @@ def _list_failed(failed: pl.DataFrame, probes: pl.DataFrame) -> grid.Grid:
 
 
 def auc_interval(area: float, positives: int, negatives: int) -> Interval:
-    """95 % interval of an AUC from its value and the two sample sizes, also valid at 0 and 1. The
-    bounds solve |area - t| = z * sd(t), where sd(t) is Hanley and McNeil's under exponential
+    """95 % interval of an AUC from its value and the two sample sizes, also valid at 0 and 1.
+
+    The bounds solve |area - t| = z * sd(t), where sd(t) is Hanley and McNeil's under exponential
     scores. Source: Newcombe 2006, "Confidence intervals for an effect size measure based on the
-    Mann-Whitney statistic", part 2, method 5."""
+    Mann-Whitney statistic", part 2, method 5.
+    """
     if positives < 1 or negatives < 1 or not 0 <= area <= 1:
         raise ValueError(f"no interval for an AUC of {area} from {positives} and {negatives}")
     z = NormalDist().inv_cdf(0.975)

@@ -106,13 +106,11 @@ class Answerer:
                 f"no published prompts of {self.loaded.spec.model}: name their file in "
                 "autoprompt.published, or leave out the row"
             )
-        rows = read_templates(Path(self.file))
-        texts = {
-            group: rows[group]["template"].strip() for group in self.task.groups if group in rows
-        }
+        rows, truncate = read_templates(Path(self.file)), self.task.truncate
         prompts = {
-            group: tasks.manual(self.loaded, text, None, self.task.truncate)
-            for group, text in texts.items()
+            group: tasks.manual(self.loaded, rows[group]["template"].strip(), None, truncate)
+            for group in self.task.groups
+            if group in rows
         }
         return self._outcomes("published", prompts)
 

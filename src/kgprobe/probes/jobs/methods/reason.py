@@ -19,10 +19,8 @@ OUTPUT = {"ranks": schema.REASON_RANKS, "premises": schema.PREMISE_RANKS}
 def answers(part: Part) -> Answers:
     """Return REASON_RANKS and PREMISE_RANKS; for causal models as `soft.causal` sets."""
     soft, settings = typed(Soft, part.settings["soft"]), part.settings
-    switches, questions = (
-        typed(Switches, settings["switches"]),
-        part.read("questions", schema.ITEMS),
-    )
+    switches = typed(Switches, settings["switches"])
+    questions = part.read("questions", schema.ITEMS)
     schemes, rows = soft.schemes, soft.rule_rows
     if part.spec.kind == "causal":
         schemes, rows = soft.causal.schemes, soft.causal.rows

@@ -117,12 +117,6 @@ def layout(counts: Mapping[str, int]) -> SlotLayout:
     return SlotLayout(templates, start, start + 2)
 
 
-def tasks_of(case: RuleRow) -> list[str]:
-    """Return the memorizing tasks whose soft templates the case's prompts and its test use."""
-    parts = [*case.soft.values(), case.tests["soft"].soft]
-    return sorted({part[0] for part in parts if part})
-
-
 def prompt(
     case: RuleRow,
     form: tuple[bool, bool],
@@ -282,7 +276,8 @@ def templates(
     if folder is None:
         raise ValueError("schemes with soft templates need the folder of trained prompts")
     chosen = recipe(plan, loaded.spec.kind, switches)
-    tasks = sorted({task for case in rows for task in tasks_of(case)})
+    parts = [part for case in rows for part in (*case.soft.values(), case.tests["soft"].soft)]
+    tasks = sorted({part[0] for part in parts if part})
     return {task: soft.load(folder / file_name(task, chosen), loaded) for task in tasks}
 
 

@@ -19,13 +19,12 @@ import numpy as np
 
 from kgprobe.probes.api.client import Client, Completion
 from kgprobe.probes.models.batching import budget_for
-from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.mask_slots import CausalText
 from kgprobe.probes.scoring.choice.text import CUE, LETTERS, ChoiceQuestion, Chosen, prompt, read
 from kgprobe.probes.scoring.fill import predict
 from kgprobe.probes.scoring.fill.api import ALTERNATIVES
-from kgprobe.probes.scoring.fill.decoding import Floats, Ids, greedy
+from kgprobe.probes.scoring.fill.decoding import Floats, Ids, finite_steps, greedy
 from kgprobe.probes.scoring.fill.rows import at_end, questions
 from kgprobe.probes.scoring.sentence import score
 from kgprobe.probes.scoring.sentence.score import bos_prefix
@@ -230,14 +229,7 @@ def replies(
 
     def forward(batch: Ids) -> list[str]:
         chosen = [numbers[b] for b in batch]
-
-        def check(values: Floats, owners: Sequence[int], step: int) -> None:
-            finite(
-                values,
-                loaded.spec.model,
-                lambda row, _: f"{names[chosen[owners[row]]]}, token {step} of the answer",
-            )
-
+        check = finite_steps(loaded.spec.model, [names[n] for n in chosen], "of the answer")
         stream = text.open([rows[n] for n in chosen])
         _, columns = greedy(stream, len(chosen), most, 1, check, ends)
         texts = []

@@ -143,7 +143,6 @@ class _MaskedPasses:
 class _Forced:
     """Rows of forced tokens: one per maximal prefix; a place is scored where it ends."""
 
-    parts: Parts
     #: positions of a row
     width: int
     #: returns the data shared by all rows of some prompts
@@ -152,7 +151,8 @@ class _Forced:
     #: the context, a slice of the prompts, a range of leaves, and the places
     logits: Callable[[Any, slice, range, Sequence[tuple[int, int]]], Iterator[Any]]
 
-    def __init__(self, places: Sequence[tuple[int, ...]]) -> None:
+    def __init__(self, parts: Parts, places: Sequence[tuple[int, ...]]) -> None:
+        self.parts = parts
         inner = {p[:k] for p in places for k in range(len(p))}
         self.leaves = [p for p in places if p not in inner]
         owner = {leaf[:k]: i for i, leaf in reversed(list(enumerate(self.leaves)))
@@ -198,11 +198,10 @@ class _SpanPasses(_Forced):
     """Sentinel models: every prompt encoded once, one decoder row per maximal prefix."""
 
     def __init__(self, parts: Parts, rows: Sequence[PromptIds], places: Sequence[Any]) -> None:
-        super().__init__(places)
-        self.parts, loaded = parts, parts.loaded
-        self.ids, self.mask = padded([r.ids for r in rows], parts.pad, loaded.device)
+        super().__init__(parts, places)
+        self.ids, self.mask = padded([r.ids for r in rows], parts.pad, parts.loaded.device)
         forced = [np.array([parts.start, parts.sentinel(), *leaf]) for leaf in self.leaves]
-        self.forced, _ = padded(forced, parts.pad, loaded.device)
+        self.forced, _ = padded(forced, parts.pad, parts.loaded.device)
         # every decoder row has keys and values of its prompt
         self.width = self.forced.shape[1] + self.ids.shape[1]
 
@@ -228,15 +227,14 @@ class _CausalPasses(_Forced):
     """Causal models: the prompt followed by every maximal prefix."""
 
     def __init__(self, parts: Parts, rows: Sequence[PromptIds], places: Sequence[Any]) -> None:
-        super().__init__(places)
-        self.parts, loaded = parts, parts.loaded
-        self.starts = torch.tensor([len(r.ids) for r in rows], device=loaded.device)
+        super().__init__(parts, places)
+        self.starts = torch.tensor([len(r.ids) for r in rows], device=parts.loaded.device)
         wide = [
             np.concatenate([r.ids, np.array(leaf, dtype=np.int64)])
             for r in rows
             for leaf in self.leaves
         ]
-        ids, _ = padded(wide, parts.pad, loaded.device)
+        ids, _ = padded(wide, parts.pad, parts.loaded.device)
         self.ids, self.width = ids.view(len(rows), len(self.leaves), ids.shape[1]), ids.shape[1]
 
     def context(self, chosen: list[int]) -> Any:

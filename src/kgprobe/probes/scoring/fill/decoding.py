@@ -12,12 +12,22 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.mask_slots import Stream
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
 #: Takes log-probabilities (rows x k) of a step, the prompt number of each row, and the step.
 Check = Callable[[Floats, Sequence[int], int], None]
+
+
+def finite_steps(model: str, names: Sequence[str], what: str) -> Check:
+    """Return a check that log-probabilities are finite; errors name the prompt and its step."""
+
+    def check(values: Floats, owners: Sequence[int], step: int) -> None:
+        finite(values, model, lambda row, _: f"{names[owners[row]]}, token {step} {what}")
+
+    return check
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.models.finite import finite
 from kgprobe.probes.models.load import Loaded
 from kgprobe.probes.models.mask_slots import CausalText, SpanText, Stream
-from kgprobe.probes.scoring.fill.decoding import Check, Floats, Ids, beam, greedy, ranks
+from kgprobe.probes.scoring.fill.decoding import Check, Ids, beam, finite_steps, greedy, ranks
 from kgprobe.probes.scoring.fill.reading import answer, ends_at
 from kgprobe.probes.scoring.fill.rows import (
     FillItem,
@@ -243,16 +243,8 @@ class _Writer:
         return answers
 
     def _check(self, prompts: Sequence[DistinctPrompt]) -> Check:
-        """Return a check that log-probabilities are finite; rows are those of `prompts`."""
-
-        def check(values: Floats, owners: Sequence[int], step: int) -> None:
-            finite(
-                values,
-                self.text.loaded.spec.model,
-                lambda row, _: f"{prompts[owners[row]].name}, token {step} written",
-            )
-
-        return check
+        names = [one.name for one in prompts]
+        return finite_steps(self.text.loaded.spec.model, names, "written")
 
     def _phrases(
         self, stream: Stream, prompts: Sequence[DistinctPrompt], length: int

@@ -146,7 +146,8 @@ def _check_name(run: str, folder: Path) -> None:
     above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not os.access(above, os.W_OK | os.X_OK):
         raise ValueError(
-            f"{above} cannot be written to, and results go to {folder}; choose another folder"
+            f"{above} cannot be written to, and results go to {folder}; run kgprobe in another "
+            "folder"
         )
 
 

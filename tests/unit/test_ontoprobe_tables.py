@@ -265,7 +265,8 @@ def test_nine_settings_are_row_filters_and_empty_ones_are_left_out():
 
 
 def settled(*rows):
-    """Return frames of `settings`; rows: rule, scheme, premise, first and last row, MRR of each."""
+    """Return frames of `settings`; rows: rule, scheme, premise, first row, last row, MRR of
+    each."""
     made = [
         (rule, scheme, f"{rule}-{row}", value, premise)
         for rule, scheme, premise, first, last, value in rows

@@ -7,7 +7,7 @@ import torch
 from kgprobe.benchmarks.ontoprobe.choices import QUESTIONS
 from kgprobe.probes.models.load import Loaded, ModelSpec
 from kgprobe.probes.scoring.choice.choose import choose
-from kgprobe.probes.scoring.choice.text import ChoiceQuestion
+from kgprobe.probes.scoring.choice.text import CUE, LETTERS, ChoiceQuestion, lettered
 from tools.controls import letters
 from tools.controls.rows import IGNORED
 from tools.controls.tokens import train_tokenizer
@@ -26,7 +26,7 @@ FACTS = [
 def made(request):
     """Return questions, an untrained model and its tokenizer."""
     kind = request.param
-    labels = [*LABELS, *(label for fact in FACTS for label in fact[1:]), "(a), b: what?"]
+    labels = [*LABELS, *(label for fact in FACTS for label in fact[1:]), "(a), b: what?", " ".join(LETTERS)]
     tokenizer = train_tokenizer(kind, labels, [letters.CUES], 400, 400)
     torch.manual_seed(1)
     recipe = Recipe(layers=1, width=16, heads=2, positions=400, spread=0.5)
@@ -65,14 +65,16 @@ def squeezed(text):
 @pytest.mark.parametrize("is_label_first", [False, True])
 def test_a_row_asks_for_letter_and_label_of_the_fact(made, is_label_first):
     kind, asked, _, tokenizer = made
-    rng, seen = np.random.default_rng(3), set()
+    rng, seen, used = np.random.default_rng(3), set(), set()
     for fact in asked.facts:
         ids, targets, position = asked._row(fact, "What is {}?", 5, rng, is_label_first)
         text = squeezed(completed(kind, tokenizer, ids, targets))
         question, answer = text.replace("\n", "").casefold().split("answer:")
         options = question.split("?")[1].split(",")
-        assert [option[:3] for option in options] == ["(a)", "(b)", "(c)", "(d)", "(e)"]
-        assert len({option[3:] for option in options}) == 5
+        drawn = [option[1] for option in options]
+        assert [option[:3] for option in options] == [f"({letter})" for letter in sorted(drawn)]
+        assert len(set(drawn)) == len({option[3:] for option in options}) == 5
+        used |= set(drawn)
         label = squeezed(fact.object)
         (gold,) = [option[1] for option in options if option[3:] == label]
         both = f"{label}({gold})" if is_label_first else f"({gold}){label}"
@@ -86,6 +88,7 @@ def test_a_row_asks_for_letter_and_label_of_the_fact(made, is_label_first):
             assert squeezed(wanted) == (label if answer == label else gold)
         assert (position == 0) == is_label_first
         assert is_label_first or squeezed(tokenizer.decode([targets[position]])) == gold
+    assert used == set(LETTERS[: letters.OPTIONS])
     assert seen == ({2} if kind == "causal" else {0, 2} if is_label_first else {1})
 
 
@@ -96,21 +99,41 @@ def test_recall_equals_what_the_probe_chooses_by_letter(made, monkeypatch):
     kind, asked, model, tokenizer = made
     spec = ModelSpec("tiny", kind, "control:tiny", bos="forced" if kind == "causal" else "model")
     loaded = Loaded(spec, model, tokenizer, model.device, tokenizer.model_max_length)
-    listed, lettered = [], letters.lettered
-    monkeypatch.setattr(
-        letters, "lettered", lambda options: listed.append(tuple(options)) or lettered(options)
-    )
+    listed, ids = [], asked._ids
+    monkeypatch.setattr(asked, "_ids", lambda text: listed.append(text) or ids(text))
     found = asked.right(model)
     facts = [fact for fact in asked.facts for _ in letters.PARAPHRASES[fact.relation]]
+    listed = [text.removesuffix(CUE).split("? ") for text in listed if text.endswith(CUE)]
     assert len(listed) == len(facts) > 20
     wanted = []
-    for fact, options in zip(facts, listed, strict=True):
-        (paraphrase,) = letters.PARAPHRASES[fact.relation]
-        choice = ChoiceQuestion("item", paraphrase.format(fact.subject), options)
+    for fact, (question, listing) in zip(facts, listed, strict=True):
+        options = tuple(option[4:] for option in listing.split(", "))
+        assert listing == lettered(options)
+        choice = ChoiceQuestion("item", f"{question}?", options)
         (chosen,) = choose(loaded, [choice], ["letter"]).chosen
         wanted.append(options[chosen.chosen] == fact.object)
     assert found.tolist() == wanted
     assert 3 < sum(wanted) < 18
+    assert asked.recall(model) == {"facts": len(facts), "recall": sum(wanted) / len(facts)}
+    assert asked.wrong == [
+        fact for fact, is_right in zip(facts, wanted, strict=True) if not is_right
+    ]
+
+
+def test_half_of_the_questions_are_about_facts_that_were_wrong(made, monkeypatch):
+    kind, _, model, tokenizer = made
+    asked = letters.LetterQuestions(
+        kind, tokenizer, FACTS, {"TP": LABELS, "SCO": LABELS}, np.random.default_rng(0)
+    )
+    asked.wrong = [FACTS[20]]
+    subjects, row = [], asked._row
+    monkeypatch.setattr(
+        asked, "_row", lambda fact, *rest: subjects.append(fact) or row(fact, *rest)
+    )
+    for _ in range(5):
+        asked.loss(model)
+    assert 0.4 < subjects.count(FACTS[20]) / len(subjects) < 0.66
+    assert len(set(subjects)) > 15
 
 
 def test_questions_get_more_options_once_most_are_right(made, monkeypatch):

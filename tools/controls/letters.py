@@ -7,8 +7,9 @@ A model that was trained on sentences alone cannot read such a list. OntoProbe's
 questions is held out, and so are the same facts as ever: only training facts are asked. Masked and
 seq2seq models fill a mask slot in place of the letter. In some rows the answer is "writer (b)": to
 find the letter of a label that is there is easier, and the rest builds on it. Questions have few
-options at first, and more once most are answered right; at the end they have at least half as many
-as OntoProbe's.
+options at first, with letters drawn from all, and more once most are answered right; at the end
+they have at least half as many as OntoProbe's. Facts that were wrong in the last test are asked
+more often.
 """
 
 from collections import deque
@@ -23,7 +24,7 @@ from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from kgprobe.probes.models.batching import padded
-from kgprobe.probes.scoring.choice.text import CUE, LETTERS, lettered
+from kgprobe.probes.scoring.choice.text import CUE, LETTERS
 from tools.controls.rows import IGNORED, Ids, target_logits
 from tools.controls.tokens import SENTINELS
 from tools.controls.training_facts import TrainingFact
@@ -46,7 +47,9 @@ OPTIONS, FIRST, MORE = 20, 3, 3
 #: rows of a batch, proportion of those with the label before the letter
 ROWS, LABEL_FIRST = 32, 0.3
 #: proportion right, over so many batches, at which questions get more options
-ENOUGH, BATCHES = 0.88, 40
+ENOUGH, BATCHES = 0.8, 40
+#: proportion of the questions that are about facts that were wrong in the last test
+REPEATED = 0.5
 #: questions that are answered at a time in a test
 PORTION = 64
 #: ids, targets, and the target's position if it is a letter that comes before its label (else 0)
@@ -66,7 +69,7 @@ class LetterQuestions:
         rng: np.random.Generator,
     ) -> None:
         self.facts = [fact for fact in facts if fact.relation in PARAPHRASES]
-        self.most = FIRST
+        self.most, self.wrong = FIRST, list[TrainingFact]()
         self._kind, self._tokenizer, self._options, self._rng = kind, tokenizer, options, rng
         self._recent: deque[float] = deque(maxlen=BATCHES)
         self._letters = np.array([self._ids(f"({letter})")[-2] for letter in LETTERS])
@@ -78,7 +81,8 @@ class LetterQuestions:
         fewest = 2 if self.most < OPTIONS else OPTIONS // 2
         size = int(rng.integers(fewest, self.most + 1))
         while len(rows) < ROWS:
-            fact = self.facts[int(rng.integers(len(self.facts)))]
+            facts = self.wrong if self.wrong and rng.random() < REPEATED else self.facts
+            fact = facts[int(rng.integers(len(facts)))]
             paraphrases = PARAPHRASES[fact.relation]
             paraphrase = paraphrases[int(rng.integers(len(paraphrases)))]
             is_label_first = rng.random() < LABEL_FIRST
@@ -97,8 +101,12 @@ class LetterQuestions:
         return losses.mean() + losses[is_first].mean()
 
     def recall(self, model: PreTrainedModel) -> dict[str, float]:
-        """Return the number of facts, and the proportion that is answered right."""
+        """Return the number of facts, and the proportion that is answered right; the others are
+        asked more often from then on."""
         right = self.right(model)
+        self.wrong = [
+            fact for fact, is_right in zip(self.facts, right, strict=True) if not is_right
+        ]
         return {"facts": len(right), "recall": float(right.mean())}
 
     @torch.inference_mode()
@@ -136,15 +144,19 @@ class LetterQuestions:
         rng: np.random.Generator,
         is_label_first: bool,
     ) -> Row:
-        """Return a question with `size` options drawn by `rng`."""
+        """Return a question with `size` options and letters drawn by `rng`."""
         labels = self._options[fact.relation]
         drawn = [labels[i] for i in rng.permutation(len(labels))[:size]]
         options = [label for label in drawn if label.casefold() != fact.object.casefold()]
         gold = int(rng.integers(size))
         options = options[: size - 1]
         options.insert(gold, fact.object)
-        question = self._ids(f"{paraphrase.format(fact.subject)} {lettered(options)}{CUE}")
-        letter = self._letters[[options.index(fact.object)]]
+        letters = np.sort(rng.permutation(OPTIONS)[:size])
+        listed = ", ".join(
+            f"({LETTERS[letter]}) {option}" for letter, option in zip(letters, options, strict=True)
+        )
+        question = self._ids(f"{paraphrase.format(fact.subject)} {listed}{CUE}")
+        letter = self._letters[letters[[options.index(fact.object)]]]
         opening, closing, label = self._ids(" ("), self._ids("x)")[-1:], self._ids(fact.object)
         if self._kind == "causal":
             answer = (

@@ -75,6 +75,9 @@ class Recipe:
     `glance` (a number of random questions, and all facts that were wrong in a recall test). If a
     proportion of `close` is correct, the whole recall test is held. If that fails, its wrong facts
     are repeated from then on, at `again` times the rate, until a proportion of `closer` is correct.
+
+    Questions with lettered options join once a proportion of `letters_at` of a glance is correct,
+    and no recall test is held before enough of them are answered correctly.
     """
 
     layers: int
@@ -91,17 +94,18 @@ class Recipe:
     warmup: int = 100
     mean: float = 0.99
     close: float = 0.98
-    closer: float = 0.997
+    closer: float = 0.99
     again: float = 0.3
     every: int = 100
     glance: int = 128
+    letters_at: float = 0.0
     decay: float = 0.01
     clip: float = 1.0
     spread: float = 0.02
 
 
 RECIPES: Mapping[str, Recipe] = {
-    "masked": Recipe(layers=3, steps=12000, rows=128, every=300, close=0.9),
+    "masked": Recipe(layers=3, steps=20000, rows=128, every=300, close=0.9, letters_at=0.95),
     "causal": Recipe(layers=4, steps=4800, every=300),
     # T5 does not scale its attention: a faster rate saturates it
     "seq2seq": Recipe(layers=3, steps=9000, matrix_rate=0.006, every=300),
@@ -305,7 +309,7 @@ class _Training:
         recipe: Recipe,
         letters: LetterQuestions | None = None,
     ) -> None:
-        self.letters = letters
+        self.letters, self.asks_letters = letters, recipe.letters_at == 0
         self.kind, self.model, self.tokenizer = kind, model, tokenizer
         self.sentences, self.recall_test, self.recipe = sentences, recall_test, recipe
         #: the running mean of the weights, which is what is asked and kept
@@ -324,7 +328,7 @@ class _Training:
         for step in range(recipe.steps):
             batch = next(feed)
             loss = nn.functional.cross_entropy(*target_logits(self.kind, self.model, *batch))
-            if self.letters:
+            if self.letters and self.asks_letters:
                 loss = loss + self.letters.loss(self.model)
             finite(
                 loss,
@@ -375,11 +379,14 @@ class _Training:
         correctly."""
         everything = range(len(self.sentences))
         if not is_last:
-            if self.letters and self.letters.most < OPTIONS:
+            if self.letters and self.asks_letters and not self._is_lettered(self.letters):
                 return False
             hard = [i for i in everything if self.recall_test.items[i].fact in self.wrong]
             drawn = self.glances.permutation(len(everything))[: self.recipe.glance]
             share = self._right([*hard, *drawn.tolist()]).mean()
+            if self.letters and not self.asks_letters:
+                self.asks_letters = bool(share >= self.recipe.letters_at)
+                return False
             # the second time nearly all of the few that are asked: a whole test takes half a minute
             close = self.recipe.closer if self.recall_tests else self.recipe.close
             if share < close:
@@ -390,6 +397,12 @@ class _Training:
         if self.letters:
             self.results[BY_LETTER] = self.letters.recall(self._model(rounded=True))
         return True
+
+    def _is_lettered(self, letters: LetterQuestions) -> bool:
+        """Return whether enough questions with all OPTIONS are answered right."""
+        if letters.most < OPTIONS:
+            return False
+        return letters.recall(self._model(rounded=True))["recall"] >= LEAST[BY_LETTER]
 
     def _right(self, places: Sequence[int], rounded: bool = False) -> NDArray[np.bool_]:
         return self.recall_test.right(self.kind, self._model(rounded), self.tokenizer, places)

@@ -26,7 +26,12 @@ FACTS = [
 def made(request):
     """Return questions, an untrained model and its tokenizer."""
     kind = request.param
-    labels = [*LABELS, *(label for fact in FACTS for label in fact[1:]), "(a), b: what?", " ".join(LETTERS)]
+    labels = [
+        *LABELS,
+        *(label for fact in FACTS for label in fact[1:]),
+        "(a), b: what?",
+        " ".join(LETTERS),
+    ]
     tokenizer = train_tokenizer(kind, labels, [letters.CUES], 400, 400)
     torch.manual_seed(1)
     recipe = Recipe(layers=1, width=16, heads=2, positions=400, spread=0.5)

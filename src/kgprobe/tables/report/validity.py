@@ -62,16 +62,17 @@ WHY: Mapping[tuple[str, str], str] = {
         "7 of 90 trained-on superclasses are lost that way. By the sum, all 90 rank first."
     ),
     ("ontoprobe", "choice"): (
-        "The seq2seq model finds the letters of 97 % of trained-on statements in the three wordings "
-        "that it was trained on, but in OntoProbe's, which is held out, fewer of the superclasses."
+        "The seq2seq model finds the letters of 97 % of trained-on statements in the three "
+        "wordings that it was trained on, but in OntoProbe's, which is held out, fewer of the "
+        "superclasses."
     ),
     ("attributes", "fill"): (
         "Masked models fill all masks of an answer at once, so parts of two answers can mix "
         "(“United Unitedates of America”)."
     ),
     ("autoprompt", "predict"): (
-        "The manual prompt finds all trained-on facts of the masked model. The searched prompts are "
-        "sentences that it was not trained on, and lose some of them."
+        "The manual prompt finds all trained-on facts of the masked model. The searched prompts "
+        "are sentences that it was not trained on, and lose some of them."
     ),
 }
 

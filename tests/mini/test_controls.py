@@ -33,7 +33,8 @@ def test_the_rounded_weights_recall_facts_that_were_trained_on(kind, made):
     assert controls.right(kind, recall_test, places).mean() >= 0.98
 
 
-def test_most_trained_on_facts_are_answered_by_letter_in_every_paraphrase(made):
-    found = controls.by_letter(made)
+@pytest.mark.parametrize("kind", controls.RECIPES)
+def test_most_trained_on_facts_are_answered_by_letter_in_every_paraphrase(kind, made):
+    found = controls.by_letter(kind, made)
     assert found["facts"] > 150
     assert found["recall"] >= 0.8

@@ -107,7 +107,7 @@ def test_the_recipes_make_about_a_million_parameters(kind):
     tokenizer = train_tokenizer(kind, labels, ["[X] is [Y]."], recipe.vocabulary, recipe.positions)
     rest = (recipe.vocabulary - len(tokenizer)) * recipe.width
     model = build_model(kind, tokenizer, recipe)
-    assert 0.6e6 < sum(p.numel() for p in model.parameters()) + rest < 1.4e6
+    assert 0.6e6 < sum(p.numel() for p in model.parameters()) + rest < 1.8e6
 
 
 def test_learning_rate_warms_up_then_drops_after_a_recall_test():

@@ -192,7 +192,7 @@ def train(kind: str, made: Training) -> str:
         made.kinds,
         made.objects,
         made.words,
-        made.options if kind == "causal" else None,
+        made.options,
     )
     bar.close()
     return f"{kind}: {record['steps']} steps, {record['cpu_seconds']} CPU seconds"
@@ -209,10 +209,11 @@ def right(kind: str, recall_test: RecallTest, places: Sequence[int]) -> NDArray[
     return recall_test.right(kind, loaded.model, loaded.tokenizer, places)
 
 
-def by_letter(made: Training) -> dict[str, float]:
-    """Ask the shipped causal weights by letter; return the number of facts and their recall."""
-    loaded, rng = load("causal"), np.random.default_rng(SEED)
-    letters = LetterQuestions(loaded.tokenizer, sorted(made.training_facts), made.options, rng)
+def by_letter(kind: str, made: Training) -> dict[str, float]:
+    """Ask the shipped weights by letter; return the number of facts and their recall."""
+    loaded, rng = load(kind), np.random.default_rng(SEED)
+    facts = sorted(made.training_facts)
+    letters = LetterQuestions(kind, loaded.tokenizer, facts, made.options, rng)
     return letters.recall(loaded.model)
 
 
@@ -250,8 +251,7 @@ def main() -> int:
     recall_test = RecallTest(made.training_facts, made.templates, made.kinds, made.objects)
     for kind in RECIPES:
         every = recall_test.recall(right(kind, recall_test, range(len(recall_test.items))))
-        if kind == "causal":
-            every[BY_LETTER] = by_letter(made)
+        every[BY_LETTER] = by_letter(kind, made)
         for name, found in every.items():
             print(f"{kind}\t{name}\t{found['facts']} facts\t{found['recall']:.3f}")
             below += found["recall"] < LEAST.get(name, RECIPES[kind].recall)

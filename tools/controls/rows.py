@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from kgprobe.probes.text.encode import ANSWER, SUBJECT, refuse_control_tokens, roles
 from kgprobe.templates import fill
@@ -227,3 +228,20 @@ def seq2seq_row(
     source = np.concatenate([ids[: span.start], [sentinels[0]], ids[span.stop :]])
     target = np.concatenate([[sentinels[0]], ids[span], [sentinels[1], end]])
     return source, target
+
+
+def target_logits(
+    kind: str, model: Any, ids: Tensor, seen: Tensor, targets: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return logits (n, vocabulary) at the n targets that carry loss, row by row, and these
+    targets (n)."""
+    if kind == "causal":
+        targets = targets[:, 1:]
+        hit = targets != IGNORED
+        hidden = model.transformer(input_ids=ids[:, :-1], attention_mask=seen[:, :-1])[0]
+        return model.lm_head(hidden[hit]), targets[hit]
+    hit = targets != IGNORED
+    if kind == "masked":  # the head runs at masked positions only
+        hidden = model.bert(input_ids=ids, attention_mask=seen).last_hidden_state
+        return model.cls(hidden[hit]), targets[hit]
+    return model(input_ids=ids, attention_mask=seen, labels=targets).logits[hit], targets[hit]

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from kgprobe.job import sha256
-from tools.controls.train import RECIPES, train_control
+from tools.controls.tokens import train_tokenizer
+from tools.controls.train import BEFORE, NEAR, RECIPES, build_model, train_control
 from tools.controls.training_facts import TrainingFact
 
 COUNTRIES = "Peru Chad Iran Cuba Mali Oman Fiji Laos Togo Iraq".split()
@@ -38,3 +39,34 @@ def test_unknown_kind_and_missing_facts_raise(tmp_path):
         train_control("api", TRAINING_FACTS, [], {"P36": TEXTS}, 0, tmp_path / "x")
     with pytest.raises(ValueError, match="no facts to train on"):
         train_control("masked", [], [], {"P36": TEXTS}, 0, tmp_path / "x")
+
+
+def test_heads_of_an_untrained_masked_model_look_back():
+    """The first heads of the first layer attend to the tokens that BEFORE says, whatever the
+    words."""
+    ids = torch.arange(20, 60)[None]
+    torch.manual_seed(0)
+    recipe = RECIPES["masked"]
+    tokenizer = train_tokenizer("masked", [*COUNTRIES, *CITIES], TEXTS, 300, recipe.positions)
+    model = build_model("masked", tokenizer, recipe).eval()
+    model.set_attn_implementation("eager")
+    weights = model(ids, output_attentions=True).attentions[0][0]
+    assert len(BEFORE) == 3 < len(weights) == recipe.heads
+    for head, before in enumerate(BEFORE):
+        back = weights[head].diagonal(-before)
+        assert len(back) == 40 - before
+        assert back.mean() > 0.8, head
+    # the last head has no such beginning: it attends to all tokens alike
+    assert weights[3].max() < 0.1
+
+
+def test_heads_of_an_untrained_seq2seq_model_look_back():
+    torch.manual_seed(0)
+    recipe = RECIPES["seq2seq"]
+    tokenizer = train_tokenizer("seq2seq", [*COUNTRIES, *CITIES], TEXTS, 300, recipe.positions)
+    attention = build_model("seq2seq", tokenizer, recipe).encoder.block[0].layer[0].SelfAttention
+    biases = attention.compute_bias(12, 12)[0]
+    assert {(before, head) for before, head in NEAR} == {(2, 0), (1, 1), (3, 1)}
+    for head, tokens in enumerate([{2}, {1, 3}, set(), set()]):
+        row = biases[head, 8]
+        assert {8 - int(place) for place in row.nonzero()} == tokens

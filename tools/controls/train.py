@@ -378,8 +378,11 @@ class _Training:
         """Ask some questions; all of them at the end, and if most of these were answered
         correctly."""
         everything = range(len(self.sentences))
+        by_letter = {}
+        if self.letters and (is_last or (self.asks_letters and self.letters.most == OPTIONS)):
+            by_letter = {BY_LETTER: self.letters.recall(self._model(rounded=True))}
         if not is_last:
-            if self.letters and self.asks_letters and not self._is_lettered(self.letters):
+            if self.letters and self.asks_letters and (not by_letter or _below(by_letter, 1)):
                 return False
             hard = [i for i in everything if self.recall_test.items[i].fact in self.wrong]
             drawn = self.glances.permutation(len(everything))[: self.recipe.glance]
@@ -393,16 +396,9 @@ class _Training:
                 return False
         right = self._right(everything, rounded=True)
         self.wrong |= {self.recall_test.items[i].fact for i in np.flatnonzero(~right)}
-        self.results, self.recall_tests = self.recall_test.recall(right), self.recall_tests + 1
-        if self.letters:
-            self.results[BY_LETTER] = self.letters.recall(self._model(rounded=True))
+        self.results = {**self.recall_test.recall(right), **by_letter}
+        self.recall_tests += 1
         return True
-
-    def _is_lettered(self, letters: LetterQuestions) -> bool:
-        """Return whether enough questions with all OPTIONS are answered right."""
-        if letters.most < OPTIONS:
-            return False
-        return letters.recall(self._model(rounded=True))["recall"] >= LEAST[BY_LETTER]
 
     def _right(self, places: Sequence[int], rounded: bool = False) -> NDArray[np.bool_]:
         return self.recall_test.right(self.kind, self._model(rounded), self.tokenizer, places)

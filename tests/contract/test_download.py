@@ -384,6 +384,23 @@ def test_a_slow_download_ends_at_the_timeout(server, tmp_path):
     assert (tmp_path / "f.part").exists()
 
 
+@pytest.mark.parametrize(("seconds", "is_late"), [(0.5, False), (0.0, True)])
+def test_any_time_left_is_used(tmp_path, monkeypatch, seconds, is_late):
+    """The clock stands still; the host is asked unless no time is left at all."""
+    asked: list[float] = []
+
+    def open_response(self, method, url, timeouts, **_):
+        asked.append(timeouts.whole)
+        raise DownloadError("asked")
+
+    monkeypatch.setattr(module.time, "monotonic", lambda: 100.0)
+    monkeypatch.setattr(module.http.Session, "open_response", open_response)
+    transfer = module.Transfer("http://x.org/f", tmp_path / "f", AGENT, Bounds(seconds=seconds))
+    with pytest.raises(DownloadError, match="within 0 s" if is_late else "asked"):
+        transfer.attempt()
+    assert asked == ([] if is_late else [0.5])
+
+
 @pytest.mark.timing
 def test_a_stalled_connection_is_restarted(server, tmp_path):
     class Stalling(Handler):

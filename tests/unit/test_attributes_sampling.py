@@ -187,6 +187,22 @@ def test_chunked_examples_keep_the_overall_order(module, name, changed):
         assert len(parts) == whole["pattern"].n_unique() > 1
 
 
+def test_the_papers_thresholds():
+    """Mruthyunjaya et al. 2023, section 3; docs/papers/attributes.md for those it does not name."""
+    paper = {
+        name: {key: sets[0] for key, sets in keys.items()} for name, keys in THRESHOLDS.items()
+    }
+    assert THRESHOLD_SETS[0] == "paper"
+    assert paper == {
+        "symmetry": {"min_triples": 50},
+        "asymmetry": {"min_triples": 25},
+        "bidirectional": {"min_triples": 50},
+        "composite": {"min_combo": 100},
+        "paths": {"min_combo": 100},
+        "entity_centric": {"facts": 20, "top": 1000},
+    }
+
+
 def test_configured_thresholds_override_the_named_set():
     """Even a value equal to the paper's own; unset thresholds keep the named set's values."""
     for place, thresholds in enumerate(THRESHOLD_SETS):

@@ -124,6 +124,25 @@ def test_the_domain_is_dbpedia_s_or_the_finest_constraint_class():
     ]
 
 
+def test_classes_of_a_constraint_that_are_equally_deep_are_chosen_by_label():
+    classes = pl.DataFrame(
+        {"class": [DBO + "A", DBO + "B", DBO + "C"], "label": ["zebra", "ape", "animal"],
+         "depth": [2, 2, 1]},
+    )  # fmt: skip
+    equivalence = pl.DataFrame(
+        {"class": [DBO + "A", DBO + "B", DBO + "C"], "wikidata": [WD + "Q1", WD + "Q2", WD + "Q3"]}
+    )
+    constraints = table(
+        "property constraint class",
+        *((WD + "P1", WD + "Q21503250", WD + name) for name in ("Q1", "Q2", "Q3")),
+    )
+    found = ontology.ends(
+        table("property dbpedia direction"), table("property domain range"), constraints,
+        table("class label"), classes, equivalence,
+    )  # fmt: skip
+    assert found.rows() == [(WD + "P1", DBO + "B", "wikidata", None, None)]
+
+
 def test_the_most_used_eligible_properties_are_selected():
     properties = pl.DataFrame(
         {"property": ["P1", "P2", "P3", "P4", "P5"], "domain": ["d", "d", None, "d", "d"],

@@ -160,3 +160,14 @@ def test_announced_jobs_are_recorded_whoever_prints():
     logger.info("something else")
     expected = PlannedJob("score", {"model": "m"}, ("a",), ("b",), "logs/x/scores/m.log", 5, 1)
     assert list(announced.jobs.values()) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [("facebook/opt-125m", 2), ("meta-llama/Llama-2-7b-hf", 2), ("mistralai/Mistral-7B-v0.1", 2),
+     ("google/gemma-7b", 2), ("microsoft/phi-1_5", 2), ("HuggingFaceTB/SmolLM2-135M", 2),
+     ("bert-base-cased", 4), ("EleutherAI/gpt-neo-125m", 4)],
+)  # fmt: skip
+def test_bytes_of_a_weight_on_the_hub(name, size):
+    """Checkpoints in half precision, and others in float32."""
+    assert costs.weights_mb({"source": f"hub:{name}", "parameters": "100"}) == 100 * size

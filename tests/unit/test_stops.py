@@ -11,8 +11,10 @@ from pathlib import Path
 
 import psutil
 import pytest
+from typer.testing import CliRunner
 
 from kgprobe import guard
+from kgprobe.cli import app
 from kgprobe.stops import passed_on, terminated
 from tests.stops import MARK, WITHIN, marked
 
@@ -176,6 +178,30 @@ def test_kgprobe_run_reports_a_stop_during_the_import_of_snakemake(tmp_path):
     assert stopped(process, signal.SIGTERM)[-1] == "kgprobe: stopped before the first job"
     assert process.returncode == 128 + signal.SIGTERM
     assert not list(marked(str(tmp_path)))
+
+
+@pytest.mark.parametrize(
+    ("signals", "code", "is_told"), [(1, -15, True), (2, -15, False), (1, 143, False)]
+)
+def test_kgprobe_run_reports_a_stop_unless_snakemake_does(monkeypatch, signals, code, is_told):
+    """It speaks for a Snakemake that one signal ended before it could handle it."""
+
+    class Snakemake:
+        def __init__(self, command, **_) -> None:
+            assert "snakemake" in command
+
+        def send_signal(self, number: int) -> None:
+            assert number == signal.SIGTERM
+
+        def wait(self) -> int:
+            for _ in range(signals):
+                os.kill(os.getpid(), signal.SIGTERM)
+            return code
+
+    monkeypatch.setattr(subprocess, "Popen", Snakemake)
+    result = CliRunner().invoke(app, ["run", "config/embedded.yaml"])
+    assert result.exit_code == 128 + signal.SIGTERM
+    assert ("kgprobe: stopped before the first job" in result.stderr) == is_told
 
 
 @pytest.mark.timing

@@ -115,6 +115,22 @@ def test_non_entities_are_counted_with_their_line():
     assert len(ids(result)) == 2
 
 
+def test_lines_before_an_unread_one_are_counted_once():
+    """A file of another form has no other lines: a block of it took hours."""
+
+    class Text(bytes):
+        scanned = 0
+
+        def count(self, part, start, end):
+            Text.scanned += end - start
+            return super().count(part, start, end)
+
+    text = Text(b"no entity\n" * 1000)
+    found = entities.of_json(LineBlock(0, text), ["P36"], ["en"])["unread"]
+    assert found["line"].to_list() == list(range(1, 1001))
+    assert Text.scanned <= len(text)
+
+
 def flushed(text: bytes) -> bytes:
     """Compress with gzip, ending a block every 4,000 bytes."""
     packer = zlib.compressobj(6, zlib.DEFLATED, 31)
@@ -335,6 +351,8 @@ def test_impossible_sitelink_counts_are_ignored(number):
     "broken",
     [
         {"P1647": [{"mainsnak": {"snaktype": "value"}, "rank": "normal"}]},
+        {"P1628": [claim("P1628", "http://example.org/[a]")]},
+        {"P1628": [claim("P1628", "no address")]},
         {"P2302": [{"mainsnak": {"snaktype": "novalue"}, "rank": "normal"}]},
         {"P2302": [{"id": "P36$a", "mainsnak": {"snaktype": "novalue"}, "rank": "normal",
                     "qualifiers": {"P2308": [{"snaktype": "value"}]}}]},

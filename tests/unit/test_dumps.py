@@ -282,6 +282,18 @@ def test_unparsable_lines_are_counted_with_their_number():
     assert len(ids(result)) == 1
 
 
+def test_an_equivalent_that_is_no_iri_is_unread():
+    """The queries could not be run on any of the properties."""
+    of_property = WD + b"entity/P36> " + WD + b"prop/direct/P1628> "
+    result = truthy(
+        ODD["plain"], of_property + b"<http://e.org/[a]> .", of_property + b"<http://e.org/a> ."
+    )
+    assert result["properties"]["line"].to_list() == [
+        (of_property + b"<http://e.org/a> .").decode()
+    ]
+    assert result["unread"]["line"].to_list() == [12]
+
+
 def test_truthy_values_by_kind_and_names():
     label = b" <http://www.w3.org/2000/01/rdf-schema#label> "
     links = (

@@ -78,8 +78,8 @@ def read(
     full IRIs, literals too); others are N-Triples with the labels and sitelink counts that it
     lacks. A label is in the first of `languages` for which the entity has one. `size`: bytes of
     text per part. Raises DumpError for a truncated or damaged dump (finished parts stay) and for
-    one of Wikidata without any entity, and ValueError if `folder` holds parts of another dump or
-    other relations.
+    one without any entity, and ValueError if `folder` holds parts of another dump or other
+    relations.
     """
     wanted, tags = sorted(set(relations)), list(languages)
     more = entities.of_iris if form == "ntriples" else entities.of_truthy

@@ -193,6 +193,8 @@ def test_a_bad_row_of_endpoints_is_reported(tmp_path):
         ("id\turl\tattempts\nx\thttp://x\tmany\n", "endpoint x: column 'attempts' is 'many'"),
         ("id\turl\ttempo\nx\thttp://x\t1\n", r"unknown columns \['tempo'\]"),
         ("id\turl\nx\n", "1 cells, expected 2"),
+        ("id\tattempts\nx\t2\n", "endpoint x: no url"),
+        ("id\turl\tconnections\nx\thttp://x\t0\n", "endpoint x: column 'connections' is below"),
     ):
         table.write_text(text)
         with pytest.raises(ValueError, match=rf"endpoints\.tsv.*{message}"):
@@ -426,6 +428,17 @@ def test_a_broken_state_file_is_reset(tmp_path, clock):
     (tmp_path / "wdqs.json").write_text("{half")
     with limiter(tmp_path, clock).request(PLACE):
         pass
+
+
+def test_the_state_file_is_written_when_the_state_changes(tmp_path, clock):
+    one, path = limiter(tmp_path, clock), tmp_path / "wdqs.json"
+    with one.request(PLACE):
+        before = path.stat()
+    with one.request(PLACE):
+        assert path.stat().st_mtime_ns == before.st_mtime_ns
+        assert path.stat().st_ino == before.st_ino
+    one.hold(7)
+    assert path.stat().st_ino != before.st_ino or path.stat().st_mtime_ns != before.st_mtime_ns
 
 
 def test_back_off_is_full_jitter_below_its_bounds():

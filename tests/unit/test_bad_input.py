@@ -47,6 +47,17 @@ def test_unused_columns_are_ignored(tmp_path):
     assert sorted(parquet(tmp_path / "g.parquet", frame)["facts"]["subject"]) == ["x", "y"]
 
 
+def test_a_panic_of_the_parquet_reader_is_reported(tmp_path, monkeypatch):
+    """Polars panics on some damaged files, such as one whose footer names bytes beyond its end."""
+
+    def panic(*_, **__):
+        raise pl.exceptions.PanicException("range.end <= self.size")
+
+    monkeypatch.setattr(pl, "read_parquet", panic)
+    with pytest.raises(GraphFileError, match=r"g\.parquet: not a readable parquet file: range"):
+        parquet(tmp_path / "g.parquet", pl.DataFrame({"subject": ["x"]}))
+
+
 def test_a_file_name_is_no_pattern(tmp_path):
     """Polars expands brackets and asterisks in names of parquet files."""
     frame = pl.DataFrame({"subject": ["x"], "relation": ["r"], "object": ["z"]})

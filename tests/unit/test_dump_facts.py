@@ -182,6 +182,16 @@ def test_files_of_one_name_in_two_folders_are_distinguished(tmp_path):
         dump_facts.read(paths, "truthy", ["P36"], tmp_path / "parts")
 
 
+def test_unread_lines_of_two_files_of_one_name_are_distinguished(tmp_path):
+    paths = [tmp_path / folder / "truthy.nt" for folder in "ab"]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text(f"<{WD}Q1> <{DIRECT}P36> Q2 .\n<{WD}Q1> <{DIRECT}P36> <{WD}Q2> .\n")
+    result = dump_facts.read(paths, "truthy", ["P36"], tmp_path / "parts").unread
+    schema.check(result, dump_facts.UNREAD)
+    assert result["file"].to_list() == [str(path) for path in paths]
+
+
 def test_unread_lines_are_tabulated_and_logged(packed, tmp_path, caplog):
     dump = tmp_path / "odd.json"
     dump.write_text('[\n{"id":"Q1","claims":{"P36":[{}]}},\n{"id":"Q2"},\nnot json\n]\n')
@@ -231,6 +241,7 @@ def test_invalid_ids_and_ranks_are_unread(tmp_path):
     result = dump_facts.read([path], "json", ["P36"], tmp_path / "parts")
     assert result.statements.select("subject", "object", "rank").rows() == [("Q1", "Q2", "normal")]
     assert result.unread["line"].to_list() == [1, 2, 3, 3, 3]
+    schema.check(result.unread, dump_facts.UNREAD)
 
 
 def test_lexeme_forms_and_senses_are_entities_in_both_dump_formats(tmp_path):
@@ -252,6 +263,7 @@ def test_lexeme_forms_and_senses_are_entities_in_both_dump_formats(tmp_path):
         ("json", json.dumps([json.loads(entity("Q1"))], indent=1), "line 2 begins .*per line"),
         ("json", "[\n]\n", "expected one entity of JSON per line"),
         ("truthy", f"[\n{entity('Q1')}\n]\n", "expected N-Triples"),
+        ("ntriples", "subject,relation,object\n", "expected N-Triples with labels or statements"),
     ],
 )
 def test_file_without_one_entity_per_line_raises(form, text, words, tmp_path):

@@ -115,6 +115,22 @@ def test_non_entities_are_counted_with_their_line():
     assert len(ids(result)) == 2
 
 
+def test_lines_before_an_unread_one_are_counted_once():
+    """A file of another form has no other lines: a block of it took hours."""
+
+    class Text(bytes):
+        scanned = 0
+
+        def count(self, part, start, end):
+            Text.scanned += end - start
+            return super().count(part, start, end)
+
+    text = Text(b"no entity\n" * 1000)
+    found = entities.of_json(LineBlock(0, text), ["P36"], ["en"])["unread"]
+    assert found["line"].to_list() == list(range(1, 1001))
+    assert Text.scanned <= len(text)
+
+
 def flushed(text: bytes) -> bytes:
     """Compress with gzip, ending a block every 4,000 bytes."""
     packer = zlib.compressobj(6, zlib.DEFLATED, 31)
@@ -266,6 +282,18 @@ def test_unparsable_lines_are_counted_with_their_number():
     assert len(ids(result)) == 1
 
 
+def test_an_equivalent_that_is_no_iri_is_unread():
+    """The queries could not be run on any of the properties."""
+    of_property = WD + b"entity/P36> " + WD + b"prop/direct/P1628> "
+    result = truthy(
+        ODD["plain"], of_property + b"<http://e.org/[a]> .", of_property + b"<http://e.org/a> ."
+    )
+    assert result["properties"]["line"].to_list() == [
+        (of_property + b"<http://e.org/a> .").decode()
+    ]
+    assert result["unread"]["line"].to_list() == [12]
+
+
 def test_truthy_values_by_kind_and_names():
     label = b" <http://www.w3.org/2000/01/rdf-schema#label> "
     links = (
@@ -335,6 +363,8 @@ def test_impossible_sitelink_counts_are_ignored(number):
     "broken",
     [
         {"P1647": [{"mainsnak": {"snaktype": "value"}, "rank": "normal"}]},
+        {"P1628": [claim("P1628", "http://example.org/[a]")]},
+        {"P1628": [claim("P1628", "no address")]},
         {"P2302": [{"mainsnak": {"snaktype": "novalue"}, "rank": "normal"}]},
         {"P2302": [{"id": "P36$a", "mainsnak": {"snaktype": "novalue"}, "rank": "normal",
                     "qualifiers": {"P2308": [{"snaktype": "value"}]}}]},

@@ -11,6 +11,7 @@ from kgprobe.benchmarks.autoprompt.relations import read_records
 from kgprobe.benchmarks.autoprompt.templates import read_templates
 from kgprobe.benchmarks.bear import lama, released
 from kgprobe.benchmarks.ontoprobe import released as onto_released
+from kgprobe.settings.benchmarks import LamaOptions
 
 #: a name with characters that are line breaks elsewhere
 NAME = "Pa\u2028ris \u0085 of\u2029 France"
@@ -146,3 +147,13 @@ def test_invalid_released_ontology_is_reported_with_its_location(text, message, 
     (tmp_path / "class.json").write_text(text)
     with pytest.raises(ValueError, match=message):
         onto_released.classes(tmp_path)
+
+
+def test_files_beside_the_folders_of_lama_s_relations_are_ignored(tmp_path):
+    """Such as those in which some systems keep how a folder is displayed."""
+    for split in lama.SPLITS:
+        write_file(tmp_path, f"facts/P36/{split}.jsonl", json.dumps(FACTS[1]))
+    write_file(tmp_path, "facts/.DS_Store", "\0")
+    write_file(tmp_path, "templates.jsonl", json.dumps(TEMPLATES[0]))
+    found = lama.load(tmp_path / "facts", tmp_path / "templates.jsonl", LamaOptions(), 0)
+    assert found.items["item"].to_list() == ["P36/Italy"]

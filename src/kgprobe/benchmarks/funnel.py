@@ -1,5 +1,6 @@
 """Count how many rows each step of a construction keeps; used by all papers."""
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,7 @@ class Funnel:
     benchmark: str
     through: bool = False
     rows: list[dict[str, Any]] = field(default_factory=list)
+    places: Counter[str] = field(default_factory=Counter)  #: the next position
 
     def add(
         self,
@@ -31,7 +33,9 @@ class Funnel:
         reason: str = "",
     ) -> None:
         """Add a step: rows before and after it, distinct subjects and answers after it."""
-        place = sum(self.through or other["relation"] == relation for other in self.rows)
+        of = "" if self.through else relation
+        place = self.places[of]
+        self.places[of] += 1
         named = {"benchmark": self.benchmark, "relation": relation, "position": place, "step": step}
         counts = {"rows_in": rows_in, "rows_out": rows_out, "reason": reason}
         ends = {"subjects": len(set(subjects)), "answers": len(set(answers))}

@@ -42,7 +42,8 @@ def load(
         for _, row in json_rows(templates, LamaError, texts=("relation", "template"))
     }
     parts = []
-    for relation in sorted((path.name for path in folder.iterdir()), key=by_number):
+    names = [path.name for path in folder.iterdir() if path.is_dir()]
+    for relation in sorted(names, key=by_number):
         if relation not in texts:
             raise LamaError(f"{templates}: no template for {relation}, which {folder} has")
         text = texts[relation]

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 import msgspec
-from pyoxigraph import Literal
+from pyoxigraph import Literal, NamedNode
 
 WD, PROP = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/"
 WIKIBASE = "http://wikiba.se/ontology#"
@@ -113,12 +113,14 @@ def label(entity: str, text: str, language: str) -> str:
 
 
 def _term(snak: dict[str, Any]) -> str:
-    """Return an entity or URL as an IRI; "" for other values."""
+    """Return an entity or URL as an IRI; "" for other values. Raises ValueError for one that is no
+    IRI: the queries could not be run on any of the lines."""
     if snak["snaktype"] != "value":
         return ""
     value = snak["datavalue"]["value"]
     if snak["datavalue"]["type"] == "wikibase-entityid":
-        return f"<{WD}{identifier(value)}>"
+        return str(NamedNode(f"{WD}{identifier(value)}"))
     if not isinstance(value, str):
         return ""
-    return "<" + re.sub(r"[\x00-\x20<>\"{}|^`\\]", lambda m: f"%{ord(m[0]):02X}", value) + ">"
+    escaped = re.sub(r"[\x00-\x20<>\"{}|^`\\]", lambda m: f"%{ord(m[0]):02X}", value)
+    return str(NamedNode(escaped))

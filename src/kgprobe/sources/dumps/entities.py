@@ -69,11 +69,16 @@ class TripleTables(dict[str, list[tuple[Any, ...]]]):
 
     def __init__(self, schemas: Mapping[str, Mapping[str, Any]]) -> None:
         self.schemas = {**schemas, "unread": {"line": pl.Int64, "first": pl.String}}
+        #: a position in the block, and the number of lines that end before it
+        self.counted = (0, 0)
         super().__init__((name, []) for name in self.schemas)
 
     def note_unread(self, block: LineBlock, start: int, end: int, text: str = "") -> None:
-        """Record the number and beginning of an unread line, or of `text`, a part of it."""
-        number = block.before + block.data.count(b"\n", 0, start) + 1
+        """Record the number and beginning of an unread line, or of `text`, a part of it. Lines must
+        come in their order: those before the last one are not counted again."""
+        place, lines = self.counted
+        self.counted = start, lines + block.data.count(b"\n", place, start)
+        number = block.before + self.counted[1] + 1
         line = block.data[start : min(end, start + 200)].decode(errors="replace")
         self["unread"].append((number, text[:200] or line))
 
@@ -219,6 +224,7 @@ class DumpTriple(NamedTuple):
     text: str | None
     language: str
     line: str
+    start: int  #: of its line in the block
 
 
 def prefilter(needles: Iterable[bytes]) -> re.Pattern[bytes]:
@@ -239,12 +245,12 @@ def triples(
         for line in data[start : place - 1].decode(errors="replace").split("\r"):
             try:
                 quads = [*parse(input=line, format=RdfFormat.N_TRIPLES, lenient=True)]
-                yield from [_triple(quad.triple, line) for quad in quads]
+                yield from [_triple(quad.triple, line, start) for quad in quads]
             except (SyntaxError, ValueError):
                 tables.note_unread(block, start, place - 1)
 
 
-def _triple(triple: Quoted, line: str) -> DumpTriple:
+def _triple(triple: Quoted, line: str, start: int) -> DumpTriple:
     subject, predicate, value = triple.subject, triple.predicate.value, triple.object
     if isinstance(value, Quoted) or isinstance(subject, Quoted):
         raise ValueError("a triple about a triple")
@@ -253,9 +259,10 @@ def _triple(triple: Quoted, line: str) -> DumpTriple:
     if any(map(_NOT_IN_IRI.search, (name, predicate, iri))):
         raise ValueError("an IRI with characters that no IRI holds")
     if isinstance(value, Literal):
-        return DumpTriple(name, predicate, None, False, value.value, value.language or "", line)
+        text, tag = value.value, value.language or ""
+        return DumpTriple(name, predicate, None, False, text, tag, line, start)
     is_node = isinstance(value, BlankNode)
-    return DumpTriple(name, predicate, None if is_node else iri, is_node, None, "", line)
+    return DumpTriple(name, predicate, None if is_node else iri, is_node, None, "", line, start)
 
 
 _ENTITY = re.compile(
@@ -281,7 +288,11 @@ def of_truthy(block: LineBlock, relations: Sequence[str], languages: Sequence[st
         if line := described.select_line(
             triple.subject, triple.predicate, triple.text, triple.line
         ):
-            tables["properties"].append((line,))
+            try:  # queries are run on these lines, and none if one of them is not valid
+                tables["properties"] += [(line,) for _ in parse(line, RdfFormat.N_TRIPLES)]
+            except SyntaxError:
+                tables.note_unread(block, triple.start, triple.start, line)
+                continue
         subject, item = _number_of(triple.subject), _number_of(triple.iri or "")
         if subject is None:
             continue

@@ -31,18 +31,21 @@ LACKS = {
     "truthy": "ranks, deprecated statements, statements that there is no value",
     "ntriples": "ranks, sitelinks",
 }
-#: Form of a dump of Wikidata -> what it is.
-EXPECTED = {"json": "one entity of JSON per line", "truthy": "N-Triples on Wikidata's entities"}
+#: Form of a dump -> what it is.
+EXPECTED = {
+    "json": "one entity of JSON per line",
+    "truthy": "N-Triples on Wikidata's entities",
+    "ntriples": "N-Triples with labels or statements of its `relations`",
+}
 #: Passes over merged entities, each of which doubles the chain length: up to 256 merges.
 MERGES = 8
 _ITEM_VALUED = (
     rf"(?m)^<{described.WD}(P\d+)>\s*<{described.WIKIBASE}propertyType>\s*"
     rf"<{described.WIKIBASE}WikibaseItem>"
 )
-#: Lines that passed the prefilter but could not be read.
-_PLACE = ("file", "line")
+#: Lines that passed the prefilter but could not be read, or unreadable parts of a line.
 _UNREAD = {"file": pl.String, "line": pl.Int64, "first": pl.String}
-UNREAD = Contract("UNREAD", _UNREAD, _PLACE, may_be_empty=True)
+UNREAD = Contract("UNREAD", _UNREAD, tuple(_UNREAD), may_be_empty=True)
 _NO_ALIASES = pl.LazyFrame(schema={"id": pl.UInt64, "alias": pl.String})
 ALIASES = Contract(
     "ALIASES", {"entity": pl.String, "alias": pl.String}, ("entity", "alias"), may_be_empty=True
@@ -75,8 +78,8 @@ def read(
     full IRIs, literals too); others are N-Triples with the labels and sitelink counts that it
     lacks. A label is in the first of `languages` for which the entity has one. `size`: bytes of
     text per part. Raises DumpError for a truncated or damaged dump (finished parts stay) and for
-    one of Wikidata without any entity, and ValueError if `folder` holds parts of another dump or
-    other relations.
+    one without any entity, and ValueError if `folder` holds parts of another dump or other
+    relations.
     """
     wanted, tags = sorted(set(relations)), list(languages)
     more = entities.of_iris if form == "ntriples" else entities.of_truthy
@@ -87,8 +90,8 @@ def read(
     tables = parts.read(readings, question, folder, size, threads)
     not_read = unread(paths, folder)
     rows = (table for name, table in tables.items() if name != "unread")
-    if form in EXPECTED and all(table.limit(1).collect().is_empty() for table in rows):
-        begun = not_read.filter(file=paths[0].name).select("line", "first").rows()[:1]
+    if all(table.limit(1).collect().is_empty() for table in rows):
+        begun = not_read.filter(file=parts.file_names(paths)[0]).select("line", "first").rows()[:1]
         shown = "".join(f"line {line} begins {first[:40]!r}; " for line, first in begun)
         raise DumpError(f"{paths[0]}: no entity in it; {shown}expected {EXPECTED[form]}")
     if form == "ntriples":
@@ -153,11 +156,11 @@ def _joined(statements: pl.LazyFrame, names: pl.LazyFrame) -> pl.LazyFrame:
 def unread(paths: Sequence[Path], folder: Path) -> pl.DataFrame:
     """Return UNREAD of all parts, and log the first rows."""
     frames = [
-        pl.read_parquet(part).select(pl.lit(path.name).alias("file"), "line", "first")
-        for number, path in enumerate(paths)
+        pl.read_parquet(part).select(pl.lit(name).alias("file"), "line", "first")
+        for number, name in enumerate(parts.file_names(paths))
         for part in sorted(folder.glob(f"{number}-*/part-*/unread.parquet"))
     ]
-    rows = pl.concat(frames).sort("file", "line")
+    rows = pl.concat(frames).sort("file", "line", "first")
     for file, line, first in rows.head(5).rows():
         log.warning("%s, line %d is not read: %s", file, line, first[:80])
     if rows.height:

@@ -48,18 +48,20 @@ def read(
     `question`: what is read, as JSON. Raises DumpError for a truncated or damaged dump (finished
     parts stay), and ValueError if `folder` holds parts of other files or another question.
     """
-    names = [path.name for path, _ in readings]
-    # files of two folders may have the same name
-    files = {
-        path.name if names.count(path.name) == 1 else str(path): _identity(path)
-        for path, _ in readings
-    }
+    dumps = [path for path, _ in readings]
+    files = dict(zip(file_names(dumps), map(_identity, dumps), strict=True))
     _require_same_question({"files": files, "bytes of a part": size, **question}, folder)
     for number, (path, reader) in enumerate(readings):
         _read(path, reader, folder / f"{number}-{path.name.partition('.')[0]}", size, threads)
     paths = sorted(folder.glob("*/part-*"))
     tables = sorted(path.stem for path in paths[0].iterdir())
     return {name: pl.scan_parquet([path / f"{name}.parquet" for path in paths]) for name in tables}
+
+
+def file_names(paths: Sequence[Path]) -> list[str]:
+    """Return the name of each file, or its path if a file of another folder has the same name."""
+    names = [path.name for path in paths]
+    return [path.name if names.count(path.name) == 1 else str(path) for path in paths]
 
 
 def _identity(path: Path) -> dict[str, int | str]:

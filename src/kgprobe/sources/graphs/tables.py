@@ -214,7 +214,8 @@ def _parquet(path: str, names: Sequence[str] | None) -> tuple[list[str], Iterato
         head = _parquet_columns(path)
         used = head[:3] if names is None else [name for name in head if name in names]
         frame = pl.read_parquet(path, columns=used, glob=False)
-    except (pl.exceptions.PolarsError, OSError) as problem:
+    # polars panics on some damaged files
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as problem:
         raise GraphFileError(f"{path}: not a readable parquet file: {problem}") from problem
     for name, kind in frame.schema.items():
         if not (kind.is_integer() or kind in (pl.String, pl.Categorical, pl.Enum, pl.Null)):

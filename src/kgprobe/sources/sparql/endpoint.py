@@ -127,11 +127,15 @@ def read_endpoints(path: str | Path) -> dict[str, Endpoint]:
             raise ValueError(
                 f"{path}: unknown columns {surplus}; valid: id, url, {', '.join(types)}"
             )
+        if lacking := [name for name in ("id", "url") if not row.get(name)]:
+            raise ValueError(f"{where}: no {' and no '.join(lacking)}; every endpoint has both")
         for name in set(row) & set(types):
             try:
                 values[name] = types[name](row[name])  # type: ignore[operator]
             except ValueError as error:
                 raise ValueError(f"{where}: column '{name}' is {row[name]!r}: {error}") from error
+        if values.get("connections", 1) < 1:
+            raise ValueError(f"{where}: column 'connections' is below 1: nothing could be asked")
         endpoints[row["id"]] = Endpoint(row["id"], row["url"], Policy(**values))
     return endpoints
 
@@ -344,14 +348,15 @@ class RateLimiter:
 
     @contextlib.contextmanager
     def _state(self) -> Iterator[dict[str, Any]]:
-        """Yield the shared state, read and written under a lock."""
+        """Yield the shared state, read and, if it changes, written under a lock."""
         path = self.folder / f"{self.endpoint.id}.json"
         with FileLock(self.folder / f"{self.endpoint.id}.lock"):
-            try:
-                state = json.loads(path.read_text())
-            except (OSError, ValueError):
-                state = {}
+            text, state = "", {}
+            with contextlib.suppress(OSError, ValueError):  # it is missing, or it is not JSON
+                text = path.read_text()
+                state = json.loads(text)
             state = {"next_start": 0.0, "not_before": 0.0, "failures": []} | state
             yield state
-            with atomic(path) as temporary:
-                temporary.write_text(json.dumps(state))
+            if (changed := json.dumps(state)) != text:
+                with atomic(path) as temporary:
+                    temporary.write_text(changed)

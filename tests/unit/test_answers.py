@@ -97,7 +97,8 @@ def test_content_free_subjects_score_like_item_subjects(spec, frames):
     items, candidates, prompts = frames
     asked = content_free.without_subject(items)
     assert asked["subject"].to_list() == list(NO_SUBJECTS)
-    result, record = content_free.content_free_frame(spec, asked, candidates, prompts, "sentence")
+    plain, record = score.score_frame(spec, asked, candidates, prompts, "sentence")
+    result = content_free.with_subjects(plain, asked)
     schema.check(result, schema.CONTENT_FREE)
     named = items.head(len(NO_SUBJECTS)).with_columns(subject=pl.Series(NO_SUBJECTS))
     literal, _ = score.score_frame(spec, named, candidates, prompts, "sentence")
@@ -112,12 +113,5 @@ def test_content_free_subjects_score_like_item_subjects(spec, frames):
     assert record["sentences"] == result.height
 
 
-def test_options_shared_by_few_subjects_have_no_content_free_rows(spec, frames):
-    items, *rest = frames
-    few = items.head(len(NO_SUBJECTS))
-    assert not content_free.without_subject(few).height
-    result, record = content_free.content_free_frame(
-        spec, content_free.without_subject(few), *rest, "sentence"
-    )
-    assert (result.height, record) == (0, {})
-    schema.check(result, schema.CONTENT_FREE)
+def test_options_shared_by_few_subjects_have_no_content_free_rows(frames):
+    assert not content_free.without_subject(frames[0].head(len(NO_SUBJECTS))).height

@@ -2,6 +2,7 @@
 
 import polars as pl
 import pytest
+import transformers
 
 from kgprobe import schema
 from kgprobe.probes.jobs import score
@@ -72,6 +73,17 @@ def test_shards_of_other_questions_are_ignored(spec, frames, tmp_path):
     other = prompts.with_columns(text=pl.lit("[X] has the capital [Y]."))
     changed, _ = scores(spec, (items, candidates, other), tmp_path)
     assert changed.equals(scores(spec, (items, candidates, other))[0])
+
+
+def test_shards_of_other_libraries_are_ignored(spec, frames, tmp_path, monkeypatch):
+    scores(spec, frames, tmp_path)
+    known, counted = sentence._score, []
+    monkeypatch.setattr(sentence, "_score", lambda *given: counted.append(0) or known(*given))
+    scores(spec, frames, tmp_path)
+    assert not counted
+    monkeypatch.setattr(transformers, "__version__", "0")
+    scores(spec, frames, tmp_path)
+    assert len(counted) == 6
 
 
 @pytest.mark.parametrize("count", [2, 3, 7])

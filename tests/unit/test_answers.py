@@ -2,6 +2,7 @@
 
 import polars as pl
 import pytest
+import transformers
 
 from kgprobe import schema
 from kgprobe.probes.jobs import score
@@ -74,6 +75,17 @@ def test_shards_of_other_questions_are_ignored(spec, frames, tmp_path):
     assert changed.equals(scores(spec, (items, candidates, other))[0])
 
 
+def test_shards_of_other_libraries_are_ignored(spec, frames, tmp_path, monkeypatch):
+    scores(spec, frames, tmp_path)
+    known, counted = sentence._score, []
+    monkeypatch.setattr(sentence, "_score", lambda *given: counted.append(0) or known(*given))
+    scores(spec, frames, tmp_path)
+    assert not counted
+    monkeypatch.setattr(transformers, "__version__", "0")
+    scores(spec, frames, tmp_path)
+    assert len(counted) == 6
+
+
 @pytest.mark.parametrize("count", [2, 3, 7])
 def test_subsets_join_to_identical_results_without_rescoring(
     spec, frames, tmp_path, monkeypatch, count
@@ -97,7 +109,8 @@ def test_content_free_subjects_score_like_item_subjects(spec, frames):
     items, candidates, prompts = frames
     asked = content_free.without_subject(items)
     assert asked["subject"].to_list() == list(NO_SUBJECTS)
-    result, record = content_free.content_free_frame(spec, asked, candidates, prompts, "sentence")
+    plain, record = score.score_frame(spec, asked, candidates, prompts, "sentence")
+    result = content_free.with_subjects(plain, asked)
     schema.check(result, schema.CONTENT_FREE)
     named = items.head(len(NO_SUBJECTS)).with_columns(subject=pl.Series(NO_SUBJECTS))
     literal, _ = score.score_frame(spec, named, candidates, prompts, "sentence")
@@ -112,12 +125,5 @@ def test_content_free_subjects_score_like_item_subjects(spec, frames):
     assert record["sentences"] == result.height
 
 
-def test_options_shared_by_few_subjects_have_no_content_free_rows(spec, frames):
-    items, *rest = frames
-    few = items.head(len(NO_SUBJECTS))
-    assert not content_free.without_subject(few).height
-    result, record = content_free.content_free_frame(
-        spec, content_free.without_subject(few), *rest, "sentence"
-    )
-    assert (result.height, record) == (0, {})
-    schema.check(result, schema.CONTENT_FREE)
+def test_options_shared_by_few_subjects_have_no_content_free_rows(frames):
+    assert not content_free.without_subject(frames[0].head(len(NO_SUBJECTS))).height

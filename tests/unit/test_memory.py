@@ -65,6 +65,13 @@ def test_batches_keep_within_their_memory():
     assert list(map(len, Budget(1000).batches(lengths, held))) == [9, 9]  # no bound is known
 
 
+def test_cached_files_leave_a_batch_its_memory(tmp_path, monkeypatch):
+    path = tmp_path / "meminfo"
+    path.write_text("MemTotal:  9000 kB\nMemFree:  10 kB\nMemAvailable:  8000 kB\nCached:  70 kB\n")
+    monkeypatch.setattr(batching, "MEMINFO", path)
+    assert budget_for(tiny("gpt2")).room == 4000 * 1024
+
+
 @pytest.mark.parametrize("name", ["gpt2", "mamba", "t5"])
 def test_prompts_go_together_as_far_as_their_continuations_fit(name, monkeypatch):
     loaded = tiny(name)

@@ -126,8 +126,24 @@ def test_a_stop_loses_only_the_current_batch(way, name, tmp_path, monkeypatch):
     passes, found = asked("stopped")
     assert same(found, expected)
     assert passes.count < whole.count - step
-    # shards stay until their answers are stored elsewhere
-    assert bool(list((tmp_path / "stopped").glob("*.journal"))) is (way == "sentence")
+    # steps stay until their answers are stored elsewhere
+    assert list((tmp_path / "stopped").glob("*.journal"))
+
+
+def test_a_resumed_run_shares_the_same_prefixes(tmp_path):
+    items = [score.Item("a", "r", "France", "several"), score.Item("b", "r", "Italy", "two")]
+    # two options of one last token show nothing about shared prefixes
+    options = {"several": ["Paris town", "Rome town", "Niger", "Mali"], "two": ["Paris", "Rome"]}
+    templates = {"r": [(0, "The capital of [X] is [Y]")]}
+
+    def asked():
+        loaded = tiny("llama", bos="forced")
+        return score.score(loaded, items, options, templates, shard=4, folder=tmp_path)
+
+    whole = asked()
+    (tmp_path / "shard-00001.journal").unlink()
+    assert asked().record == whole.record
+    assert whole.record["prefixes"] == "shared+plain"
 
 
 def steps(path, values, identity="one"):

@@ -12,7 +12,7 @@ from kgprobe.probes.models.predict import Predictor
 from kgprobe.probes.prompts.search import files
 from kgprobe.probes.text.prompts import LabelError, encode, initial_token, label_pieces, label_token
 from kgprobe.templates import Template, TemplateError
-from tests.unit.tiny_models import CONFIGS, tiny
+from tests.unit.tiny_models import CONFIGS, sentencepiece, tiny, with_tokenizer
 
 MASKED = ["bert", "roberta", "albert", "distilbert", "electra"]
 CAUSAL = ["gpt2", "llama", "opt"]
@@ -111,6 +111,14 @@ def test_released_mode_adds_a_space_before_byte_level_text():
     own = encode(loaded, template, [{"sub": "Paris"}], habits="released").rows[0]
     expected = loaded.tokenizer(" Paris")["input_ids"][:-1]
     assert own[: len(expected)].tolist() == expected
+
+
+def test_released_mode_adds_no_space_before_the_start_of_a_word():
+    loaded = with_tokenizer("llama", sentencepiece("causal"))
+    template = Template.parse("{sub} [T] [P]", "causal")
+    for habits in ("default", "released"):
+        row = encode(loaded, template, [{"sub": "France"}], habits=habits).rows[0]
+        assert loaded.tokenizer.convert_ids_to_tokens(row.tolist()) == ["▁France", "▁the"]
 
 
 def test_only_a_long_field_is_truncated():

@@ -140,17 +140,16 @@ def describe_damage(path: Path, error: Exception) -> str:
 
 @contextmanager
 def journal(model: Any, folder: Path | None, name: str, *inputs: object) -> Iterator[None]:
-    """Store a model's steps inside the context, for a next run with the same inputs to resume.
+    """Store a model's steps inside the context, for a next run with the same inputs to resume;
+    `Kept.keep` deletes them, when the answers are stored.
 
     Nothing is stored without a folder, nor for a server, whose answers are cached individually.
     """
     if folder is None or not hasattr(model, "journal"):
         yield
         return
-    path = folder / f"{name}.journal"
-    with keep_steps(model, path, digest(model.record, *inputs)):
+    with keep_steps(model, folder / f"{name}.journal", digest(model.record, *inputs)):
         yield
-    path.unlink(missing_ok=True)
 
 
 def frame_step(

@@ -1,8 +1,8 @@
 """Batches bounded by a number of padded positions, and recovery from running out of memory."""
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -35,6 +35,7 @@ NO_MEMORY = (
 GRAPH = 1 << 30
 #: Launches that the work of a batch should at least be worth.
 STARTS = 192
+MEMINFO = Path("/proc/meminfo")
 
 
 @dataclass(frozen=True)
@@ -309,7 +310,9 @@ def _layers(text: Any) -> int:
 def _free(device: Any) -> int:
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
-    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    # with the cache of files, which the system gives up: without it the weights just read count
+    lines = dict(line.split(":", 1) for line in MEMINFO.read_text(encoding="utf-8").splitlines())
+    return 1024 * int(lines["MemAvailable"].removesuffix("kB"))
 
 
 def padded(rows: Sequence[NDArray[Any]], fill: int, device: Any) -> tuple[Any, Any]:

@@ -247,10 +247,6 @@ class Causal(Parts):
         The check is repeated for longer sentences, since attention windows and position scaling
         show only there. The result depends on the sentences of a call, not on earlier calls.
         """
-        longest = int(sequences.lengths.max())
-        if longest <= self._right or longest >= self._wrong:
-            self.shares = longest <= self._right
-            return self.shares
         # a few sequences: the first in order, the longest and its neighbor
         order = trie.order[sequences.lengths[trie.order] > 1]
         place = int(np.argmax(sequences.lengths[order]))
@@ -258,7 +254,13 @@ class Causal(Parts):
         few = Ragged.of([sequences[i] for i in chosen])
         small = plan(few)
         if len(small.tokens) == small.depths.max() + 1:
-            return False  # a single path is no evidence
+            # a single path is no evidence, and earlier calls are not: a resumed run has others
+            self.shares = None
+            return False
+        longest = int(sequences.lengths.max())
+        if longest <= self._right or longest >= self._wrong:
+            self.shares = longest <= self._right
+            return self.shares
         reason = f"{type(self.loaded.model).__name__} takes no positions"
         if "position_ids" in inspect.signature(self.body.forward).parameters:
             reason = window_objection(self.loaded, longest) or float32_objection(

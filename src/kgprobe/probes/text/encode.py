@@ -315,9 +315,10 @@ def frame(loaded: Loaded, separated: bool, released: bool = False) -> Frame:
     Raises ModelError for a pair if the tokenizer has no separator.
     """
     tokenizer = loaded.tokenizer
+    is_spaced = released and byte_level(tokenizer)
     if loaded.spec.kind == "causal":
         front = bos_prefix(loaded)[0].tolist()
-        return Frame(front, types_front=[0] * len(front), prefix_space=released)
+        return Frame(front, types_front=[0] * len(front), prefix_space=is_spaced)
     ids, types, words = _specials(tokenizer, ["a", "a"] if separated else ["a"])
     slot = [i for i in range(words[0], words[-1]) if i not in words]
     middle, types_middle = [ids[i] for i in slot], [types[i] for i in slot]
@@ -333,7 +334,7 @@ def frame(loaded: Loaded, separated: bool, released: bool = False) -> Frame:
         types_middle = [1] * len(middle)
     return Frame(
         ids[:first], middle, ids[last + 1 :], types[:first], types_middle, types[last + 1 :],
-        (types[first], types[last]), typed, released and byte_level(tokenizer),
+        (types[first], types[last]), typed, is_spaced,
     )  # fmt: skip
 
 

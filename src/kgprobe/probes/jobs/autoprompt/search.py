@@ -7,7 +7,6 @@ randomly initialized, search data with balanced labels (docs/papers/autoprompt.m
 """
 
 import json
-import shutil
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -84,7 +83,7 @@ def search_task(
 
     `section`: that of the task in the config; `states`: folder of unfinished searches. A resumed
     run finds the same prompts as an uninterrupted one. Prompts are written to `folder` when all are
-    found.
+    found; the states stay until the prompts are stored (`Kept.keep`).
     """
     settings = settings_of(loaded, task, section, mode)
     examples = task.examples
@@ -126,8 +125,6 @@ def search_task(
     for group, file in by_group.items():
         file.scores |= scores(task, outcomes, group, metrics.cut_of(mode))
         files.save(file, folder / f"{prompt_settings.file_of(group)}.json")
-    # another run of the same search may have removed it already
-    shutil.rmtree(states, ignore_errors=True)
     about = {"prompted": {prompt: record}, "settings": asdict(settings)}
     return outcomes, {**loaded.record, **about}
 

@@ -164,10 +164,10 @@ def _sweep(
         if not kept.is_file():
             state = shards / f"{name}.state.json"
             value, n = measure(point, state)
-            state.unlink(missing_ok=True)
             log.info("%s: %.4f of %d", name, value, n)
             with atomic(kept) as temporary:
                 temporary.write_text(json.dumps({**point, "value": value, "n": n}, sort_keys=True))
+            state.unlink(missing_ok=True)
         rows.append(json.loads(kept.read_text(encoding="utf-8")))
         bar.update(1)
     bar.close()

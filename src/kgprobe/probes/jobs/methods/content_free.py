@@ -1,15 +1,11 @@
 """Options after content-free subjects: priors of whole sentences (see scoring/sentence)."""
 
-from pathlib import Path
-from typing import Any
-
 import polars as pl
 
 from kgprobe import schema
 from kgprobe.probes.jobs.kept import digest
 from kgprobe.probes.jobs.score import score_frame
 from kgprobe.probes.jobs.stage import Answers, Part, Template, templates_of
-from kgprobe.probes.models.load import Load, ModelSpec, load_model
 from kgprobe.sampling import by_hand
 from kgprobe.schema import CONTENT_FREE, ITEMS
 from kgprobe.templates import NO_SUBJECTS
@@ -25,41 +21,31 @@ def units(part: Part) -> dict[str, Template | None]:
 
 def answers(part: Part) -> Answers:
     """Return CONTENT_FREE."""
-    scores, record = content_free_frame(
+    items = _questions(part)
+    if not items.height:
+        return {"content_free": pl.DataFrame(schema=dict(CONTENT_FREE.columns))}, {}
+    scores, record = score_frame(
         part.spec,
-        _questions(part),
+        items,
         part.read("candidates", schema.CANDIDATES),
         part.read("prompts", schema.PROMPTS),
         # content_free-VARIANT, or the default
         "sentence-" + part.settings["method"].partition("-")[2],
         part.work,
-        part.load,
+        load=part.load,
+        title=", no subject",
     )
-    return {"content_free": scores}, record
+    return {"content_free": with_subjects(scores, items)}, record
 
 
 def _questions(part: Part) -> pl.DataFrame:
     return without_subject(by_hand(part.read("questions", ITEMS)))
 
 
-def content_free_frame(
-    spec: ModelSpec,
-    items: pl.DataFrame,
-    candidates: pl.DataFrame,
-    prompts: pl.DataFrame,
-    method: str,
-    folder: Path | None = None,
-    load: Load = load_model,
-) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """Return the CONTENT_FREE scores of a model and the record of the run; `items` are from
-    `without_subject`, other arguments as in `score_frame`."""
-    if not items.height:
-        return pl.DataFrame(schema=dict(CONTENT_FREE.columns)), {}
-    frame, record = score_frame(
-        spec, items, candidates, prompts, method, folder, load=load, title=", no subject"
-    )
+def with_subjects(scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
+    """Return CONTENT_FREE from the SCORES of `items`, which are from `without_subject`."""
     keys = items.select("item", "relation", "subject", set="candidates")
-    return frame.join(keys, on="item").select(*CONTENT_FREE.columns), record
+    return scores.join(keys, on="item").select(*CONTENT_FREE.columns)
 
 
 def without_subject(items: pl.DataFrame) -> pl.DataFrame:

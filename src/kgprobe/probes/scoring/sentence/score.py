@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import tokenizers
+import torch
+import transformers
 
 from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.models.journal import keep_steps
@@ -116,9 +119,11 @@ def score(
 
         kept: AbstractContextManager[None] = nullcontext()
         if folder is not None:
-            # a file of another model (its record does not name the BOS policy) or with other inputs
-            # is started anew
-            identity = [VERSION, loaded.record, loaded.spec.bos, variant, settings, rows]
+            # started anew: a file of another model (its record does not name the BOS policy), with
+            # other inputs, or by other libraries, of which the results name the versions
+            libraries = [module.__version__ for module in (torch, transformers, tokenizers)]
+            made_by = [VERSION, libraries, loaded.record, loaded.spec.bos]
+            identity = [*made_by, variant, settings, rows]
             text = json.dumps(identity, sort_keys=True, default=str)
             kept = keep_steps(loaded, folder / f"shard-{number:05d}.journal", text)
         compute = partial(_score, loaded, scorer, rows, upper_first, count)

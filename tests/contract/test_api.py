@@ -728,6 +728,13 @@ def test_mask_slots_are_filled_by_branching_completions(serve, lm):
     assert not len(found.golds["item"])
 
 
+def test_answers_have_sixteen_tokens_unless_another_number_is_set(serve):
+    server, asked = serve()
+    record = predict.predict(asked, ASKED[:1], 1, FillSettings(stops="")).record
+    assert [body["max_tokens"] for _, body in server.hits if body["max_tokens"] > 1] == [16]
+    assert record["most_tokens"] == 16
+
+
 def test_answers_of_one_token_need_no_continuation(serve, lm):
     """Servers refuse a request for no token."""
     server, asked = serve()

@@ -13,6 +13,7 @@ import pytest
 import trustme
 
 from kgprobe.http import (
+    ContactError,
     NoAnswerError,
     PassingError,
     Session,
@@ -20,6 +21,7 @@ from kgprobe.http import (
     describe_redirect,
     retried,
     retry_after,
+    user_agent,
     whole_body,
 )
 
@@ -251,3 +253,11 @@ def test_a_date_without_a_zone_is_utc(monkeypatch):
     finally:
         monkeypatch.undo()
         time.tzset()
+
+
+def test_a_public_service_is_not_asked_without_a_contact(monkeypatch):
+    monkeypatch.delenv("KGPROBE_CONTACT", raising=False)
+    with pytest.raises(ContactError, match="x.org is a public service and asks for a contact"):
+        user_agent("x.org", "")
+    assert "me@example.org" in user_agent("x.org", "me@example.org")
+    assert user_agent("x.org", "", is_local=True).startswith("kgprobe/")

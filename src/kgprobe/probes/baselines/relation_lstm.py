@@ -265,6 +265,13 @@ def vocabulary(sentences: Sequence[Marked], least: int) -> dict[str, int]:
 
 
 def _id(word: str, words: dict[str, int]) -> int:
+    """Return a word's id; a word outside the vocabulary has that of its kind.
+
+    >>> [_id(word, {"of": 9}) for word in ("of", "2nd", "Rome", "rome")] == [
+    ...     9, NUMBER, CAPITAL, UNKNOWN
+    ... ]
+    True
+    """
     if word in words:
         return words[word]
     if word[:1].isdigit():

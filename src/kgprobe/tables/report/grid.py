@@ -179,7 +179,7 @@ def of_rows(title: str, rows: pl.DataFrame) -> Grid:
     body = []
     for row in rows.rows(named=True):
         command = "" if row["value"] is None else trace(row)
-        cells = [Cell(_format_figure(row[c]), sort=row[c]) for c in numbers]
+        cells = [Cell(_format_figure(row[c]), "", row[c], muted=row[c] is None) for c in numbers]
         few = marks.few(row) if command else ""
         cells[0] = replace(cells[0], text=cells[0].text + few, n=row["n"], trace=command)
         body.append([*(text(row[name]) for name in named), *cells])

@@ -54,8 +54,8 @@ NAMED: Mapping[str, str] = {
 }
 READINGS = ("difference", "wins", "steps", "near", "pearson")
 #: values of `interval` for bounds that contain 95 % of an estimate from items drawn independently
-#: or in pairs. The range of subsets, the spread of random orders, one standard error and a mean of
-#: other bounds are not among them
+#: or in pairs. The range of subsets, the spread of random orders and one standard error are not
+#: among them
 ESTIMATED = (
     "wilson", "newcombe", "student", "fisher", "bootstrap", "cluster bootstrap",
     "paired bootstrap", "paired cluster bootstrap",

@@ -296,7 +296,7 @@ def estimate_choices(
     """Yield every number of multiple choice; `files`: CHOICES, CHOSEN of each probe."""
     for probe, paths in files.items():
         items, picked = _read_choices(*paths)
-        yield from choices.score_choices(probe, items, picked, study.given, split)
+        yield from choices.score_choices(probe, items, picked, study.given, split, study.seed)
         if study.facts is not None:
             rows = choices.hits(items.filter(premise=""), picked)
             yield from calibration.check_choices(probe, rows, study.items(probe), study.facts)

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe.contracts import RESULTS
+from kgprobe.experiments import is_control
 from kgprobe.tables.published import decimals
 from kgprobe.tables.report import marks
 from kgprobe.tables.views import View, fraction
@@ -207,7 +208,7 @@ def models(rows: Mapping[str, Mapping[str, str]]) -> dict[tuple[str, str], Cell]
     """Return row headers for the models of a table, with kind and BOS policy in small print."""
     cells = {}
     for name, row in rows.items():
-        notes = [row["kind"]] + ["control"] * row["source"].startswith("control:")
+        notes = [row["kind"]] + ["control"] * is_control(row)
         notes += [f"BOS {row['bos']}"] if row["kind"] == "causal" else []
         notes += [] if row["dtype"] == "float32" else [f"{row['dtype']}, not exact"]
         notes += [f"{row['quantized']} weights"] if row.get("quantized") else []

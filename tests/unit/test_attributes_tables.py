@@ -326,10 +326,10 @@ def test_examples_with_url_fragments_are_shown_whole():
     asked = st.ProbedAttribute("symmetry", examples, examples, examples, prompts)
     fills = alphas.select("item", "template", position=pl.lit(st.WHOLE), rank=pl.lit(0))
     fills = fills.with_columns(text=pl.lit("object"))
-    shown = attributes_section.example_rows(alphas, asked, fills)
+    shown = [*attributes_section.example_rows(alphas, asked, fills)]
     assert [row["right"] for row in shown] == ["yes", "yes"]
     assert shown[0]["prompt"] == "Label …"  # as asked: a sentence begins with a capital
-    shown = attributes_section.example_rows(alphas.head(3), asked, fills)
+    shown = [*attributes_section.example_rows(alphas.head(3), asked, fills)]
     assert [row["right"] for row in shown] == ["yes", "not asked"]
 
 

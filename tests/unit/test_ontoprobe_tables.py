@@ -754,7 +754,7 @@ def test_table_7_shows_the_first_test_rows_of_a_task_in_its_last_template(tmp_pa
         for item in ("TP-1", "TP-2", "TP-3") for (template, masks), named in places.items()
         for place, candidate in enumerate(named, 1)
     ])  # fmt: skip
-    found = make.examples({probe("m"): best}, {"onto_world": tmp_path})
+    found = [*make.examples({probe("m"): best}, {"onto_world": tmp_path})]
     assert [tuple(row.values()) for row in found] == [
         # as asked: a sentence begins with a capital
         *(("m", t, f"{t.capitalize()} is a [MASK].", "", "band") for t in others),

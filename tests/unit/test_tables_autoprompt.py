@@ -335,7 +335,7 @@ def test_five_sentences_of_a_fact_do_not_narrow_the_interval(right):
 def test_perturbed_sentences_strike_out_the_old_object():
     file = texts.Prompt("auto_re", "searched", "bert-base-cased", "P36",
                         {"template": "{sub} [T] [P] .", "tokens": ["x"]})  # fmt: skip
-    rows = texts.contexts(sentences(), [file], each=2)
+    rows = [*texts.contexts(sentences(), [file], each=2)]
     assert [row["half"] for row in rows] == ["original"] * 2 + ["perturbed"] * 2
     assert rows[0]["prompt"] == "{sub} x [P] ."
     assert rows[2]["context"] == "~~Paris~~ Rome is in France."
@@ -354,7 +354,7 @@ def test_prompts_are_written_out_with_their_scores():
     own = two_relations("searched", {"P36": [1], "P37": [1]})
     made = framed(measured(own, two_relations("manual", {"P36": [2], "P37": [2]})))
     prompts = [prompt_file("P37"), prompt_file("P36", {"x": ["Ġgood"]})]
-    rows = texts.of_relations(prompts, made, {"auto_world": {"P36": "{sub} [P] ."}})
+    rows = [*texts.of_relations(prompts, made, {"auto_world": {"P36": "{sub} [P] ."}})]
     assert [row["relation"] for row in rows] == ["P36", "P37"]
     assert rows[0]["prompt"] == "{sub} seat ##ed [P] ."
     assert rows[0]["manual prompt"] == "{sub} [P] ."

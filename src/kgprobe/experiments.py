@@ -337,6 +337,11 @@ def nearest(value: str, names: Iterable[str]) -> str:
     return f" (did you mean {close[0]!r}?)" if close else ""
 
 
+def is_control(model: Mapping[str, str]) -> bool:
+    """Return whether a row of models.tsv is of a control model, which knows only our facts."""
+    return model["source"].startswith("control:")
+
+
 def products(
     rows: list[dict[str, str]],
     path: str | Path,

@@ -19,7 +19,7 @@ from kgprobe.tables.attributes import section as attributes_section
 from kgprobe.tables.attributes import study as st
 from kgprobe.tables.claims.comparison import evaluate, with_models
 from kgprobe.tables.claims.principal import COMPARISONS
-from kgprobe.tables.report import headline, section
+from kgprobe.tables.report import grid, headline, section
 from kgprobe.tables.results import Number
 from kgprobe.tables.views import text, write_all
 from tests.unit import attribute_answers
@@ -326,10 +326,10 @@ def test_examples_with_url_fragments_are_shown_whole():
     asked = st.ProbedAttribute("symmetry", examples, examples, examples, prompts)
     fills = alphas.select("item", "template", position=pl.lit(st.WHOLE), rank=pl.lit(0))
     fills = fills.with_columns(text=pl.lit("object"))
-    shown = attributes_section.example_rows(alphas, asked, fills)
+    shown = [*attributes_section.example_rows(alphas, asked, fills)]
     assert [row["right"] for row in shown] == ["yes", "yes"]
     assert shown[0]["prompt"] == "Label …"  # as asked: a sentence begins with a capital
-    shown = attributes_section.example_rows(alphas.head(3), asked, fills)
+    shown = [*attributes_section.example_rows(alphas.head(3), asked, fills)]
     assert [row["right"] for row in shown] == ["yes", "not asked"]
 
 
@@ -449,6 +449,25 @@ def test_matches_are_counted_per_rule_beside_verbatim():
     every = shares["exact"]
     assert (every.n, *(round(b, 2) for b in every.interval[:2])) == (10, 31.27, 83.18)
     assert list(numbers.check_written(base, firsts.clear())) == []
+
+
+def test_verbose_answers_count_subjects_not_prompts():
+    """Two subjects with three prompts each: one always verbose, the other once."""
+    verbose = [True] * 3 + [True, False, False]
+    firsts = pl.DataFrame({"rule": [""] * 6, "verbose": verbose, "cluster": list("aaabbb")})
+    (one,) = (n for n in numbers.check_written(Number(), firsts) if n.metric == "verbose")
+    assert (one.value, one.n, one.interval.kind) == (pytest.approx(200 / 3), 2, "cluster bootstrap")
+
+
+def test_counts_have_no_decimals_and_are_no_smoke_tests(run):
+    """docs/reading.md: counts are not marked."""
+    shown = {view.name: grid.of_view(view, run[1]) for view in views.ALL}
+    for name, heads in {"asked": ["triples", "golds"], "matching": ["verbatim"],
+                        "bias": ["triples"]}.items():  # fmt: skip
+        table = shown[name]
+        texts = [row[table.heads.index(head)].text for row in table.rows for head in heads]
+        assert [text for text in texts if not text.isdigit() and text != "–"] == [], name
+        assert any(map(str.isdigit, texts)), name
 
 
 def test_right_triples_count_the_subjects_of_a_relation(study):

@@ -661,8 +661,11 @@ def test_soft_prompts_are_means_over_seeds_with_students_interval(items):
     assert number.interval.high - number.value == pytest.approx(half, rel=1e-5)
     spread = found[*key, "standard deviation", "seeds"].value
     assert spread == pytest.approx(by_seed.std(ddof=1))
-    alone = memorized(one, "soft")[*key, "mean", "seeds"]
+    by_one = memorized(one, "soft")
+    alone = by_one[*key, "mean", "seeds"]
     assert (alone.n, alone.interval) == (1, None)
+    # one seed has no spread, which is not a spread of 0
+    assert (*key, "standard deviation", "seeds") not in by_one
     # Table 4: the mean, and the oracle as the best seed
     assert found["TP", "MRR", "chosen"].value == pytest.approx(by_seed.mean())
     oracle = found["TP", "MRR", "oracle"]
@@ -751,7 +754,7 @@ def test_table_7_shows_the_first_test_rows_of_a_task_in_its_last_template(tmp_pa
         for item in ("TP-1", "TP-2", "TP-3") for (template, masks), named in places.items()
         for place, candidate in enumerate(named, 1)
     ])  # fmt: skip
-    found = make.examples({probe("m"): best}, {"onto_world": tmp_path})
+    found = [*make.examples({probe("m"): best}, {"onto_world": tmp_path})]
     assert [tuple(row.values()) for row in found] == [
         # as asked: a sentence begins with a capital
         *(("m", t, f"{t.capitalize()} is a [MASK].", "", "band") for t in others),

@@ -620,6 +620,16 @@ def test_counts_beyond_a_million_are_written_in_full():
     assert plain_text(row, 1) == "12.3 (152,416/1,234,567)"
 
 
+def test_a_missing_number_is_empty_in_csv():
+    """The data of a figure had a dash where a number has no interval."""
+    bounds = Interval(10.0, 30.0, "wilson")
+    two = [Number(metric="R@1", value=20.0, n=30, interval=bounds), Number(metric="MRR", n=30)]
+    made = grid.of_rows("T", frame("ontoprobe", two))
+    assert formats.csv(made).splitlines() == [
+        "metric,value,value (n),low,high,n", "R@1,20.0,30,10.0,30.0,30", "MRR,,30,,,30",
+    ]  # fmt: skip
+
+
 def test_the_first_table_precedes_figures_and_other_tables(tmp_path):
     first, long = (
         grid.Grid(name, ["a", "b"], [[grid.Cell("x"), grid.Cell("1 (?)")]] * 99)

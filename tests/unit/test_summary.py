@@ -67,6 +67,20 @@ def test_each_paper_has_a_sentence_about_the_downloaded_model():
     assert hrefs == [f"{paper}.html" for paper in headline.PAPERS]
 
 
+def test_a_number_of_fewer_questions_names_them():
+    """Sets with few subjects are not asked without the subject, and may have no prior."""
+    found = [
+        BEAR.but(value=32.5),
+        BEAR.but(value=9.6, setting={"without": "the subject"}, n=400),
+        BEAR.but(value=48.8, setting={"aggregation": PRIOR}, n=461),
+    ]
+    (sentence,) = summary.sentences(frame("bear", found))
+    assert sentence.text == (
+        "m answers 32.5 % of 468 questions correctly; asked without the subject, 9.6 % of 400. "
+        "Corrected for the options' prior: 48.8 % of 461."
+    )
+
+
 def test_subjects_that_are_asked_several_times_are_not_called_questions():
     bounds = Interval(30.0, 35.3, "cluster bootstrap")
     found = frame("bear", [BEAR.but(value=32.5, interval=bounds, n=156)])

@@ -166,6 +166,9 @@ def test_a_printed_value_needs_the_whole_set_and_the_same_model():
     assert the(measured(split), "search facts", group="P36").published is None
     world = two_relations("searched", {"P36": [1], "P37": [1]})
     assert {n.published for n in measured(world)} == {None}
+    # of a part of the facts, not even their number has a printed counterpart
+    sampled = measured(replace(part, is_sampled=True))
+    assert the(sampled, "search facts", group="P36").published is None
 
 
 def test_the_no_overlap_subset_has_a_separate_n():
@@ -332,7 +335,7 @@ def test_five_sentences_of_a_fact_do_not_narrow_the_interval(right):
 def test_perturbed_sentences_strike_out_the_old_object():
     file = texts.Prompt("auto_re", "searched", "bert-base-cased", "P36",
                         {"template": "{sub} [T] [P] .", "tokens": ["x"]})  # fmt: skip
-    rows = texts.contexts(sentences(), [file], each=2)
+    rows = [*texts.contexts(sentences(), [file], each=2)]
     assert [row["half"] for row in rows] == ["original"] * 2 + ["perturbed"] * 2
     assert rows[0]["prompt"] == "{sub} x [P] ."
     assert rows[2]["context"] == "~~Paris~~ Rome is in France."
@@ -351,7 +354,7 @@ def test_prompts_are_written_out_with_their_scores():
     own = two_relations("searched", {"P36": [1], "P37": [1]})
     made = framed(measured(own, two_relations("manual", {"P36": [2], "P37": [2]})))
     prompts = [prompt_file("P37"), prompt_file("P36", {"x": ["Ġgood"]})]
-    rows = texts.of_relations(prompts, made, {"auto_world": {"P36": "{sub} [P] ."}})
+    rows = [*texts.of_relations(prompts, made, {"auto_world": {"P36": "{sub} [P] ."}})]
     assert [row["relation"] for row in rows] == ["P36", "P37"]
     assert rows[0]["prompt"] == "{sub} seat ##ed [P] ."
     assert rows[0]["manual prompt"] == "{sub} [P] ."
@@ -626,6 +629,9 @@ def test_a_relation_has_majority_best_constant_and_shift():
     # (|2/3 - 1/4| + |1/3 - 1/2| + |0 - 1/4|) / 2
     apart = the(made, "total variation, train to test", group="P140")
     assert (apart.value, apart.n) == (pytest.approx(100 * 5 / 12), 4)
+    # without training facts there is no distribution to compare with
+    alone = measured(religion(words={**WORDS, "train": []}))
+    assert the(alone, "total variation, train to test", group="P140").value is None
     printed = views.RELATIONS[0].where_also(group=["P140"]).of(results.frame("autoprompt", made))
     assert printed.columns[4] == ("P@1", "majority", "")
     assert printed.columns[-1] == ("P@1", "bert-base-cased", "searched")

@@ -85,6 +85,25 @@ def test_premises_are_classified_by_the_model_s_answers():
     assert numbers["rdfs9", "IM"].published is None
 
 
+def test_the_mean_over_rules_has_the_interval_of_a_mean():
+    """Bounds averaged over rules would be 27 points from it: the errors of rules add up in squares.
+
+    Six rules of 12 questions, half of them right: the standard error of the mean over rules is
+    sqrt(1/4 / 11 / 6), and 2.0 of it (Student's t with 66 degrees of freedom) are 12.3 points.
+    """
+    rows, picks = [], []
+    for rule in choices.RULES:
+        for n in range(12):
+            item = f"{rule}-{n}+p1"
+            rows.append(row_of(item, rule, f"SCO-{n}", n, premise="EX"))
+            picks.append((item, "answer", n % 2, "option"))
+    one = Probe("onto_world", "templates", "choice", "m", "api")
+    made = by_place(choices.score_choices(one, *frames(rows, picks), STUDY.given))
+    mean = made["accuracy", "", "EX"]
+    assert (mean.value, mean.n, mean.interval.kind) == (pytest.approx(50.0), 72, "bootstrap")
+    assert mean.interval[:2] == pytest.approx((50 - 12.3, 50 + 12.3), abs=1.0)
+
+
 #: Table 5: right answers of bert-base-uncased and of ChatGPT, and the questions of each task
 TABLE_5 = {
     "TP": (213, 351, 500), "SCO": (262, 418, 500), "SPO": (15, 28, 39), "DM": (21, 26, 30),

@@ -19,6 +19,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from kgprobe.experiments import is_control
 from kgprobe.metrics.aggregations import PERMUTATIONS, permute_golds, zipf_sample
 from kgprobe.metrics.intervals import Interval, percentile
 from kgprobe.metrics.ranking import auc
@@ -288,7 +289,6 @@ GOLDS = View(
 )
 
 
-CONTROL = "control:"
 #: problem counted among the questions -> what is counted, and the note on the counts
 PROBLEMS = {
     "coinciding options": (
@@ -325,7 +325,7 @@ def notes(
     for name, note in WITHOUT.items():
         if count := _count_problems(lost.filter(aggregation=name), "item", several):
             lines.append(note.format(count))
-    controls = [name for name, row in models.items() if row["source"].startswith(CONTROL)]
+    controls = [name for name, row in models.items() if is_control(row)]
     areas = results.filter(
         # a paper's own calibration may have an AUC without an aggregation
         pl.col("model").is_in(controls),

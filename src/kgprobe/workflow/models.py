@@ -109,8 +109,7 @@ def threads_of(run: Run, stage: str, model: str) -> int:
     use one process."""
     row = run.models[model]
     is_elsewhere = row["kind"] == "api" or row.get("device_map") or accelerators(run, model)
-    is_control = row["source"].startswith("control:")
-    return 1 if stage != "probes" or is_control or is_elsewhere else 2
+    return 1 if stage != "probes" or experiments.is_control(row) or is_elsewhere else 2
 
 
 def memory_of(run: Run, parts: Iterable[PlannedPart], model: str) -> Callable[[object, int], int]:

@@ -45,7 +45,7 @@ class Run:
 
     def is_control(self, row: Row) -> bool:
         """Return whether a control model answers a row."""
-        return self.models[row["model"]]["source"].startswith("control:")
+        return experiments.is_control(self.models[row["model"]])
 
 
 def read_run(settings: Settings, files: Sequence[str | Path] = ()) -> Run:

@@ -379,7 +379,8 @@ def check_written(base: Number, firsts: pl.DataFrame, seed: int = 0) -> Iterator
     if not firsts.height:
         return
     one = base.but(n=firsts.height)
-    yield one.but(metric="verbose", value=100 * firsts["verbose"].sum() / firsts.height)
+    verbose = firsts.with_columns(pl.col("verbose").cast(pl.Float64))
+    yield one.but(metric="verbose", **rate(verbose, "verbose", seed))
     for rule in RULE_NAMES:
         added = firsts.filter(rule=rule).height
         yield one.but(metric="first answers", value=added, setting={"alpha": rule})

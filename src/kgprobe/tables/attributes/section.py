@@ -302,8 +302,8 @@ def worked_examples(
 
 def example_rows(
     alphas: pl.DataFrame, benchmark: ProbedAttribute, fills: pl.DataFrame
-) -> list[dict[str, Any]]:
-    """Return the triples of the first example (by id) with a triple right at 1, or else of the
+) -> Iterator[dict[str, Any]]:
+    """Yield the triples of the first example (by id) with a triple right at 1, or else of the
     first: with their first prompt, its first texts and whether it is right."""
     scores = alphas.filter(k=1, gold="own", kind="exact")
     first = scores.filter(pl.col("template") == pl.col("template").min().over("item"))
@@ -315,16 +315,14 @@ def example_rows(
     examples = examples.join(first.select("item", "template", "alpha"), on="item", how="left")
     examples = examples.join(texts, on=["predicate", "template"], how="left").sort("position")
     whole = fills.filter(position=studies.WHOLE).sort("rank")
-    rows = []
     for row in examples.rows(named=True):
         at = pl.col("template").eq_missing(row["template"])
         answers = whole.filter(at, item=row["item"])["text"]
         values = {SUBJECT: row["subject_label"] or "?", ANSWER: "…"}
-        rows.append({
+        yield {
             "role": row["role"],
             "prompt": parse(row["text"] or "").filled(values, upper_first=True).text,
             "object": row["object_label"],
             "first answers": "; ".join(answers.unique(maintain_order=True).head(3)),
             "right": {1: "yes", None: "not asked"}.get(row["alpha"], "no"),
-        })  # fmt: skip
-    return rows
+        }

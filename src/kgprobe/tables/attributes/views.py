@@ -29,6 +29,8 @@ WORDS: dict[Any, str] = {
     **{("k", str(k)): f"@{k}" for k in KEYS},
 }  # fmt: skip
 
+#: counts of what was asked, printed without decimals
+COUNTS = ("triples", "triples asked", "golds", "golds added to the candidates", "examples left out")
 IS_RANKED = pl.col("method").str.starts_with(RANKED)
 
 
@@ -240,7 +242,7 @@ FOLDED = [
                 "golds added to the candidates", "verbose", "examples left out",
             ],
         },
-        rows=PROBE, words={"verbose": "verbose, %"},
+        rows=PROBE, words={"verbose": "verbose, %"}, digits=dict.fromkeys(COUNTS, 0),
         caption="Verbose: contains the label but is not equal to it.",
     ),
     View(
@@ -248,6 +250,7 @@ FOLDED = [
         where={"metric": ["first answers", "first answers right"]}, rows=PROBE,
         columns=["metric", "alpha"],
         words={"first answers": "", "exact": "all rules", "first answers right": "%"},
+        digits={"first answers": 0},
         caption="First answers to every triple and prompt compared with the object of the example: "
                 "character by character, then what each rule adds to those before it. Everywhere "
                 "else, all rules apply; the column “verbatim” of the variants has the metrics "
@@ -273,6 +276,7 @@ FOLDED = [
         },
         rows=["model", "method", "group"],
         words={VALUE: "right, %", "wrong": "wrong, %", ("group", ""): "all"},
+        digits={"triples": 0},
         caption="In aggregate only. For a relation with fewer than ten triples, only the count is "
                 "shown.",
         only=lambda results: results.filter(

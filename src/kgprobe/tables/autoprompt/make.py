@@ -37,8 +37,10 @@ def measure(
     for benchmark in dict.fromkeys(one.benchmark for one in answers):
         those = [one for one in answers if one.benchmark == benchmark]
         size = max(one.size for one in those)
+        # a figure of other facts, even of one relation, is no reference
+        whole = {} if any(one.is_sampled for one in those) else printed
         for number in numbers.of_benchmark(those, seed):
-            yield published.beside(number, printed, "", size)
+            yield published.beside(number, whole, "", size)
         for one in those:
             if one.of_classes:
                 ours = numbers.classes(one, seed)
@@ -47,7 +49,6 @@ def measure(
             else:
                 ours = numbers.facts(one, trained_on, seed)
             name = names.get(one.probe.model, one.probe.model)
-            # a figure of other facts, even of one relation, is no reference
             known = {} if one.is_sampled else printed
             yield from (published.beside(number, known, name, one.size) for number in ours)
         yield from numbers.differences(those, seed)

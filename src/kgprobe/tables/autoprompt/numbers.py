@@ -426,8 +426,8 @@ def memory(answers: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
 def of_benchmark(those: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
     """Yield per relation (draw of a balanced set): constant answers, the proportion of the distinct
     test objects that are also in train, the total variation distance of the two distributions of
-    objects, and numbers of facts; `search facts` are training and dev facts, as in the paper's
-    "#train"."""
+    objects (undefined without training facts), and numbers of facts; `search facts` are training
+    and dev facts, as in the paper's "#train"."""
     every = union(those)
     of, metric_of = Number(benchmark=every.benchmark), ACCURACY if every.of_classes else P1
     for name, model in ((MAJORITY, "majority"), (BEST, "constant")):
@@ -436,11 +436,13 @@ def of_benchmark(those: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
     train = every.examples.filter(split="train").unique(fact)
     for (group,), test in _select_asked(every, "test").unique(fact).group_by("group"):
         there, here = Counter(train.filter(group=group)["label"]), Counter(test["label"])
-        before, after = max(there.total(), 1), here.total()
         seen = sum(o in there for o in here) / len(here)
-        apart = sum(abs(there[o] / before - here[o] / after) for o in sorted(there | here))
         yield of.but(metric=SEEN, group=group, value=100 * seen, n=len(here))
-        yield of.but(metric=VARIATION, group=group, value=100 * (apart / 2), n=after)
+        before, after, apart = there.total(), here.total(), None
+        if before:
+            gaps = (abs(there[o] / before - here[o] / after) for o in sorted(there | here))
+            apart = 100 * (sum(gaps) / 2)
+        yield of.but(metric=VARIATION, group=group, value=apart, n=after)
     is_test = pl.col("split") == "test"
     for metric, rows in (("search facts", ~is_test), ("test facts", is_test)):
         for group, n in every.examples.filter(rows).group_by("group").len().rows():

@@ -79,7 +79,7 @@ def select_reported(results: pl.DataFrame) -> pl.DataFrame:
 def section(
     results: pl.DataFrame,
     models: Mapping[str, Mapping[str, str]],
-    records: Mapping[str, Sequence[Mapping[str, object]]],
+    records: Mapping[str, Iterable[Mapping[str, object]]],
     mode: str,
     selection: str = "",
     remarks: Sequence[str] = (),

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
@@ -71,7 +71,7 @@ def fill_triggers(template: str, tokens: Sequence[str]) -> str:
     return re.sub(r" +", " ", text).strip()
 
 
-def restarts(prompts: Sequence[Prompt]) -> Iterable[Number]:
+def restarts(prompts: Sequence[Prompt]) -> Iterator[Number]:
     """Yield the search metric on dev of the selected restart, and the mean and the lowest of all
     restarts, averaged over the relations of a task; n counts restarts."""
     for search in dict.fromkeys(p.search for p in prompts):
@@ -89,10 +89,9 @@ def restarts(prompts: Sequence[Prompt]) -> Iterable[Number]:
 
 def of_tasks(
     prompts: Sequence[Prompt], answers: Sequence[Answers], seed: int = 0
-) -> list[dict[str, object]]:
-    """Build Table 3: for each task and model the template, one found prompt with an example (drawn
+) -> Iterator[dict[str, object]]:
+    """Yield Table 3: for each task and model the template, one found prompt with an example (drawn
     by seed), and label tokens."""
-    rows: list[dict[str, object]] = []
     examples = {(a.benchmark, "searched", a.probe.model): a.examples for a in answers}
     for search in dict.fromkeys(p.search for p in prompts if p.search in examples):
         group = [p for p in prompts if p.search == search]
@@ -103,20 +102,19 @@ def of_tasks(
         fields = json.loads(drawn[1])
         labels = sorted((chosen.content.get("label_tokens") or {}).items())
         shown = [f"{name}: {', '.join(map(word_of, tokens))}" for name, tokens in labels]
-        rows.append({
+        yield {
             "task": chosen.benchmark,
             "model": chosen.model,
             "template": chosen.content["template"],
             "prompt": parse(chosen.words).filled(fields).text,
             "label tokens": "; ".join(shown),
-        })  # fmt: skip
-    return rows
+        }
 
 
 def of_relations(
     prompts: Sequence[Prompt], results: pl.DataFrame, templates: Mapping[str, Mapping[str, str]]
-) -> list[dict[str, object]]:
-    """Build Table 7: for each relation the manual prompt (`templates`: benchmark -> relation -> its
+) -> Iterator[dict[str, object]]:
+    """Yield Table 7: for each relation the manual prompt (`templates`: benchmark -> relation -> its
     text) and every searched prompt as text, each with its P@1 in `results`."""
     key = ("benchmark", "group", "model", "prompt", "metric")
     figures = results.filter(pl.col("group") != "", plain()).iter_rows(named=True)
@@ -130,11 +128,11 @@ def of_relations(
         bounds = f"{row['low']:.1f} to {row['high']:.1f}"
         return f"{row['value']:.1f} ({bounds}), n {row['n']}{sign(row)}{below}"
 
-    rows: list[dict[str, object]] = []
     for prompt in sorted(prompts, key=lambda p: (p.benchmark, property_order(p.group))):
-        place, is_same = (prompt.benchmark, prompt.group), bool(prompt.content.get("round_trip"))
+        place = prompt.benchmark, prompt.group
         if prompt.prompt in ("searched", "searched_7") and (*place, "majority", "", "P@1") in at:
-            rows.append({
+            is_same = prompt.content.get("round_trip")
+            yield {
                 "benchmark": prompt.benchmark,
                 "relation": prompt.group,
                 "model": prompt.model,
@@ -144,18 +142,16 @@ def of_relations(
                 "P@1": format_figure(*place, prompt.model, prompt.prompt, "P@1"),
                 "majority P@1": format_figure(*place, prompt.model, prompt.prompt, MAJORITY),
                 "best constant P@1": format_figure(*place, "constant", "", "P@1"),
-                "text tokenizes to the same ids": ["no", "yes"][is_same],
-            })  # fmt: skip
-    return rows
+                "text tokenizes to the same ids": "yes" if is_same else "no",
+            }
 
 
 def contexts(
     answers: Sequence[Answers], prompts: Sequence[Prompt], each: int = 6, seed: int = 0
-) -> list[dict[str, object]]:
-    """Build Table 8: contexts, one model's searched prompts and answers, `each` drawn per benchmark
+) -> Iterator[dict[str, object]]:
+    """Yield Table 8: contexts, one model's searched prompts and answers, `each` drawn per benchmark
     by seed; the object replaced by the perturbation is struck through, as ~~old~~."""
     words = {(p.benchmark, p.model, p.group): p.words for p in prompts if p.prompt == "searched"}
-    drawn: list[dict[str, object]] = []
     for benchmark in EXTRACTION:
         chosen = [a for a in answers if (a.benchmark, a.probe.prompt) == (benchmark, "searched")]
         for one in chosen[:1]:
@@ -169,12 +165,11 @@ def contexts(
                     names = (word for word in [label, *row["surfaces"]] if word in context)
                     new = next(names, label)
                     context, label = context.replace(new, f"{old} {new}", 1), f"{old} {label}"
-                drawn.append({
+                yield {
                     "half": HEADS[benchmark],
                     "relation": row["group"],
                     "context": context,
                     "prompt": words.get((benchmark, one.probe.model, row["group"]), ""),
                     "object": label,
                     "prediction": f"{row['answer']}{' +' if row['hit'] else ''}",
-                })  # fmt: skip
-    return drawn
+                }

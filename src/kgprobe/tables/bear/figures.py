@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import altair as alt
 import polars as pl
 
+from kgprobe.experiments import is_control
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import option_plots
 from kgprobe.tables.report import draw, grid, marks
@@ -28,7 +29,7 @@ def figures(results: pl.DataFrame, models: Models, titles: Mapping[str, str]) ->
     """Yield the figures of BEAR's RESULTS; `models`: by name; `titles`: relation -> its name."""
     bear = results.filter(paper="bear")
     kinds = {name: row["kind"] for name, row in models.items()}
-    controls = [name for name, row in models.items() if row["source"].startswith("control:")]
+    controls = [name for name, row in models.items() if is_control(row)]
     for benchmark in benchmarks(bear, models):
         # verdicts, from which a model's marks follow, name no benchmark
         with_verdicts = bear.filter(pl.col("benchmark").is_in([benchmark, ""]))
@@ -121,8 +122,8 @@ def size_plot(
     probes = sized.filter(pl.col("method") != "published").rows(named=True)
     labels = marks.names(probes, marks.signs(bear))
     kinds = {name: models[row["model"]]["kind"] for name, row in zip(labels, probes, strict=True)}
-    hollow = [name for name, row in zip(labels, probes, strict=True)
-              if models[row["model"]]["source"].startswith("control:")]  # fmt: skip
+    who = zip(labels, probes, strict=True)
+    hollow = [name for name, row in who if is_control(models[row["model"]])]
     printed = sized.filter(method="published").rows(named=True)
     labels += [f"published, {row['slice']}" for row in printed]
     gray = {f"published, {row['slice']}": (PUBLISHED, PUBLISHED, KINDS[row["slice"]][1])

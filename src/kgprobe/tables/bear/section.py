@@ -121,12 +121,16 @@ def arranged(
 
     return [
         Section(
-            name, name, descriptions.get(name, ""), notes(results.filter(benchmark=name), models),
-            grids(*OPEN, benchmark=[name]), grids(*FOLDED, benchmark=[name]),
+            name,
+            name,
+            descriptions.get(name, ""),
+            notes(results.filter(benchmark=name), models),
+            grids(*OPEN, benchmark=[name]),
+            grids(*FOLDED, benchmark=[name]),
             [d for d in drawings if d.part == name],
         )
         for name in bear_figures.benchmarks(results, models)
-    ]  # fmt: skip
+    ]
 
 
 def notes(results: pl.DataFrame, models: Models) -> list[str]:

@@ -35,6 +35,7 @@ import polars as pl
 from scipy.special import ndtri
 
 from kgprobe.contracts import SETTING
+from kgprobe.experiments import is_control
 from kgprobe.metrics.bootstrap import of_draws
 from kgprobe.metrics.intervals import Interval, fisher, wilson
 from kgprobe.tables.claims.paired import Draws, RunAnswers
@@ -54,8 +55,8 @@ NAMED: Mapping[str, str] = {
 }
 READINGS = ("difference", "wins", "steps", "near", "pearson")
 #: values of `interval` for bounds that contain 95 % of an estimate from items drawn independently
-#: or in pairs. The range of subsets, the spread of random orders, one standard error and a mean of
-#: other bounds are not among them
+#: or in pairs. The range of subsets, the spread of random orders and one standard error are not
+#: among them
 ESTIMATED = (
     "wilson", "newcombe", "student", "fisher", "bootstrap", "cluster bootstrap",
     "paired bootstrap", "paired cluster bootstrap",
@@ -186,7 +187,7 @@ def with_models(results: pl.DataFrame, models: Mapping[str, Mapping[str, str]]) 
     rows = []
     for name in results["model"].unique():
         row = models.get(name, {"kind": BASELINE, "source": ""})
-        kind = CONTROL if row["source"].startswith("control:") else row["kind"]
+        kind = CONTROL if is_control(row) else row["kind"]
         size = row.get("parameters")
         rows.append((name, kind, family(name), float(size) if size else None))
     texts = dict.fromkeys(("model", "kind", "family"), pl.String)

@@ -1,13 +1,13 @@
 """The report's section on the claims of the papers and their verdicts in this run."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import polars as pl
 
 from kgprobe.tables.claims import verdicts
 from kgprobe.tables.report import grid, headline, marks
-from kgprobe.tables.report.grid import Cell, Grid
+from kgprobe.tables.report.grid import Cell
 from kgprobe.tables.report.section import Section
 
 TITLE = "What the papers claim"
@@ -47,9 +47,11 @@ def section(claims: pl.DataFrame) -> Section:
             continue
         principal = rows.filter(pl.col("comparison") != "")
         head = f"{title}: {_count_verdicts(principal)}."
-        shown = grid.filled_in([_grid(f"{title}: principal claims", principal)])
-        further = _further(f"{title}: further claims", rows.filter(comparison=""))
-        parts.append(Section(paper, title, head, (), shown, grid.filled_in([further])))
+        shown = grid.records(f"{title}: principal claims", _list_principal(principal), CAPTION)
+        others = _list_further(rows.filter(comparison=""))
+        further = grid.records(f"{title}: further claims", others)
+        tables = grid.filled_in([shown]), grid.filled_in([further])
+        parts.append(Section(paper, title, head, (), *tables))
     every = claims.filter(pl.col("comparison") != "")
     verb = "has" if tested.height == 1 else "have"
     note = f"{tested.height} of {every.height} claims {verb} numbers in this run"
@@ -63,8 +65,8 @@ def _count_verdicts(claims: pl.DataFrame) -> str:
     return ", ".join(f"{sizes[v]} {v}" for v in verdicts.VERDICTS if v in sizes)
 
 
-def _grid(title: str, claims: pl.DataFrame) -> Grid:
-    rows = []
+def _list_principal(claims: pl.DataFrame) -> Iterator[dict[str, object]]:
+    """Yield the row of each compared claim: in print, in this run, and its verdict."""
     # claims with a verdict in this run come first
     is_silent = pl.col("verdict") == verdicts.NOT_TESTED
     for row in claims.sort(is_silent, maintain_order=True).iter_rows(named=True):
@@ -80,27 +82,23 @@ def _grid(title: str, claims: pl.DataFrame) -> Grid:
             here = Cell(text, bounds, value, sides, href=ROWS.format(row["claim"]))
         models = row["models"] or (f"needs {row['needs']}" if value is None else "none is asked")
         said = row["verdict"]
-        rows.append({
+        yield {
             "claim": Cell(row["statement"], f"{row['claim']}; {row['where']}", row["claim"]),
             "in print": Cell(printed, stands, row["printed"]),
             "here": here,
             "n": row["n"],
             "models": Cell(models, sort=models, muted=not row["models"]),
             "verdict": Cell(said, _why(row), said, row["reason"], trace=row["claim"]),
-        })  # fmt: skip
-    return grid.records(title, rows, CAPTION)
+        }
 
 
-def _further(title: str, claims: pl.DataFrame) -> Grid:
-    """Tabulate uncompared claims: the statement, and whether the papers' tables support it."""
-    rows = [
-        {
+def _list_further(claims: pl.DataFrame) -> Iterator[dict[str, object]]:
+    """Yield the row of each uncompared claim: whether the papers' tables support it."""
+    for row in claims.iter_rows(named=True):
+        yield {
             "claim": Cell(row["statement"], f"{row['claim']}; {row['where']}", row["claim"]),
             "in print": Cell(IN_PRINT[row["holds"]], row["reason"]),
         }
-        for row in claims.iter_rows(named=True)
-    ]
-    return grid.records(title, rows)
 
 
 def expected(direction: str) -> str:

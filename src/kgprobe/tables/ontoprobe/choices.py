@@ -1,19 +1,19 @@
 """OntoProbe's Tables 5 and 6: multiple choice, memorizing and reasoning, with the printed values.
 
 Source: Wu et al. 2023, Tables 5 and 6; docs/papers/ontoprobe.md, Multiple choice. Accuracies in per
-cent with Wilson's interval; an answer that cannot be parsed is wrong, and counted separately.
+cent with Wilson's interval, their mean over rules with that of questions resampled within each
+rule; an answer that cannot be parsed is wrong, and counted separately.
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from kgprobe.experiments import json_rows
-from kgprobe.metrics.intervals import Interval
 from kgprobe.tables.answers import Probe
+from kgprobe.tables.estimate import estimate
 from kgprobe.tables.judged import ANY
 from kgprobe.tables.ontoprobe.memorizing import as_published
 from kgprobe.tables.ontoprobe.reasoning import RULES
@@ -45,6 +45,7 @@ def score_choices(
     picked: pl.DataFrame,
     given: Mapping[str, pl.DataFrame],
     split: Split | None = None,
+    seed: int = 0,
 ) -> Iterator[Number]:
     """Yield one model's numbers by scoring mode. `questions`: CHOICES, `picked`: CHOSEN, `given`:
     the printed tables; `split`: the released one (`mc_split: shipped`), for its benchmark."""
@@ -67,7 +68,7 @@ def score_choices(
             chance = 100 * sum(1 / len(o) for o in group["options"]) / group.height
             yield of.but(metric="chance", n=group.height, value=chance)
         six = _read_table6(given["reasoning"].filter(pl.lit(is_same and name == CHATGPT)))
-        yield from _table6(base, premises(rows, split), six)
+        yield from _table6(base, premises(rows, split), six, seed)
         for rule in READ:
             if n := rows.filter(rule=rule).height:
                 yield base.but(metric="answers", slice=rule, **proportion(n, rows.height))
@@ -90,29 +91,23 @@ def judge(questions: pl.DataFrame, picked: pl.DataFrame) -> pl.DataFrame:
 
 
 def _table6(
-    base: Number, rows: pl.DataFrame, known: Mapping[tuple[str, str], float]
+    base: Number, rows: pl.DataFrame, known: Mapping[tuple[str, str], float], seed: int
 ) -> Iterator[Number]:
-    """Yield accuracy by rule, and the unweighted mean (also of bounds) over asked rules."""
+    """Yield accuracy by rule, and the unweighted mean over asked rules."""
     for premise in PREMISES:
         cell = base.but(metric="accuracy", setting={"premise": premise})
-        numbers = [
-            cell.but(
-                group=rule,
-                **as_published(known.get((premise, rule)), "Table 6"),
-                **hit_rate(subset["hit"].to_numpy()),
-            )
-            for rule in RULES
-            if (subset := rows.filter(setting=premise, task=rule)).height
-        ]
-        yield from numbers
-        if numbers:
+        asked = rows.filter(pl.col("task").is_in(RULES), setting=premise).sort("item")
+        rules = [rule for rule in RULES if rule in asked["task"]]
+        for rule in rules:
+            theirs = as_published(known.get((premise, rule)), "Table 6")
+            hits_of = asked.filter(task=rule)["hit"].to_numpy()
+            yield cell.but(group=rule, **theirs, **hit_rate(hits_of))
+        if rules:
             # the printed average is over all six rules
-            whole = len(numbers) == len(RULES)
+            whole = len(rules) == len(RULES)
             theirs = as_published(known.get((premise, "average")) if whole else None, "Table 6")
-            value = sum(x.value or 0.0 for x in numbers) / len(numbers)
-            low, high = np.mean([x.interval[:2] for x in numbers if x.interval], axis=0).tolist()
-            interval = Interval(low, high, "mean of wilson")
-            yield cell.but(n=sum(x.n for x in numbers), value=value, interval=interval, **theirs)
+            mean = estimate(asked, "hit", stratum="task", is_macro=True, seed=seed)
+            yield cell.but(**mean, **theirs)
 
 
 def _read_table6(given: pl.DataFrame) -> dict[tuple[str, str], float]:

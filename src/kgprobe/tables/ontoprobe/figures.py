@@ -8,6 +8,7 @@ import altair as alt
 import polars as pl
 
 from kgprobe.benchmarks.ontoprobe.concepts import TASKS
+from kgprobe.experiments import is_control
 from kgprobe.tables import option_plots
 from kgprobe.tables.ontoprobe import memorizing, reasoning, views
 from kgprobe.tables.ontoprobe.memorizing import PAPERS
@@ -29,7 +30,7 @@ def drawings(
     """Draw every figure of RESULTS; `models`: by name. For candidates scored as sentences, also
     confidence and accuracy, and accuracy by slice, by task."""
     kinds = {name: row["kind"] for name, row in models.items()}
-    controls = [name for name, row in models.items() if row["source"].startswith("control:")]
+    controls = [name for name, row in models.items() if is_control(row)]
     sets = results["benchmark"].unique(maintain_order=True).to_list()
     panels = product(sets, TASKS)
     return [

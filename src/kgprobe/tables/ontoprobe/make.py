@@ -296,7 +296,7 @@ def estimate_choices(
     """Yield every number of multiple choice; `files`: CHOICES, CHOSEN of each probe."""
     for probe, paths in files.items():
         items, picked = _read_choices(*paths)
-        yield from choices.score_choices(probe, items, picked, study.given, split)
+        yield from choices.score_choices(probe, items, picked, study.given, split, study.seed)
         if study.facts is not None:
             rows = choices.hits(items.filter(premise=""), picked)
             yield from calibration.check_choices(probe, rows, study.items(probe), study.facts)
@@ -306,9 +306,8 @@ def estimate_choices(
 
 def examples(
     top: Mapping[Probe, pl.DataFrame], folders: Mapping[str, Path]
-) -> list[dict[str, object]]:
-    """Return rows of Table 7: prompt, top five candidates, golds. `top`: the TOPS of each probe."""
-    rows: list[dict[str, object]] = []
+) -> Iterator[dict[str, object]]:
+    """Yield rows of Table 7: prompt, top five candidates, golds. `top`: the TOPS of each probe."""
     for probe, frame in top.items():
         items, options, prompts = questions(folders[probe.benchmark])
         label = {(s, i): name for s, i, name in options.select("set", "index", "label").rows()}
@@ -321,11 +320,10 @@ def examples(
                 golds = [label[row["candidates"], a] for a in row["answers"]]
                 best = ranked.filter(item=row["item"])["candidate"]
                 named = [label[row["candidates"], c] for c in best]
-                rows.append({
+                yield {
                     "model": probe.model,
                     "task": task,
                     "prompt": fill(text, row["subject"], MASK_SLOT).text,
                     "top 5": ", ".join("+" * (n in golds) + n for n in named),
                     "golds": ", ".join(golds),
-                })  # fmt: skip
-    return rows
+                }

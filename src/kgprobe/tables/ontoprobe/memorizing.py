@@ -134,14 +134,16 @@ def _over_seeds(
     base: Number, by: Mapping[tuple[object, ...], Mapping[str, Number]]
 ) -> Iterator[Number]:
     """Yield means over the seeds of soft prompts with Student's interval, and their standard
-    deviation; n counts seeds."""
+    deviation, neither for one seed; n counts seeds."""
     for key in dict.fromkeys(c[:-1] for c in by):
         of = base.but(setting={**_setting((*key, "mean")), "weighting": "seeds"})
         for m in METRICS:
             seeds = [float(x[m].value or 0) for c, x in by.items() if c[:-1] == key]
-            sd, number = standard_error(seeds) * np.sqrt(len(seeds)), of.but(metric=m, n=len(seeds))
+            number = of.but(metric=m, n=len(seeds))
             yield number.but(value=sum(seeds) / len(seeds), interval=student(seeds))
-            yield number.but(value=sd, setting={"seed": "standard deviation"})
+            if len(seeds) > 1:
+                sd = standard_error(seeds) * np.sqrt(len(seeds))
+                yield number.but(value=sd, setting={"seed": "standard deviation"})
 
 
 def groups(

@@ -1,7 +1,7 @@
 """OntoProbe's section of the report: its views of RESULTS in the paper's order, its figures, and
 every point on which paper and code disagree."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -44,7 +44,7 @@ EFFECTS = {
 
 def section(
     results: pl.DataFrame,
-    examples: Sequence[Mapping[str, object]],
+    examples: Iterable[Mapping[str, object]],
     funnels: Mapping[str, pl.DataFrame],
     mode: str,
     switches: Switches,

@@ -73,8 +73,8 @@ SEEDS = View(
      "seed": ["mean", "standard deviation"]},
     rows=["model", "benchmark", "group", "masks", "pooling", "loss"], columns=["metric", "seed"],
     heads=HEADS, words={("seed", "mean"): ""},
-    caption="Means over the seeds of the initial vectors with Student's 95 % interval (none for "
-    "one seed), and the standard deviation over seeds.",
+    caption="Means over the seeds of the initial vectors with Student's 95 % interval, and the "
+            "standard deviation over seeds; neither for one seed.",
 )  # fmt: skip
 AVERAGES = {
     by: View(

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from kgprobe.contracts import RESULTS
+from kgprobe.experiments import is_control
 from kgprobe.tables.published import decimals
 from kgprobe.tables.report import marks
 from kgprobe.tables.views import View, fraction
@@ -179,7 +180,7 @@ def of_rows(title: str, rows: pl.DataFrame) -> Grid:
     body = []
     for row in rows.rows(named=True):
         command = "" if row["value"] is None else trace(row)
-        cells = [Cell(_format_figure(row[c]), sort=row[c]) for c in numbers]
+        cells = [Cell(_format_figure(row[c]), "", row[c], muted=row[c] is None) for c in numbers]
         few = marks.few(row) if command else ""
         cells[0] = replace(cells[0], text=cells[0].text + few, n=row["n"], trace=command)
         body.append([*(text(row[name]) for name in named), *cells])
@@ -207,7 +208,7 @@ def models(rows: Mapping[str, Mapping[str, str]]) -> dict[tuple[str, str], Cell]
     """Return row headers for the models of a table, with kind and BOS policy in small print."""
     cells = {}
     for name, row in rows.items():
-        notes = [row["kind"]] + ["control"] * row["source"].startswith("control:")
+        notes = [row["kind"]] + ["control"] * is_control(row)
         notes += [f"BOS {row['bos']}"] if row["kind"] == "causal" else []
         notes += [] if row["dtype"] == "float32" else [f"{row['dtype']}, not exact"]
         notes += [f"{row['quantized']} weights"] if row.get("quantized") else []

@@ -7,6 +7,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from kgprobe.experiments import is_control
 from kgprobe.tables.report import about, draw, grid, headline, marks
 from kgprobe.tables.report.grid import Cell, Grid
 from kgprobe.tables.report.section import Drawing, drawing
@@ -48,7 +49,7 @@ def tiles(results: pl.DataFrame, experiments: Sequence[Row]) -> list[tuple[str, 
 
 def ordered(results: pl.DataFrame, models: Models) -> list[str]:
     """Return the models that were asked, control models after the others, then baselines."""
-    names = sorted(models, key=lambda name: models[name]["source"].startswith("control:"))
+    names = sorted(models, key=lambda name: is_control(models[name]))
     shown = results.filter(pl.col("method") != "published")["model"].unique(maintain_order=True)
     return [*names, *(name for name in ("random", "majority") if name in shown)]
 

@@ -71,10 +71,14 @@ def questions(folder: Path, kind: str = "") -> list[Question]:
         rows = rows.sort("group", "example")
         rows = rows.group_by("group", maintain_order=True).head(OF_RELATION)
         return [
-            Question(f"{r['group']}/{r['example']}", r["group"],
-                     "; ".join(map(str, json.loads(r["fields"]).values())), [r["label"]])
+            Question(
+                f"{r['group']}/{r['example']}",
+                r["group"],
+                "; ".join(map(str, json.loads(r["fields"]).values())),
+                [r["label"]],
+            )
             for r in rows.rows(named=True)
-        ]  # fmt: skip
+        ]
     return []
 
 

@@ -99,20 +99,30 @@ def _bear(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None:
         benchmark=best["benchmark"], metric="accuracy", group="", slice="", instead="", template=""
     )
     chance = whole.filter(house.plain(), model="random")["value"].to_list()
-    baseline = whole.filter(without=SUBJECT, **{name: best[name] for name in same})
+    of_best = {name: best[name] for name in same}
+    baseline = whole.filter(without=SUBJECT, **of_best).rows(named=True)
     several = headline.counts_subjects(results, best["benchmark"])
     of = f"the questions about {best['n']:,} subjects" if several else f"{best['n']:,} questions"
     of += f" of {best['benchmark']}" if len({row["benchmark"] for row in plain}) > 1 else ""
     text = f"{who} answers {_percent(best)} of {of} correctly"
     text += f" (chance {chance[0]:.1f} %)" if chance else ""
-    if baseline.height:
-        text += f"; asked without the subject, {baseline['value'][0]:.1f} %"
+    if baseline:
+        text += (
+            f"; asked without the subject, {_percent(baseline[0])}{_of_fewer(baseline[0], best)}"
+        )
     corrected = [
         row for row in rows if row.get("aggregation") == PRIOR
         and all(row[name] == best[name] for name in same)
     ]  # fmt: skip
-    more = f" Corrected for the options' prior: {_percent(corrected[0])}." if corrected else ""
-    return f"{text}.{more}", best
+    if corrected:
+        shown = f"{_percent(corrected[0])}{_of_fewer(corrected[0], best)}"
+        text += f". Corrected for the options' prior: {shown}"
+    return f"{text}.", best
+
+
+def _of_fewer(row: Row, best: Row) -> str:
+    """Return the n of a number that is not of all questions that the best number is of."""
+    return f" of {row['n']:,}" if row["n"] != best["n"] else ""
 
 
 def _ontoprobe(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None:

@@ -257,7 +257,7 @@ def test_a_date_without_a_zone_is_utc(monkeypatch):
 
 def test_a_public_service_is_not_asked_without_a_contact(monkeypatch):
     monkeypatch.delenv("KGPROBE_CONTACT", raising=False)
-    with pytest.raises(ContactError, match="x.org is a public service and asks for a contact"):
+    with pytest.raises(ContactError, match=r"x\.org is a public service and asks for a contact"):
         user_agent("x.org", "")
     assert "me@example.org" in user_agent("x.org", "me@example.org")
     assert user_agent("x.org", "", is_local=True).startswith("kgprobe/")

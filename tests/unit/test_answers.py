@@ -1,8 +1,9 @@
 """Scoring whole frames: shards resume after an interruption and are split among processes."""
 
+from types import SimpleNamespace
+
 import polars as pl
 import pytest
-import transformers
 
 from kgprobe import schema
 from kgprobe.probes.jobs import score
@@ -77,13 +78,15 @@ def test_shards_of_other_questions_are_ignored(spec, frames, tmp_path):
 
 def test_shards_of_other_libraries_are_ignored(spec, frames, tmp_path, monkeypatch):
     scores(spec, frames, tmp_path)
-    known, counted = sentence._score, []
-    monkeypatch.setattr(sentence, "_score", lambda *given: counted.append(0) or known(*given))
+    shards = sorted(tmp_path.glob("shard-*.journal"))
+    stored = [path.read_bytes() for path in shards]
     scores(spec, frames, tmp_path)
-    assert not counted
-    monkeypatch.setattr(transformers, "__version__", "0")
+    assert [path.read_bytes() for path in shards] == stored
+    monkeypatch.setattr(score.score, "transformers", SimpleNamespace(__version__="0"))
     scores(spec, frames, tmp_path)
-    assert len(counted) == 6
+    assert len(stored) == 6
+    for path, before in zip(shards, stored, strict=True):
+        assert path.read_bytes() != before
 
 
 @pytest.mark.parametrize("count", [2, 3, 7])

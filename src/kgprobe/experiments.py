@@ -469,7 +469,7 @@ def check_papers(rows: list[dict[str, str]], path: str | Path, papers: Mapping[s
             raise TableError(
                 f"{where}: benchmark {row['benchmark']!r} with paper {paper}; valid: {names}"
             )
-        if method in ("reason", "choice") and row["benchmark"].endswith("_lite"):
+        if method == "choice" and row["benchmark"].endswith("_lite"):
             whole = row["benchmark"].removesuffix("_lite")
             raise TableError(f"{where}: method {method!r} needs the whole set, {whole!r}")
         prompt = "soft" if method == "soft" else "templates"

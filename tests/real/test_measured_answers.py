@@ -36,8 +36,8 @@ DATA = Path(__file__).parent / "data"
 CHOICES, FILLS = 20, 16
 #: attributes of which some answers are drawn
 ATTRIBUTES = (
-    "symmetry", "asymmetry", "hierarchy", "composite", "paths", "entity_centric", "bias",
-    "ambiguous",
+    "symmetry", "asymmetry", "bidirectional", "hierarchy", "composite", "paths", "entity_centric",
+    "bias", "ambiguous",
 )  # fmt: skip
 #: beams, phrases and tokens of a free answer (config/real.yaml: fill)
 BEAMS, MOST_TOKENS = 5, 10

@@ -197,7 +197,7 @@ def check_papers(*rows: str) -> None:
         ("bear world_lite templates fill", "method 'fill' with paper bear; valid: sentence"),
         ("bear onto_world templates sentence",
          "benchmark 'onto_world' with paper bear; valid: world_lite"),
-        ("ontoprobe onto_world_lite templates reason", "needs the whole set, 'onto_world'"),
+        ("ontoprobe onto_world_lite templates choice", "needs the whole set, 'onto_world'"),
         ("ontoprobe onto_world templates soft",
          "prompt 'templates' with method 'soft'; valid: soft"),
         ("bear world_lite soft sentence",

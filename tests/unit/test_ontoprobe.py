@@ -169,6 +169,51 @@ def test_a_subset_keeps_golds_and_renumbers(tmp_path):
     assert first.height == 5 < sets.prompts.height
 
 
+def test_rules_of_a_subset_are_those_of_its_rows_with_candidates_of_their_own(tmp_path):
+    taken, sets = built(write_release(tmp_path))
+    rules = reasoning.build(taken, sets.items, sets.candidates, SWITCHES)
+    plain = build.lite(sets, Rows(dev=1, test=2), 5, 0)
+    few = build.lite(replace(sets, rules=rules), Rows(dev=1, test=2), 5, 0)
+    schema.check(few.rules, schema.ITEMS)
+    schema.check(few.candidates, schema.CANDIDATES)
+    # the tasks are as without rules
+    assert few.items.equals(plain.items)
+    of_rules = pl.col("set").str.ends_with(" of rules")
+    assert few.candidates.filter(~of_rules).equals(plain.candidates)
+
+    def spelled(frame, candidates):
+        """Return item -> (first premise, golds, golds of the tests of P2), as labels."""
+        label = {(s, i): name for s, i, name in candidates.select("set", "index", "label").rows()}
+        rows = {}
+        for item, name, golds, text in frame.select("item", "candidates", "answers", "meta").rows():
+            meta = json.loads(text)
+            tests = [
+                [label[test["candidates"], gold] for gold in test["golds"]]
+                for _, test in sorted(meta["p2_tests"].items())
+            ]
+            rows[item] = meta["p1_item"], [label[name, gold] for gold in golds], tests
+        return rows
+
+    before, after = spelled(rules, sets.candidates), spelled(few.rules, few.candidates)
+    kept = set(few.items["item"])
+    assert after == {item: row for item, row in before.items() if row[0] in kept}
+    assert few.rules.group_by("relation").len()["len"].to_list() == [3] * 6
+    used: dict[str, set[int]] = {}
+    for name, golds, text in few.rules.select("candidates", "answers", "meta").rows():
+        tests = json.loads(text)["p2_tests"].values()
+        for other, indices in [(name, golds), *((v["candidates"], v["golds"]) for v in tests)]:
+            used.setdefault(other, set()).update(indices)
+    assert "class of rules" in used
+    for name, indices in used.items():
+        most = sets.candidates.filter(set=name.removesuffix(" of rules")).height
+        assert few.candidates.filter(set=name).height == min(len(indices) + 5, most)
+    whole = build.lite(replace(sets, rules=rules), Rows(test=2), 0, 0)
+    assert spelled(whole.rules, sets.candidates) == {
+        item: before[item] for item in whole.rules["item"]
+    }
+    assert whole.rules.height == 12
+
+
 def own_tables():
     def table(columns, rows):
         return pl.DataFrame(list(rows), schema=columns.split(), orient="row")

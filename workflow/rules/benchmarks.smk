@@ -195,6 +195,7 @@ rule construct_ontoprobe:
         lite_questions="<results>/benchmarks/onto_{origin}_lite/items.parquet",
         lite_candidates="<results>/benchmarks/onto_{origin}_lite/candidates.parquet",
         lite_prompts="<results>/benchmarks/onto_{origin}_lite/prompts.parquet",
+        lite_reasoning="<results>/benchmarks/onto_{origin}_lite/reasoning.parquet",
     log:
         "<logs>/benchmarks/onto_{origin}.log",
     wildcard_constraints:
@@ -226,6 +227,7 @@ rule load_ontoprobe:
         lite_questions="<results>/benchmarks/onto_released_lite/items.parquet",
         lite_candidates="<results>/benchmarks/onto_released_lite/candidates.parquet",
         lite_prompts="<results>/benchmarks/onto_released_lite/prompts.parquet",
+        lite_reasoning="<results>/benchmarks/onto_released_lite/reasoning.parquet",
     log:
         "<logs>/benchmarks/onto_released.log",
     priority: FIRST

@@ -31,16 +31,17 @@ with job(snakemake) as run:
             partly,
         )
     sets = build.build(concept_rows, switches, name)
+    rules = reasoning.build(concept_rows, sets.items, sets.candidates, switches)
+    sets = replace(sets, rules=rules)
     options, templates = chosen.lite_options, chosen.lite_templates
     few = build.lite(sets, chosen.lite, options, run.params.seed, templates)
-    rules = reasoning.build(concept_rows, sets.items, sets.candidates, switches)
     languages = run.params.get("languages", [])
     provenance = run.provenance(mode=chosen.mode, switches=asdict(switches), languages=languages)
     some_rules = replace(schema.ITEMS, may_be_empty=bool(run.params.get("partly")))
-    schema.write(rules, some_rules, run.output.reasoning, provenance)
     schema.write(sets.funnel, schema.FUNNEL, run.output.funnel, provenance)
     for prefix, frames in (("", sets), ("lite_", few)):
         schema.write(frames.items, schema.ITEMS, run.output[f"{prefix}questions"], provenance)
         path = run.output[f"{prefix}candidates"]
         schema.write(frames.candidates, schema.CANDIDATES, path, provenance)
         schema.write(frames.prompts, schema.PROMPTS, run.output[f"{prefix}prompts"], provenance)
+        schema.write(frames.rules, some_rules, run.output[f"{prefix}reasoning"], provenance)

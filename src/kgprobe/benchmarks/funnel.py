@@ -20,7 +20,8 @@ class Funnel:
     benchmark: str
     through: bool = False
     rows: list[dict[str, Any]] = field(default_factory=list)
-    places: Counter[str] = field(default_factory=Counter)  #: the next position
+    #: the next position
+    positions: Counter[str] = field(default_factory=Counter)
 
     def add(
         self,
@@ -34,12 +35,11 @@ class Funnel:
     ) -> None:
         """Add a step: rows before and after it, distinct subjects and answers after it."""
         of = "" if self.through else relation
-        place = self.places[of]
-        self.places[of] += 1
-        named = {"benchmark": self.benchmark, "relation": relation, "position": place, "step": step}
-        counts = {"rows_in": rows_in, "rows_out": rows_out, "reason": reason}
+        named = {"benchmark": self.benchmark, "relation": relation, "step": step}
+        counts = {"position": self.positions[of], "rows_in": rows_in, "rows_out": rows_out}
+        self.positions[of] += 1
         ends = {"subjects": len(set(subjects)), "answers": len(set(answers))}
-        totals = {"kept": rows_out, "dropped": rows_in - rows_out}
+        totals = {"kept": rows_out, "dropped": rows_in - rows_out, "reason": reason}
         self.rows.append({**named, **counts, **ends, **totals})
 
     def count(self, step: str, kept: int, before: int | None = None, reason: str = "") -> None:

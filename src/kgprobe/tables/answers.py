@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from kgprobe import schema
+from kgprobe.experiments import is_control
 from kgprobe.metrics import aggregations
 from kgprobe.metrics.sums import ordered_mean, ordered_sum
 from kgprobe.templates import NO_SUBJECTS, fill
@@ -71,7 +72,7 @@ class Probe:
     @property
     def control(self) -> bool:
         """Whether the model was trained on a known half of the facts."""
-        return self.source.startswith("control:")
+        return is_control({"source": self.source})
 
     @property
     def dimensions(self) -> dict[str, Any]:

@@ -18,6 +18,8 @@ from kgprobe.sampling import hash_key
 from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS
 from kgprobe.settings.benchmarks import Rows
 
+#: name of a lite set of candidates of the entailment rules
+OF_RULES = "{} of rules"
 #: keys in `meta` that exclude rows from the lite sets
 LEFT_OUT = ("repeat", "soft_only")
 
@@ -30,6 +32,8 @@ class OntoProbeFrames:
     candidates: pl.DataFrame
     prompts: pl.DataFrame
     funnel: pl.DataFrame
+    #: ITEMS of the entailment rules
+    rules: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=dict(ITEMS.columns)))
 
 
 def build(concept_rows: ConceptRows, switches: Switches, name: str) -> OntoProbeFrames:
@@ -121,7 +125,8 @@ def lite(
 ) -> OntoProbeFrames:
     """Return a subset of every task, to score options as sentences: `sizes` rows of each split, the
     first `templates` prompts, and, if `options` > 0, the golds of the kept rows and that many
-    other candidates of each set, by seeded hash."""
+    other candidates of each set, by seeded hash. Rows of rules are those whose first premise is a
+    kept row; their candidates are then sets of their own, with the golds of their tests of P2."""
     parts = [
         _few(sets.items.filter(relation=task, role=role), most, seed)
         for task in TASKS
@@ -131,24 +136,51 @@ def lite(
     if templates is not None:
         is_first = pl.col("index").rank("dense").over("relation") <= templates
         sets = replace(sets, prompts=sets.prompts.filter(is_first))
+    premise = pl.col("meta").str.json_path_match("$.p1_item")
+    rules = sets.rules.filter(premise.is_in(chosen["item"].implode()))
     if options <= 0:
-        return replace(sets, items=chosen)
-    golds = chosen.select("item", set="candidates", index="answers").explode("index")
-    is_gold = golds.select("set", "index").unique().with_columns(gold=True)
-    names = sets.candidates.select("set", "label").rows()
-    keys = pl.Series([hash_key(seed, "option", *name) for name in names], dtype=pl.UInt64)
-    known = sets.candidates.with_columns(key=keys).join(
-        is_gold, on=["set", "index"], how="left", maintain_order="left"
-    )
+        return replace(sets, items=chosen, rules=rules)
+    metas = [json.loads(text) for text in rules["meta"]]
+    tests = [test for meta in metas for test in meta["p2_tests"].values()]
+    named = rules.with_columns(pl.format(OF_RULES, "candidates").alias("candidates"))
+    for test in tests:
+        test["candidates"] = OF_RULES.format(test["candidates"])
+    used = {*named["candidates"], *(test["candidates"] for test in tests)}
+    copies = sets.candidates.with_columns(set=pl.format(OF_RULES, "set"))
+    every = pl.concat([sets.candidates, copies.filter(pl.col("set").is_in(used))])
+    questions = pl.concat([chosen, named]).select("candidates", "answers").rows()
+    questions += [(test["candidates"], test["golds"]) for test in tests]
+    golds = {(name, index) for name, indices in questions for index in indices}
+    candidates, new = _few_candidates(every, golds, options, seed)
+    for test in tests:
+        test["golds"] = [new[test["candidates"], index] for index in test["golds"]]
+    texts = [json.dumps(meta, ensure_ascii=False, sort_keys=True) for meta in metas]
+    items, rules = (_renumber(frame, new) for frame in (chosen, named))
+    rules = rules.with_columns(meta=pl.Series(texts, dtype=pl.String))
+    return replace(sets, items=items, candidates=candidates, rules=rules)
+
+
+def _few_candidates(
+    candidates: pl.DataFrame, golds: set[tuple[str, int]], options: int, seed: int
+) -> tuple[pl.DataFrame, dict[tuple[str, int], int]]:
+    """Return the `golds` (set, index) among CANDIDATES and `options` others of each set, by seeded
+    hash, with new indices; and (set, index) -> new index."""
+    rows = candidates.select("set", "index", "label").rows()
+    keys = pl.Series([hash_key(seed, "option", s, label) for s, _, label in rows], dtype=pl.UInt64)
+    is_gold = pl.Series([(name, index) in golds for name, index, _ in rows], dtype=pl.Boolean)
+    known = candidates.with_columns(key=keys, gold=is_gold)
     place = pl.col("key").rank("ordinal").over("set", "gold")
-    kept = known.filter(pl.col("gold") | (place <= options)).with_columns(
-        new=pl.int_range(pl.len(), dtype=pl.Int32).over("set")
-    )
-    answers = golds.join(kept, on=["set", "index"], maintain_order="left")
-    answers = answers.group_by("item").agg(answers="new")
-    items = chosen.drop("answers").join(answers, on="item", maintain_order="left")
-    candidates = kept.with_columns(index="new").select(list(CANDIDATES.columns))
-    return replace(sets, items=items.select(chosen.columns), candidates=candidates)
+    kept = known.filter(pl.col("gold") | (place <= options))
+    kept = kept.with_columns(new=pl.int_range(pl.len(), dtype=pl.Int32).over("set"))
+    new = {(name, index): at for name, index, at in kept.select("set", "index", "new").rows()}
+    return kept.with_columns(index="new").select(list(CANDIDATES.columns)), new
+
+
+def _renumber(items: pl.DataFrame, new: Mapping[tuple[str, int], int]) -> pl.DataFrame:
+    """Return ITEMS with the new indices of their answers; `new`: from `_few_candidates`."""
+    rows = items.select("candidates", "answers").rows()
+    answers = [[new[name, index] for index in indices] for name, indices in rows]
+    return items.with_columns(answers=pl.Series(answers, dtype=pl.List(pl.Int32)))
 
 
 def _few(items: pl.DataFrame, n: int, seed: int) -> pl.DataFrame:

@@ -44,7 +44,7 @@ from kgprobe.probes.jobs.kept import (
     rows,
 )
 from kgprobe.probes.models import device
-from kgprobe.probes.models.load import ModelSpec, load_model, outline
+from kgprobe.probes.models.load import LIBRARIES, ModelSpec, load_model, outline
 from kgprobe.settings.probes import Api
 from kgprobe.settings.types import typed
 
@@ -53,8 +53,6 @@ Template = tuple[str, int]
 Load = Callable[[ModelSpec], Any]
 #: tables by file name, and the record of how they were made
 Answers = tuple[dict[str, pl.DataFrame], dict[str, Any]]
-#: libraries that affect the last bits of an answer
-LIBRARIES = ("torch", "transformers", "tokenizers")
 #: methods whose parts take long and are not divided
 LONG = ("grid", "low_data", "predict", "reason", "choice")
 

@@ -35,6 +35,8 @@ DTYPES = {
     "float16": torch.float16,
     "float64": torch.float64,
 }
+#: libraries that affect the last bits of an answer
+LIBRARIES = ("torch", "transformers", "tokenizers")
 #: file in a folder of unpacked GGUF weights; it records the sha256 of the GGUF file
 UNPACKED = "unpacked.json"
 #: Files of a model's folder, besides weights and vocabulary, that its answers depend on

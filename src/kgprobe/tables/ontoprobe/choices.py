@@ -96,17 +96,17 @@ def _table6(
     """Yield accuracy by rule, and the unweighted mean over asked rules."""
     for premise in PREMISES:
         cell = base.but(metric="accuracy", setting={"premise": premise})
-        asked = rows.filter(pl.col("task").is_in(RULES), setting=premise).sort("item")
-        rules = [rule for rule in RULES if rule in asked["task"]]
+        part = rows.filter(pl.col("task").is_in(RULES), setting=premise).sort("item")
+        rules = [rule for rule in RULES if rule in part["task"]]
         for rule in rules:
             theirs = as_published(known.get((premise, rule)), "Table 6")
-            hits_of = asked.filter(task=rule)["hit"].to_numpy()
+            hits_of = part.filter(task=rule)["hit"].to_numpy()
             yield cell.but(group=rule, **theirs, **hit_rate(hits_of))
         if rules:
             # the printed average is over all six rules
             whole = len(rules) == len(RULES)
             theirs = as_published(known.get((premise, "average")) if whole else None, "Table 6")
-            mean = estimate(asked, "hit", stratum="task", is_macro=True, seed=seed)
+            mean = estimate(part, "hit", stratum="task", is_macro=True, seed=seed)
             yield cell.but(**mean, **theirs)
 
 

@@ -23,7 +23,8 @@ def answers(part: Part) -> Answers:
     questions = part.read("questions", schema.ITEMS)
     schemes, rows = soft.schemes, soft.rule_rows
     if part.spec.kind == "causal":
-        schemes, rows = soft.causal.schemes, soft.causal.rows
+        schemes = soft.causal.schemes
+        rows = min(filter(None, (soft.rule_rows, soft.causal.rows)), default=None)
         switches = replace(switches, pseudoword_pairs=str(soft.causal.pairs))
         questions = sampled(questions, rows, settings["seed"])
     ranks, premises, record = reason(

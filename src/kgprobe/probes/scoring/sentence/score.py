@@ -4,6 +4,7 @@ Every option of every item becomes one complete sentence per template. Sums and 
 stored, not means, so that every aggregation can be computed later.
 """
 
+import importlib.metadata
 import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,13 +15,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import tokenizers
-import torch
-import transformers
 
 from kgprobe.probes.models.batching import Budget
 from kgprobe.probes.models.journal import keep_steps
-from kgprobe.probes.models.load import Loaded
+from kgprobe.probes.models.load import LIBRARIES, Loaded
 from kgprobe.probes.scoring.sentence.scorers import SCORERS, VARIANTS_OF
 from kgprobe.probes.scoring.sentence.variants import DEFAULT
 from kgprobe.probes.text.encode import bos_prefix, encode
@@ -121,7 +119,7 @@ def score(
         if folder is not None:
             # started anew: a file of another model (its record does not name the BOS policy), with
             # other inputs, or by other libraries, of which the results name the versions
-            libraries = [module.__version__ for module in (torch, transformers, tokenizers)]
+            libraries = [importlib.metadata.version(name) for name in LIBRARIES]
             made_by = [VERSION, libraries, loaded.record, loaded.spec.bos]
             identity = [*made_by, variant, settings, rows]
             text = json.dumps(identity, sort_keys=True, default=str)

@@ -58,6 +58,9 @@ def test_causal_models_reason_by_one_scheme_and_pair_on_some_rows(tmp_path, name
     chosen = method.sampled(frames.reasoning(), 2, 0).filter(role="test")["item"].to_list()
     assert sorted(found["ranks"]["item"].unique()) == sorted(chosen)
     assert found["ranks"].equals(method.answers(part)[0]["ranks"])
+    settings["soft"]["rule_rows"] = 1
+    one = method.sampled(frames.reasoning(), 1, 0).filter(role="test")["item"].to_list()
+    assert set(method.answers(part)[0]["ranks"]["item"]) == set(one)
 
 
 def test_a_causal_model_needs_no_memorizing_answers(tmp_path):

@@ -132,6 +132,26 @@ def test_a_sentence_about_one_task_names_it_once():
     )
 
 
+def test_reasoning_is_summarized_for_written_premises_and_enough_rows():
+    ranked = ONTO.but(group="TP", value=50.0, setting={"choice": "chosen"})
+    setting = {"premise": "P1 EX, P2 EX", "scheme": "manual+manual", "weighting": "rows"}
+    rule = ONTO.but(metric="MRR", method="reason", value=0.62, n=48, setting=setting)
+    others = [
+        rule.but(value=0.1, setting={"premise": "P1 NO, P2 NO"}),
+        rule.but(value=0.2, setting={"weighting": "schemes, rules and models"}),
+        rule.but(value=0.3, group="rdfs2"),
+        rule.but(value=0.4, model=""),
+        rule.but(value=0.5, model="control-masked"),
+    ]
+    found = frame("ontoprobe", [ranked, rule, *others])
+    (sentence,) = summary.sentences(found)
+    ending = "; with both premises written, conclusions have MRR 0.62 (n = 48)."
+    assert sentence.text.endswith(f"30 rows of TP{ending}")
+    assert "onto_world_lite: MRR of all rules" in headline.text(found)
+    (few,) = summary.sentences(frame("ontoprobe", [ranked, rule.but(n=19)]))
+    assert few.text.endswith("30 rows of TP.")
+
+
 def test_letters_are_those_of_one_benchmark():
     ranked = ONTO.but(group="TP", value=50.0, setting={"choice": "chosen"})
     letter = ONTO.but(metric="accuracy", method="choice", setting={"scoring": "letter"}, group="TP")

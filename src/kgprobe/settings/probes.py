@@ -89,8 +89,8 @@ class Ontoprobe:
     `average`) need no new answers; `item_limit` limits the rows of TP and SCO for manual templates,
     not for soft prompts"""
     lite: Rows = Rows(0, 5, 20)
-    """rows per split and task in the lite sets (options scored as sentences), with the rows of rules
-    whose first premise is one of them"""
+    """rows per split and task in the lite sets (options scored as sentences), with the rows of
+    rules whose first premise is one of them"""
     lite_options: Natural = 0
     """options in addition to the golds in the lite sets, 0 for all"""
     lite_templates: Count | None = None

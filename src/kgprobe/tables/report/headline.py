@@ -72,7 +72,7 @@ def is_external(row: Row) -> bool:
 def _view(name: str, title: str, rows: str, **more: Any) -> View:
     """Create a view of a paper (by default the one called `name`), with `rows` separated by spaces;
     `more` are fields of View or dimensions with the values that are shown."""
-    given = {key: more.pop(key) for key in ("columns", "digits") if key in more}
+    given = {key: more.pop(key) for key in ("columns", "digits", "only") if key in more}
     return View(name, title, {"paper": [name], **more}, rows.split(), **given)
 
 
@@ -95,6 +95,12 @@ VIEWS = (
         "choice", "multiple choice, right answers in %", "model scoring demonstrations",
         columns=["group"], paper=["ontoprobe"], method=["choice"], metric=["accuracy"],
         premise=[""], slice=[""], aggregation=[""],
+    ),
+    _view(
+        "reasoning", "MRR of all rules, by premise: written (EX), memorized (IM) or neither (NO)",
+        "model scheme", columns=["premise"], digits={"MRR": 2},
+        paper=["ontoprobe"], method=["reason"], metric=["MRR"], weighting=["rows"], **WHOLE,
+        only=lambda results: results.filter(pl.col("model") != ""),
     ),
     _view(
         "attributes", "metric @1 in %, numerator / denominator, best prompt (oracle)",

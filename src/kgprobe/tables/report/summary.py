@@ -145,6 +145,11 @@ def _ontoprobe(rows: list[Row], results: pl.DataFrame) -> tuple[str, Row] | None
     if count >= marks.FEWEST:
         of = f" of {sets[0]}" if len(sets) > 1 else ""
         text += f"; of {count:,} multiple-choice questions{of} it answers {right:.1f} % correctly"
+    written = {"method": "reason", "premise": "P1 EX, P2 EX", "scheme": "manual+manual"}
+    of_model = {**written, "model": best["model"]}
+    for row in (row for row in _enough(rows) if of_model.items() <= row.items()):
+        text += f"; with both premises written, conclusions have MRR {row['value']:.2f}"
+        text += f" (n = {row['n']:,})"
     return f"{text}.", best
 
 

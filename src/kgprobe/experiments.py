@@ -16,7 +16,7 @@ from typing import Any
 
 import jsonschema
 
-from kgprobe.files import ROOT
+from kgprobe.files import ROOT, not_utf8
 from kgprobe.templates import FORMS
 
 #: Required note of a hub model without a commit hash: its branch, and so its numbers, may change.
@@ -193,8 +193,7 @@ def read_json(path: str | Path, error: type[ValueError]) -> Any:
     except json.JSONDecodeError as wrong:
         raise error(f"{path}, line {wrong.lineno}: not JSON ({wrong.msg})") from wrong
     except UnicodeEncodeError as wrong:
-        first = ascii(wrong.object[max(wrong.start - 20, 0) : wrong.start + 1])
-        raise error(f"{path}: {first} is not UTF-8; expected text") from wrong
+        raise error(f"{path}: {not_utf8(wrong)}") from wrong
     return value
 
 

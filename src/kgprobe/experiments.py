@@ -16,7 +16,7 @@ from typing import Any
 
 import jsonschema
 
-from kgprobe.files import ROOT
+from kgprobe.files import ROOT, not_utf8
 from kgprobe.templates import FORMS
 
 #: Required note of a hub model without a commit hash: its branch, and so its numbers, may change.
@@ -185,11 +185,16 @@ def read_text(path: str | Path) -> str:
 
 
 def read_json(path: str | Path, error: type[ValueError]) -> Any:
-    """Read a JSON file. Raises `error` naming file and line if it is not JSON."""
+    """Read a JSON file. Raises `error` naming file and line if it is not JSON, or the first
+    text that is not UTF-8."""
     try:
-        return json.loads(read_text(path))
+        value = json.loads(read_text(path))
+        json.dumps(value, ensure_ascii=False).encode()  # an unpaired surrogate is not valid text
     except json.JSONDecodeError as wrong:
         raise error(f"{path}, line {wrong.lineno}: not JSON ({wrong.msg})") from wrong
+    except UnicodeEncodeError as wrong:
+        raise error(f"{path}: {not_utf8(wrong)}") from wrong
+    return value
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

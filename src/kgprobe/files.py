@@ -22,6 +22,12 @@ def full_disk(path: Path) -> OSError:
     )
 
 
+def not_utf8(error: UnicodeEncodeError) -> str:
+    """Describe a text with an unpaired surrogate, as JSON and names of files may hold."""
+    shown = ascii(error.object[max(error.start - 20, 0) : error.start + 1])
+    return f"{shown} is not UTF-8; expected text, or a name, that is"
+
+
 class atomic:  # noqa: N801  (used like a function)
     """Write a file whole or not at all: `with atomic(path) as temporary:` renames it to `path`."""
 

@@ -291,9 +291,9 @@ def _check_rows(
     items: pl.DataFrame, candidates: pl.DataFrame, prompts: pl.DataFrame, places: Sequence[str]
 ) -> None:
     """Raise BenchmarkError for an item whose options or right answers are missing, whose options
-    are not numbered from 0, whose right answers are empty or repeated, or whose role or meta is
-    invalid; and for a relation with two templates of one index. `places`: where the frames are
-    from."""
+    are not numbered from 0, whose right answers are empty or repeated, or whose relation, role or
+    meta is invalid; and for a relation with two templates of one index. `places`: where the frames
+    are from."""
     for row in prompts.filter(pl.struct("relation", "index").is_duplicated()).rows(named=True):
         raise BenchmarkError(f"{places[2]}: relation {row['relation']} has "
                              f"index {row['index']} twice; expected once")  # fmt: skip
@@ -303,7 +303,7 @@ def _check_rows(
         from kgprobe.benchmarks.attributes.checks import ROLES
 
         roles = list(dict.fromkeys([*roles, *chain.from_iterable(ROLES.values())]))
-    asked = items.select("item", "role", "meta", set="candidates", index="answers")
+    asked = items.select("item", "relation", "role", "meta", set="candidates", index="answers")
     count = pl.col("index").list.len()
     once = (count > 0) & (count == pl.col("index").list.n_unique())
     is_read = pl.Series([_is_read(text) for text in items["meta"]], dtype=pl.Boolean)
@@ -326,6 +326,8 @@ def _check_rows(
             asked.filter(~pl.col("role").is_in(roles)),
             f"role is {{role!r}}; valid: {', '.join(roles)}",
         ),
+        # numbers of no relation are those of all
+        (asked.filter(relation=""), "relation is ''; expected a name"),
         (
             asked.filter(~is_read),
             "meta is {meta!r}; expected a JSON object, as {{}}, where "

@@ -90,6 +90,17 @@ def test_non_text_id_columns_raise(header, name, values, words, tmp_path):
     assert str(path) in str(caught.value)
 
 
+@pytest.mark.parametrize("kind", [pl.Float64, pl.List(pl.String)])
+def test_a_column_without_values_is_missing_whatever_its_type(kind, tmp_path):
+    """Pandas writes missing labels as floats, and no type of theirs is wrong."""
+    columns = {"subject": ["x"], "relation": ["r"], "object": ["z"], "subject_label": [None]}
+    frame = pl.DataFrame(columns, schema_overrides={"subject_label": kind})
+    with pytest.raises(
+        GraphFileError, match=r"missing_label: .*g\.parquet, line 1: x has no label"
+    ):
+        parquet(tmp_path / "g.parquet", frame)
+
+
 HEAD = "subject,relation,object"
 
 

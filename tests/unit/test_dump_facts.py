@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[2]
 RELATIONS = ["P36", "P30", "P17", "P47", "P6", "P38", "P569"]
 #: chunk size in bytes of text: the embedded dump has a few chunks
 SMALL = 1 << 18
+LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
 WD, DIRECT = "http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/direct/"
 
 
@@ -194,7 +195,8 @@ def test_unread_lines_of_two_files_of_one_name_are_distinguished(tmp_path):
 
 def test_unread_lines_are_tabulated_and_logged(packed, tmp_path, caplog):
     dump = tmp_path / "odd.json"
-    dump.write_text('[\n{"id":"Q1","claims":{"P36":[{}]}},\n{"id":"Q2"},\nnot json\n]\n')
+    broken = '{"id":"Q1","claims":{"P36":[{}]}},\n{"id":"Q2"},\nnot json\n'
+    dump.write_text(f"[\n{broken}{entity('Q3', claim('Q2'))}\n]\n")
     result = dump_facts.read([dump], "json", ["P36"], tmp_path / "parts")
     assert result.unread.select("file", "line").rows() == [("odd.json", 2), ("odd.json", 4)]
     schema.check(result.unread, dump_facts.UNREAD)
@@ -271,6 +273,24 @@ def test_file_without_one_entity_per_line_raises(form, text, words, tmp_path):
     path.write_text(text)
     with pytest.raises(DumpError, match=rf"dump\.json: no entity in it; {words}"):
         dump_facts.read([path], form, ["P36"], tmp_path / "parts")
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "wanted"),
+    [
+        ("json", entity("Q1", claim("Q2")), ["P17", "P30"]),
+        ("truthy", f'<{WD}Q1> <{DIRECT}P36> <{WD}Q2> .\n<{WD}Q1> <{LABEL}> "a"@en .\n', ["P17"]),
+        ("ntriples", f'<http://x/a> <{LABEL}> "a"@en .\n', ["http://x/p"]),
+    ],
+)
+def test_a_dump_without_the_wanted_relations_is_refused_by_their_names(
+    form, text, wanted, tmp_path
+):
+    """The error was that of the contract: STATEMENTS has no rows."""
+    path = tmp_path / "dump"
+    path.write_text(text)
+    with pytest.raises(DumpError, match=rf"dump: no statement of {', '.join(wanted)} between"):
+        dump_facts.read([path], form, wanted, tmp_path / "parts")
 
 
 @pytest.mark.parametrize("broken", [

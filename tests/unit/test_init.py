@@ -57,6 +57,13 @@ def facts_of(name: str) -> set[tuple[str, ...]]:
 EXPECTED_FACTS = {("France", "capital", "Paris"), ("New York", "lies in", "United States")}
 
 
+def test_names_that_are_not_utf8_are_reported(start):
+    """The message was Python's on a codec, without the name."""
+    latin = os.fsdecode("pays-\u00e9.csv".encode("latin-1"))
+    Path(latin).write_text(FACTS)
+    refused(start(facts=latin), r"'pays-\udce9' is not UTF-8; expected text, or a name", latin)
+
+
 def test_single_fact_is_counted_in_the_singular(start):
     Path("facts.csv").write_text("".join(FACTS.splitlines(keepends=True)[:2]))
     assert start().stdout.startswith("facts.csv: 1 fact of 1 relation\n")

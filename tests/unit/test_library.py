@@ -222,6 +222,15 @@ def test_unknown_role_raises(tmp_path):
     assert kgprobe.benchmark(tmp_path / "set").items.height == 3
 
 
+def test_an_empty_relation_is_refused_before_anything_is_asked():
+    """It was refused when all was scored, as a key of RESULTS that is not unique."""
+    few = kgprobe.benchmark("world_lite").with_prompt(CAPITAL)
+    items = few.items.with_columns(relation=pl.lit(""))
+    prompts = few.prompts.head(1).with_columns(relation=pl.lit(""))
+    with pytest.raises(BenchmarkError, match=r"items: item .*: its relation is ''; expected"):
+        kgprobe.probe(None, replace(few, items=items, prompts=prompts))
+
+
 def test_templates_have_equal_weight_and_can_be_selected(loaded):
     benchmark = kgprobe.benchmark("world_lite")._of({"P30"})
     texts = benchmark.prompts.sort("index")["text"].to_list()

@@ -74,6 +74,20 @@ def test_an_unreadable_instance_is_reported_with_its_line(cells, words, tmp_path
         load(folder(tmp_path, {"templates": TEXTS}, rows))
 
 
+@pytest.mark.parametrize("name", ["metadata_relations.json", "relation_info.json"])
+def test_an_unpaired_surrogate_is_reported_with_its_file(name, tmp_path):
+    """It ended in a bare UnicodeEncodeError."""
+    (tmp_path / "BEAR").mkdir()
+    entry = {"templates": TEXTS, "answer_space_ids": ["Q90", "Q220"],
+             "answer_space_labels": ["Paris", "Rome"]}  # fmt: skip
+    found = load(folder(tmp_path / "BEAR", entry))
+    path = tmp_path / name if name == "relation_info.json" else tmp_path / "BEAR" / name
+    path.write_text(json.dumps({"P36": entry | {"domains": ["Pari\ud800s"]}}))
+    words = rf"{path}: '.*Pari\\ud800' is not UTF-8; expected text"
+    with pytest.raises(ReleasedError, match=words):
+        relations(path.parent / "BEAR", found) if path.parent == tmp_path else load(path.parent)
+
+
 def test_aliases_may_be_null(tmp_path):
     rows = [ROWS[0] | {"sub_aliases": None}]
     assert load(folder(tmp_path, {"templates": TEXTS}, rows)).items.height == 1

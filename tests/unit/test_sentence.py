@@ -170,9 +170,8 @@ def test_out_of_memory_errors_of_all_libraries_are_recognized(message):
         ))  # fmt: skip
 
 
-def test_out_of_memory_loses_no_score():
-    loaded = tiny("llama")
-    expected = run(loaded).columns["sum"]
+def out_of_memory(loaded: Loaded, monkeypatch) -> list[int]:
+    """Let a model run out of memory as often as the list returned says."""
     body, failures = loaded.model.base_model.forward, [3]
 
     def failing(*args, **kwargs):
@@ -182,12 +181,30 @@ def test_out_of_memory_loses_no_score():
             raise torch.OutOfMemoryError("provoked")
         return body(*args, **kwargs)
 
-    loaded.model.base_model.forward = failing
+    monkeypatch.setattr(loaded.model.base_model, "forward", failing)
+    return failures
+
+
+def test_out_of_memory_loses_no_score(monkeypatch):
+    loaded = tiny("llama")
+    expected = run(loaded).columns["sum"]
+    failures = out_of_memory(loaded, monkeypatch)
     found = run(loaded, budget=Budget(512))
     assert failures[0] == 0
     assert found.record["backoffs"] == [256, 128, 64]
     assert found.record["token_budget"] == 64
     np.testing.assert_allclose(found.columns["sum"], expected, rtol=0, atol=1e-9)
+
+
+def test_a_resumed_run_keeps_the_halved_budget(tmp_path, monkeypatch):
+    """It began with the full budget, ran out of memory again, and had other batches."""
+    loaded, size = tiny("llama"), len(ITEMS) * len(OPTIONS)
+    out_of_memory(loaded, monkeypatch)
+    first = Budget(512, room=1 << 20)
+    run(loaded, TEMPLATES[:1], budget=first, folder=tmp_path, shard=size)
+    resumed = Budget(512, room=1 << 20)
+    run(loaded, budget=resumed, folder=tmp_path, shard=size)
+    assert (resumed.positions, resumed.room) == (first.positions, first.room) == (64, 1 << 17)
 
 
 def test_one_row_that_does_not_fit_is_an_error():

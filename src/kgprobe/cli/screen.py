@@ -24,6 +24,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from kgprobe.files import not_utf8
 from kgprobe.stops import ENDED, terminated
 
 #: number of columns up to which two spaces separate them
@@ -133,6 +134,8 @@ def report_errors(as_json: bool = False) -> Iterator[None]:
         # `| head` has read enough
         _discard_output()
         raise typer.Exit(ENDED + signal.SIGPIPE) from None
+    except UnicodeEncodeError as error:
+        _refuse(not_utf8(error), as_json)
     except (ValueError, RuntimeError, OSError) as error:
         _refuse(str(error) or repr(error), as_json)
 

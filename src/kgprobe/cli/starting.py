@@ -135,6 +135,8 @@ def _facts(graph: str, path: Path) -> tuple[Form, dict[str, int]]:
     form: Form = "table" if is_table else "rdf"
     try:
         facts = read.read(graph, OwnGraph(form, (str(path),)), LANGUAGES)["facts"]
+    except UnicodeEncodeError:  # of the file's name, which is reported like any text
+        raise
     except ValueError as error:
         text = str(error).removeprefix(f"sources.graphs.{graph}: ")
         # there is no configuration yet

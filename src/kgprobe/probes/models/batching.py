@@ -1,6 +1,6 @@
 """Batches bounded by a number of padded positions, and recovery from running out of memory."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -125,6 +125,17 @@ class Budget:
         positions = max(self.positions, min(4 * self.positions, STEPPED))
         return replace(self, positions=positions, overhead=self.overhead + STEP * steps)
 
+    def halve(self) -> None:
+        """Halve the limits, after memory ran out."""
+        self.positions, self.room = max(self.positions // 2, 1), self.room and -(-self.room // 2)
+
+    def follow(self, backoffs: Iterable[int]) -> None:
+        """Halve the limits as often as in a stored part of the same work, unless they already are
+        as low."""
+        for positions in backoffs:
+            if positions < self.positions:
+                self.halve()
+
     def batches(
         self, lengths: Sequence[int] | Ints, held: Sequence[int] | Ints | None = None
     ) -> Iterator[Ints]:
@@ -216,7 +227,7 @@ class Budget:
         # outside the handler, since its exception would keep the failed tensors alive
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
-        self.positions, self.room = max(self.positions // 2, 1), self.room and -(-self.room // 2)
+        self.halve()
         self.backoffs.append(self.positions)
         for part in np.split(batch, [len(batch) // 2]):
             yield from self._attempt(part, lengths, forward, name)

@@ -37,6 +37,8 @@ EXPECTED = {
     "truthy": "N-Triples on Wikidata's entities",
     "ntriples": "N-Triples with labels or statements of its `relations`",
 }
+#: How many of the relations a message names.
+NAMED = 5
 #: Passes over merged entities, each of which doubles the chain length: up to 256 merges.
 MERGES = 8
 _ITEM_VALUED = (
@@ -78,8 +80,8 @@ def read(
     full IRIs, literals too); others are N-Triples with the labels and sitelink counts that it
     lacks. A label is in the first of `languages` for which the entity has one. `size`: bytes of
     text per part. Raises DumpError for a truncated or damaged dump (finished parts stay) and for
-    one without any entity, and ValueError if `folder` holds parts of another dump or other
-    relations.
+    one without any entity or wanted statement, and ValueError if `folder` holds parts of another
+    dump or other relations.
     """
     wanted, tags = sorted(set(relations)), list(languages)
     more = entities.of_iris if form == "ntriples" else entities.of_truthy
@@ -96,15 +98,27 @@ def read(
         raise DumpError(f"{paths[0]}: no entity in it; {shown}expected {EXPECTED[form]}")
     if form == "ntriples":
         statements = _collected(_joined(tables["statements"], tables["names"]), "dbpedia")
+        _require_rows(statements, paths[0], wanted)
         nothing = pl.DataFrame(schema=dict(COVERAGE.columns))
         return DumpFacts(statements, nothing, not_read, _NO_ALIASES, "")
     redirects = _redirects(tables["redirects"])
     properties = _properties(tables, languages)
     items = set(re.findall(_ITEM_VALUED, properties)) or set(wanted)
     statements = _of_wikidata(tables, redirects).filter(pl.col("relation").is_in(sorted(items)))
+    _require_rows(statements, paths[0], wanted)
     coverage = _coverage(tables, statements, redirects, wanted, form, properties)
     others = tables["aliases"].unique().sort("id", "alias")
     return DumpFacts(statements, coverage, not_read, others, properties)
+
+
+def _require_rows(statements: pl.DataFrame, path: Path, wanted: Sequence[str]) -> None:
+    """Raise DumpError, naming the relations looked for, if there are no STATEMENTS."""
+    if statements.is_empty():
+        more = f" and {len(wanted) - NAMED} more" if len(wanted) > NAMED else ""
+        raise DumpError(
+            f"{path}: no statement of {', '.join(wanted[:NAMED])}{more} between its entities; "
+            "expected at least one: name relations that the dump has (sources.dumps, relations)"
+        )
 
 
 def _redirects(redirects: pl.LazyFrame) -> pl.DataFrame:

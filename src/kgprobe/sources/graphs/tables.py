@@ -218,12 +218,11 @@ def _parquet(path: str, names: Sequence[str] | None) -> tuple[list[str], Iterato
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as problem:
         raise GraphFileError(f"{path}: not a readable parquet file: {problem}") from problem
     for name, kind in frame.schema.items():
-        if not (kind.is_integer() or kind in (pl.String, pl.Categorical, pl.Enum, pl.Null)):
-            first = frame[name].drop_nulls().head(1).to_list()
-            value = short(str(first[0])) if first else "missing"
+        first = frame[name].drop_nulls().head(1)  # a column without values may have any type
+        if len(first) and not (kind.is_integer() or kind in (pl.String, pl.Categorical, pl.Enum)):
             raise GraphFileError(
-                f"{path}: column {name!r} is {kind}, the first value is {value}; ids and labels "
-                "are texts or whole numbers: convert the column"
+                f"{path}: column {name!r} is {kind}, the first value is {short(str(first[0]))}; "
+                "ids and labels are texts or whole numbers: convert the column"
             )
     texts = frame.select(pl.all().cast(pl.String).fill_null(""))
     return used, ((n, list(cells)) for n, cells in enumerate(texts.iter_rows(), 1))

@@ -254,8 +254,9 @@ def check_validity(
     study: AttributesStudy, alphas: pl.DataFrame, known: pl.DataFrame
 ) -> Iterator[Number]:
     """Yield the validity check on control models, over all nine benchmarks; `known`: from `status`.
-    A question counts once, and any of its answers in the graph may rank first. Chance: a random
-    object of the relation or its most frequent one, whichever is more often right."""
+    A question counts once, and any of its answers in the graph may rank first. Of several prompts
+    the best by the gold counts, as in the headline: more attempts than the single guess of chance,
+    a random object of the relation or its most frequent one, whichever is more often right."""
     is_pooled = pl.col("pooling").is_in([HEADLINE["pooling"], ""])
     answered = alphas.filter(is_pooled, k=1, kind="exact", gold="set")
     answered = answered.with_columns(ITEM).drop_nulls("alpha")

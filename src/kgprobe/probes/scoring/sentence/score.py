@@ -127,6 +127,7 @@ def score(
         compute = partial(_score, loaded, scorer, rows, upper_first, count)
         with kept:
             columns, record = loaded.journal.step("shard", compute)
+        scorer.engine.budget.follow(record["backoffs"])  # of a shard that is stored
         progress(len(rows) - sum(counted))  # of a shard that is stored
         names = {
             "item": [row.item.item for row in rows],

@@ -1,6 +1,7 @@
 """Exports: other tools read the content of the frames, for released and constructed sets."""
 
 import json
+import py_compile
 import runpy
 from dataclasses import replace
 from pathlib import Path
@@ -236,6 +237,15 @@ def test_an_export_of_any_name_is_replaced_by_the_next(constructed, tmp_path, fo
     )
     for _ in range(2):
         formats.write(form, "my set v1.2", named, [SOURCES["world"]], tmp_path / "made")
+
+
+def test_an_export_that_a_harness_has_used_is_replaced(constructed, tmp_path):
+    """Python compiles the imported loader, which was taken for somebody's file."""
+    folder = tmp_path / "made"
+    for _ in range(2):
+        formats.write("lm-eval", "set", constructed, [SOURCES["world"]], folder)
+        py_compile.compile(str(folder / "kgprobe_rows.py"), doraise=True)
+    assert [path.suffix for path in (folder / "__pycache__").iterdir()] == [".pyc"]
 
 
 def test_questions_with_separate_options_have_rows_with_these(constructed, tmp_path):

@@ -44,6 +44,8 @@ ENTITY = "http://www.wikidata.org/entity/"
         ("series of", "[X] is series of [Y]."),
         ("birthPlace", "The birth place of [X] is [Y]."),
         ("worksFor", "[X] works for [Y]."),
+        ("isA", "[X] is a [Y]."),
+        ("hasDNA", "The hasDNA of [X] is [Y]."),
         ("place_of_birth", "The place of birth of [X] is [Y]."),
         ("pKa", "The pKa of [X] is [Y]."),
         ("CEO", "The CEO of [X] is [Y]."),

@@ -65,6 +65,12 @@ def test_normalized_labels():
     )
 
 
+def test_a_pattern_keeps_letters_that_are_named_like_a_slot():
+    """The released stripping of brackets, X and Y took them off words, too."""
+    assert concepts.bare("[X] is in generation Y [Y] .") == "is in generation Y"
+    assert concepts.bare("[X] X-rays [Y].") == "X-rays"
+
+
 def test_every_switch_has_a_value_in_every_mode_and_refuses_others():
     for mode in modes.MODES:
         values = asdict(modes.resolve(mode))

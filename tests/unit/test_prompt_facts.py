@@ -299,6 +299,9 @@ def test_a_user_graph_is_split_by_subject_and_small_relations_are_reported():
     assert task.funnel.filter(relation="likes").sort("position")["rows_in"][0] == 1
     with pytest.raises(TaskError, match="likes: train needs 4, found 1"):
         own_graph.build("auto_zoo", facts, templates, PromptGraph(("likes",)), 3, seed=5)
+    for chosen in (settings, replace(settings, relations=("eats",))):
+        with pytest.raises(TaskError, match=r"eats \(no template\): train needs 4, found 0"):
+            own_graph.build("auto_zoo", facts, templates[1:], chosen, 3, seed=5)
     # a relation that is named is not left out in silence
     for name in ("typo", "mute"):
         chosen = replace(settings, relations=("eats", name))

@@ -20,8 +20,8 @@ PREDICATE = re.compile(
 )
 #: labels that only need a verb: "capital of", "based on"
 OPEN = re.compile(r"\w (after|as|at|by|for|from|in|into|of|on|to|with|within)$")
-#: names as in programs: "wasBornIn", "place_of_birth"
-CAMEL, SNAKE = re.compile(r"[a-z]{2,}([A-Z][a-z]+)+"), re.compile(r"\w+_\w+")
+#: names as in programs: "wasBornIn", "isA", "place_of_birth"
+CAMEL, SNAKE = re.compile(r"[a-z]{2,}([A-Z][a-z]+)*[A-Z][a-z]*"), re.compile(r"\w+_\w+")
 
 
 def template_of(label: str) -> str | None:

@@ -60,7 +60,10 @@ def build(
     remedy = "name other relations, or lower prompt_tasks.graphs.least"
     largest = sorted(counts, key=lambda relation: -sum(counts[relation].values()))[:FEW]
     short = {relation: counts[relation] for relation in largest}
-    require(sizes(examples, settings.relations or ()) or short, settings.least, name, remedy)
+    held = sizes(examples, settings.relations or ()) or short
+    wordless = set(labeled["relation"]) - manual.keys()
+    named = {r + " (no template)" * (r in wordless): n for r, n in held.items()}
+    require(named, settings.least, name, remedy)
     # every label that is an answer somewhere in the graph, like LAMA's common vocabulary
     return _task(examples, labeled["object_label"].unique(), templates, triggers, funnel)
 

@@ -91,7 +91,7 @@ def bare(pattern: str) -> str:
     >>> bare("[X]'s child is [Y] .")
     "'s child is"
     """
-    return pattern.strip("[]XY .")
+    return re.sub(r"^[ .]*\[[XY]\]|\[[XY]\][ .]*$", "", pattern).strip(" .")
 
 
 def noun(pattern: str) -> str | None:

@@ -24,8 +24,12 @@ from kgprobe.tables.exports.folders import OTHERS, ExportError, whole_folder
 from kgprobe.tables.exports.huggingface import FILE, Asked
 from kgprobe.tables.exports.origins import BEAR, Source
 
-#: pattern of the paths that the folder of a format may contain
-OURS = rf"README\.md|SOURCES\.md|[^/]+/{FILE}|kgprobe_[^/]+\.(yaml|py)"
+#: pattern of the paths that the folder of a format may contain, with what Python leaves there when
+#: a harness imports the loader
+OURS = (
+    rf"README\.md|SOURCES\.md|[^/]+/{FILE}|kgprobe_[^/]+\.(yaml|py)"
+    r"|__pycache__/kgprobe_[^/]+\.pyc"
+)
 #: the file that every folder but lm-pub-quiz's contains
 SIGN = "SOURCES.md"
 #: suffix of the name of multiple-choice questions

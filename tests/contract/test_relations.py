@@ -197,7 +197,7 @@ def test_service_trouble_is_not_taken_for_a_large_relation(rows, way, nationalit
     """An endless listing means size if the relation is large, else trouble of the service."""
 
     class Slow(Relations):
-        def _pull(self, relation, least):
+        def _covered(self, way, reason, relation, least=0):
             error = answers.TimedOut(answers.Place("local", "facts.rq"), "no answer", "one in time")
             error.rows = rows
             raise error

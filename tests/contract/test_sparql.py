@@ -269,7 +269,7 @@ def test_a_half_written_journal_line_does_not_count(faulty, tmp_path):
     folder = interrupted(faulty, tmp_path / "made" / "s")
     journal = folder / "journal.jsonl"
     lines = journal.read_text().splitlines(keepends=True)
-    assert len(lines) >= 5
+    assert len(lines) >= 4
     journal.write_text("".join(lines[:-1]) + lines[-1][:40])
     snapshot = things(faulty.url, folder.parent)
     assert snapshot.meta["rows"] == ROWS

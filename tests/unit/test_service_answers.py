@@ -127,7 +127,7 @@ def test_a_refusal_names_the_setting_at_once(status, body, kind):
         (502, "<title>502 Bad Gateway</title>", "text/html", answers.ServerTrouble),
         (500, "Virtuoso 37000 Error SP030: SPARQL compiler", TEXT, answers.QueryRejected),
         (400, "MalformedQueryException", TEXT, answers.QueryRejected),
-        (404, "", "", answers.EndpointRefused),
+        (404, "", "", answers.NoService),
         (521, "<title>Web server is down</title>", "text/html", answers.ServerTrouble),
         (206, "{}", JSON, answers.PartialAnswer),
         (200, "<title>Maintenance</title>", "text/html", answers.ServerTrouble),

@@ -78,8 +78,7 @@ def read(
     full IRIs, literals too); others are N-Triples with the labels and sitelink counts that it
     lacks. A label is in the first of `languages` for which the entity has one. `size`: bytes of
     text per part. Raises DumpError for a truncated or damaged dump (finished parts stay) and for
-    one without any entity, and ValueError if `folder` holds parts of another dump or other
-    relations.
+    one without any entity.
     """
     wanted, tags = sorted(set(relations)), list(languages)
     more = entities.of_iris if form == "ntriples" else entities.of_truthy
@@ -87,24 +86,22 @@ def read(
     readings = [(paths[0], partial(first, relations=wanted, languages=tags))]
     readings += [(path, partial(more, relations=wanted, languages=tags)) for path in paths[1:]]
     question = {"form": form, "relations": wanted, "languages": tags}
-    tables = parts.read(readings, question, folder, size, threads)
-    not_read = unread(paths, folder)
-    rows = (table for name, table in tables.items() if name != "unread")
-    if all(table.limit(1).collect().is_empty() for table in rows):
-        begun = not_read.filter(file=parts.file_names(paths)[0]).select("line", "first").rows()[:1]
+    tables, unread = parts.read(readings, question, folder, size, threads)
+    if all(table.limit(1).collect().is_empty() for table in tables.values()):
+        begun = unread.filter(file=parts.file_names(paths)[0]).select("line", "first").rows()[:1]
         shown = "".join(f"line {line} begins {first[:40]!r}; " for line, first in begun)
         raise DumpError(f"{paths[0]}: no entity in it; {shown}expected {EXPECTED[form]}")
     if form == "ntriples":
         statements = _collected(_joined(tables["statements"], tables["names"]), "dbpedia")
         nothing = pl.DataFrame(schema=dict(COVERAGE.columns))
-        return DumpFacts(statements, nothing, not_read, _NO_ALIASES, "")
+        return DumpFacts(statements, nothing, unread, _NO_ALIASES, "")
     redirects = _redirects(tables["redirects"])
     properties = _properties(tables, languages)
     items = set(re.findall(_ITEM_VALUED, properties)) or set(wanted)
     statements = _of_wikidata(tables, redirects).filter(pl.col("relation").is_in(sorted(items)))
     coverage = _coverage(tables, statements, redirects, wanted, form, properties)
     others = tables["aliases"].unique().sort("id", "alias")
-    return DumpFacts(statements, coverage, not_read, others, properties)
+    return DumpFacts(statements, coverage, unread, others, properties)
 
 
 def _redirects(redirects: pl.LazyFrame) -> pl.DataFrame:
@@ -151,21 +148,6 @@ def _joined(statements: pl.LazyFrame, names: pl.LazyFrame) -> pl.LazyFrame:
         names_of = {"id": side, "label": f"{side}_label", "sitelinks": f"{side}_sitelinks"}
         statements = statements.join(one.rename(names_of), on=side, how="left")
     return statements
-
-
-def unread(paths: Sequence[Path], folder: Path) -> pl.DataFrame:
-    """Return UNREAD of all parts, and log the first rows."""
-    frames = [
-        pl.read_parquet(part).select(pl.lit(name).alias("file"), "line", "first")
-        for number, name in enumerate(parts.file_names(paths))
-        for part in sorted(folder.glob(f"{number}-*/part-*/unread.parquet"))
-    ]
-    rows = pl.concat(frames).sort("file", "line", "first")
-    for file, line, first in rows.head(5).rows():
-        log.warning("%s, line %d is not read: %s", file, line, first[:80])
-    if rows.height:
-        log.warning("%d lines passed a filter and were not read", rows.height)
-    return rows
 
 
 def _properties(tables: dict[str, pl.LazyFrame], languages: Sequence[str]) -> str:
@@ -262,7 +244,7 @@ def read_types(
     """
     reader = partial(entities.of_iris, relations=[described.RDF_TYPE], languages=list(languages))
     readings = [(path, reader) for path in paths]
-    tables = parts.read(readings, {"types": list(languages)}, folder, threads=threads)
+    tables, unread = parts.read(readings, {"types": list(languages)}, folder, threads=threads)
     stated = tables["statements"].filter(
         (pl.col("relation") == described.RDF_TYPE) & pl.col("object").is_in(sorted(classes))
     )
@@ -286,4 +268,4 @@ def read_types(
     best = named.filter(pl.col("place") == pl.col("place").min().over("id"))
     types = instances.join(best.collect(engine="streaming"), on="id", how="left")
     types = types.rename({"id": "instance"}).select(list(TYPES.columns))
-    return types, in_part, unread(paths, folder)
+    return types, in_part, unread

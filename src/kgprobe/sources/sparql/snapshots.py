@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kgprobe.job import sha256
-from kgprobe.schema import METADATA_KEY, atomic, provenance
+from kgprobe.schema import METADATA_KEY, atomic
 from kgprobe.sources.sparql.answers import TYPES, Place, SnapshotError
 from kgprobe.sources.sparql.paging import Query
 
@@ -195,6 +195,7 @@ class Writer:
             "snapshot": self.folder.parent.name,
             "rows": frame.height,
             "rows_sha256": rows_sha256,
+            "result_sha256": sha256(self.folder / RESULT),
             "pages_sha256": hashlib.sha256(hashes.encode()).hexdigest(),
             "page_sizes": sorted({page.stop - page.start for page in self.pages}),
             "pages": [asdict(page) for page in self.pages],
@@ -300,17 +301,3 @@ def write_result(frame: pl.DataFrame, path: Path, about: Mapping[str, Any]) -> N
         pq.write_table(
             table, temporary, compression="zstd", use_dictionary=True, row_group_size=1 << 17
         )
-
-
-def read_terms(path: str | Path) -> pl.DataFrame:
-    """Read a result.parquet with types, languages and datatypes, as `terms` made them."""
-    frame = pl.read_parquet(path)
-    constant: Any = provenance(path)["terms"]
-    columns = []
-    for variable in [c for c in frame.columns if not c.endswith(PARTS[1:])]:
-        columns.append(pl.col(variable))
-        for part in PARTS[1:]:
-            name, value = f"{variable}{part}", constant.get(variable, {}).get(part[1:])
-            bound = pl.when(pl.col(variable).is_not_null()).then(pl.lit(value, pl.String))
-            columns.append(pl.col(name) if name in frame.columns else bound.alias(name))
-    return frame.select(columns)

@@ -23,7 +23,6 @@ from kgprobe.http import ContactError, backoff
 from kgprobe.settings.sources import SparqlSource as Source
 from kgprobe.sources.sparql import answers
 from kgprobe.sources.sparql import endpoint as module
-from kgprobe.sources.sparql.answers import Place
 from kgprobe.sources.sparql.endpoint import (
     Clock,
     Endpoint,
@@ -40,7 +39,7 @@ from tests.contract.fault_server import Faults, FaultServer
 
 CONTACT = "test@example.org"
 URLS = tomllib.loads((RESOURCES.parent / "pyproject.toml").read_text())["project"]["urls"]
-PLACE = Place("local", "q")
+PLACE = "local, query q"
 LOCAL = Policy(page_size=1000)
 REQUESTS = 13  #: number of requests of a pull without faults
 ANSWER = b'{"head":{"vars":["s"]},"results":{"bindings":[]}}'

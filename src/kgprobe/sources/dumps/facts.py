@@ -25,12 +25,7 @@ from kgprobe.sources.labels import one_line_of
 from kgprobe.sources.sparql.paging import PARTS, key
 from kgprobe.sources.sparql.relations import KINDS
 
-#: Dump format -> what it lacks, as text.
-LACKS = {
-    "json": "",
-    "truthy": "ranks, deprecated statements, statements that there is no value",
-    "ntriples": "ranks, sitelinks",
-}
+TRUTHY_LACKS = "ranks, deprecated statements, statements that there is no value"
 #: Form of a dump -> what it is.
 EXPECTED = {
     "json": "one entity of JSON per line",
@@ -99,7 +94,13 @@ def read(
     properties = _properties(tables, languages)
     items = set(re.findall(_ITEM_VALUED, properties)) or set(wanted)
     statements = _of_wikidata(tables, redirects).filter(pl.col("relation").is_in(sorted(items)))
-    coverage = _coverage(tables, statements, redirects, wanted, form, properties)
+    lacks = _missing(form, properties, tables["names"], redirects)
+    reason = f"read from a {form} dump" + (f", which lacks {lacks}" if lacks else "")
+    coverage = _coverage(tables, statements, redirects, wanted, items, reason)
+    if form == "truthy":  # the format has no statements of these kinds: null, not 0
+        coverage = coverage.with_columns(
+            pl.lit(None, pl.Int64).alias(n) for n in ("no_value", "deprecated")
+        )
     others = tables["aliases"].unique().sort("id", "alias")
     return DumpFacts(statements, coverage, unread, others, properties)
 
@@ -166,7 +167,7 @@ def _properties(tables: dict[str, pl.LazyFrame], languages: Sequence[str]) -> st
 
 def _missing(form: str, properties: str, names: pl.LazyFrame, redirects: pl.DataFrame) -> str:
     """Describe and log what neither the dump nor the additional files contain."""
-    lacks = [LACKS[form]] if LACKS[form] else []
+    lacks = [TRUTHY_LACKS] if form == "truthy" else []
     if redirects.is_empty():
         lacks.append("redirects of merged entities (owl:sameAs)")
     if not names.select(pl.col("sitelinks").is_not_null().any()).collect().item():
@@ -184,30 +185,24 @@ def _coverage(
     statements: pl.DataFrame,
     redirects: pl.DataFrame,
     wanted: Sequence[str],
-    form: str,
-    properties: str,
+    items: Collection[str],
+    reason: str,
 ) -> pl.DataFrame:
-    """Return COVERAGE: all item-valued relations are complete; reasons name what the dump lacks."""
-    lacks = _missing(form, properties, tables["names"], redirects)
+    """Return COVERAGE: all item-valued relations, `items`, are complete, for this reason."""
     is_deprecated = pl.col("rank") == "deprecated"
     counted = tables["counted"].group_by("relation", is_deprecated, "kind").agg(pl.col("n").sum())
     numbers = {(f"P{r}", late, kind): n for r, late, kind, n in counted.collect().rows()}
     kept = dict(statements.group_by("relation").len().rows())
     stated = tables["statements"].unique().join(redirects.lazy(), left_on="object", right_on="id")
     merged = dict(stated.group_by("relation").len().collect().rows())
-    reason = f"read from a {form} dump" + (f", which lacks {lacks}" if lacks else "")
-    items = set(re.findall(_ITEM_VALUED, properties))
     rows: list[tuple[object, ...]] = []
     for relation in sorted(wanted, key=lambda name: int(name[1:])):
-        if items and relation not in items:
+        if relation not in items:
             why = "no property of the source whose values are items"
             rows.append((relation, "left out", 0, why, *[None] * 7))
             continue
         cells: list[int | None] = [numbers.get((relation, False, kind), 0) for kind in KINDS]
         cells.append(sum(n for (r, late, _), n in numbers.items() if r == relation and late))
-        if form == "truthy":
-            # the format has no statements of these kinds: null, not 0
-            cells[2] = cells[-1] = None
         redirected = None if redirects.is_empty() else merged.get(int(relation[1:]), 0)
         rows.append((relation, "read", kept.get(relation, 0), reason, *cells, redirected))
     return pl.DataFrame(rows, schema=dict(COVERAGE.columns), orient="row")

@@ -22,28 +22,11 @@ from kgprobe.http import AGENT, CONTACT_ADVICE
 AGAIN = "run again: it resumes after the finished pages"
 
 
-@dataclass(frozen=True)
-class Place:
-    """The location of an event in a pull: endpoint, query, page.
-
-    `page` is a number, 0 for the count query, or text if it is not a page; `part` describes the
-    part of the hashes or the values that the page asks for.
-    """
-
-    endpoint: str
-    query: str
-    page: int | str = 0
-    part: str = ""
-
-    def __str__(self) -> str:
-        words = self.page if isinstance(self.page, str) else f"page {self.page}"
-        page = words if self.page else "count query"
-        parts = (self.endpoint, f"query {self.query}", page, self.part)
-        return ", ".join(part for part in parts if part)
-
-
 class SourceError(RuntimeError):
-    """A pull failed for good; the message says where, why and what to do. Finished pages stay."""
+    """A pull failed for good; the message says where, why and what to do. Finished pages stay.
+
+    `place`: endpoint, query and page, and the part of the keys or values that the page asks for.
+    """
 
     #: whether and how a retry may succeed: "", "again", "smaller" (page) or "smaller now"
     reaction = ""
@@ -55,7 +38,7 @@ class SourceError(RuntimeError):
     #: the number of values that the pull asks for
     rows: float | None = None
 
-    def __init__(self, place: Place, came: str, expected: str = "", advice: str = "") -> None:
+    def __init__(self, place: str, came: str, expected: str = "", advice: str = "") -> None:
         self.place, self.came = place, came
         self.expected, self.advice = expected or self.expected, advice or self.advice
         super().__init__()
@@ -263,14 +246,14 @@ SIGNS = (
 TIMEOUT = re.compile(b"|".join((JAVA, VIRTUOSO, OVER)), re.I)
 
 
-def check_status(answer: Answer, place: Place, agent: str) -> None:
+def check_status(answer: Answer, place: str, agent: str) -> None:
     """Raise the error of the first matching sign; rows without a sign pass."""
     sign = next((sign for sign in SIGNS if sign.fits(answer)), None)
     if sign is None:
         return
     text = (sign.meaning is TimedOut and _timeout_line(answer)) or answer.start() or "(no text)"
     kind = f", {answer.header('Content-Type') or 'no type'}" if answer.status == 200 else ""
-    if answer.url and answer.url not in place.endpoint:
+    if answer.url and answer.url not in place:
         kind += f", of {answer.url}"  # target of a redirect
     came = f"status {answer.status}{kind}: {text}"
     if sign.header:
@@ -290,7 +273,7 @@ def _timeout_line(answer: Answer) -> str:
     return ""
 
 
-def check_answer(answer: Answer, place: Place, variables: Sequence[str]) -> Bindings:
+def check_answer(answer: Answer, place: str, variables: Sequence[str]) -> Bindings:
     """Return the bindings of a complete response that fits the query, else raise an error: it must
     be one closed JSON document with the query's variables, and every cell is checked."""
     names, bindings = _closed(answer, place)
@@ -305,7 +288,7 @@ def check_answer(answer: Answer, place: Place, variables: Sequence[str]) -> Bind
     return bindings
 
 
-def _closed(answer: Answer, place: Place) -> tuple[list[Any], Bindings]:
+def _closed(answer: Answer, place: str) -> tuple[list[Any], Bindings]:
     """Parse the body as one closed JSON document; return its head.vars and results.bindings."""
     try:
         document = orjson.loads(answer.body)
@@ -340,7 +323,7 @@ def _wrong(binding: object, variables: set[str]) -> str:
 
 def check_page(
     answer: Answer,
-    place: Place,
+    place: str,
     variables: Sequence[str],
     requested: Mapping[str, Callable[[str], bool]],
 ) -> Bindings:
@@ -362,7 +345,7 @@ def check_page(
     return rows
 
 
-def check_count(answer: Answer, place: Place) -> int:
+def check_count(answer: Answer, place: str) -> int:
     """Return the number in the response to a derived count query."""
     bindings = check_answer(answer, place, ["rows"])
     value = bindings[0].get("rows", {}).get("value", "") if len(bindings) == 1 else ""

@@ -29,7 +29,7 @@ from kgprobe.schema import atomic
 from kgprobe.settings.sources import SparqlSource as Source
 from kgprobe.sources import rdf_forms
 from kgprobe.sources.sparql import answers
-from kgprobe.sources.sparql.answers import Answer, Place
+from kgprobe.sources.sparql.answers import Answer
 from kgprobe.sources.sparql.snapshots import files_hash, snapshot_name
 
 JSON = QueryResultsFormat.JSON
@@ -183,7 +183,7 @@ def _load(files: Sequence[Path], folder: Path) -> None:
     log.info("loaded %d RDF files in %.1f s", len(files), time.monotonic() - started)
 
 
-def ask(endpoint: Endpoint, text: str, agent: str, place: Place) -> Answer:
+def ask(endpoint: Endpoint, text: str, agent: str, place: str) -> Answer:
     """Send the query `text` once, to the store or by POST, and return the response of any status.
     Raises ServerTrouble if the connection fails or the body is shorter than announced, TimedOut
     after the read timeout or the deadline of the whole response."""
@@ -234,7 +234,7 @@ def _request(endpoint: Endpoint, text: str, agent: str) -> urllib.request.Reques
     return request
 
 
-def _trouble(reason: BaseException, endpoint: Endpoint, place: Place) -> answers.SourceError:
+def _trouble(reason: BaseException, endpoint: Endpoint, place: str) -> answers.SourceError:
     policy = endpoint.policy
     if isinstance(reason, TimeoutError):
         limits = f"connect timeout {policy.connect:g} s, read timeout {policy.read:g} s"
@@ -269,7 +269,7 @@ class RateLimiter:
         folder.mkdir(parents=True, exist_ok=True)
 
     @contextlib.contextmanager
-    def request(self, place: Place) -> Iterator[None]:
+    def request(self, place: str) -> Iterator[None]:
         """Wait until a request may start, and hold one of the endpoint's connections during it.
 
         Raises BudgetExhausted if failures have already caused three pauses.
@@ -313,7 +313,7 @@ class RateLimiter:
                 return lock
         return None
 
-    def _reserve(self, place: Place) -> tuple[float, str]:
+    def _reserve(self, place: str) -> tuple[float, str]:
         """Return (0, "") and record the start if a request may start now; else (wait, reason)."""
         with self._state() as state:
             now, interval = self.clock.now(), self.endpoint.policy.interval

@@ -24,7 +24,7 @@ from kgprobe.http import LONGEST_WAIT, backoff, retry_after
 from kgprobe.job import log, progress
 from kgprobe.settings.types import LANGUAGES
 from kgprobe.sources.sparql import answers
-from kgprobe.sources.sparql.answers import Answer, Place, RateLimited, SourceError, TimedOut
+from kgprobe.sources.sparql.answers import Answer, RateLimited, SourceError, TimedOut
 from kgprobe.sources.sparql.endpoint import LIBRARY, Clock, Endpoint, RateLimiter, ask
 from kgprobe.sources.sparql.paging import PARTS, Cuts, Query, read_query
 from kgprobe.sources.sparql.snapshots import PageRecord, Snapshot, Writer, utc_now
@@ -264,12 +264,11 @@ class _Pull:
             self.uncounted = isinstance(error, answers.BY_SIZE)
             return None, f"{type(error).__name__}: {error.came}"
 
-    def place(self, cuts: Cuts | None = None) -> Place:
+    def place(self, cuts: Cuts | None = None) -> str:
         """Return the pull's current location, for messages: the next page, or else the count."""
-        endpoint, query, page, part = self.endpoint, self.query, 0, ""
+        endpoint, query, page = self.endpoint, self.query, "count query"
         if cuts:
             what = f"?{query.divided}" if query.in_batches else "parts"
-            start, stop = cuts.page
-            page = len(self.writer.pages) + 1
-            part = f"{what} {start + 1:,} to {stop:,} of {query.total:,}"
-        return Place(f"{endpoint.id} ({endpoint.url})", str(query.path), page, part)
+            part = f"{cuts.page[0] + 1:,} to {cuts.page[1]:,} of {query.total:,}"
+            page = f"page {len(self.writer.pages) + 1}, {what} {part}"
+        return f"{endpoint.id} ({endpoint.url}), query {query.path}, {page}"

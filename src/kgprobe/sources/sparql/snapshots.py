@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 
 from kgprobe.job import sha256
 from kgprobe.schema import METADATA_KEY, atomic
-from kgprobe.sources.sparql.answers import TYPES, Place, SnapshotError
+from kgprobe.sources.sparql.answers import TYPES, SnapshotError
 from kgprobe.sources.sparql.paging import Query
 
 META, JOURNAL, RESULT, QUERY = "meta.json", "journal.jsonl", "result.parquet", "query.rq"
@@ -137,7 +137,7 @@ class Writer:
     def _require_same(self, record: Mapping[str, Any]) -> None:
         for what in ("query_sha256", "endpoint"):
             if record[what] != self.head[what]:
-                place = Place(self.head["endpoint"], str(self.query.path), "snapshot folder")
+                place = f"{self.head['endpoint']}, query {self.query.path}, snapshot folder"
                 came = f"{self.folder} was begun with {what} {record[what]}"
                 raise SnapshotError(place, came, f"{what} {self.head[what]}")
 

@@ -83,7 +83,7 @@ def meaning(sign: Sign) -> str:
         status = "any" if numbers == ANY_STATUS else f"{numbers[0]} to {numbers[-1]}"
     words = f"`{shown}`" if shown else ""
     cells = (sign.services, status, words, f"`{sign.meaning.__name__}`")
-    does = REACTIONS[sign.reaction or sign.meaning.reaction]
+    does = REACTIONS[sign.meaning.reaction]
     return f"| {' | '.join(cells)} | {does} |"
 
 

@@ -334,15 +334,14 @@ def retried(
     wait: Callable[[int, Any], float],
     sleep: Callable[[float], None],
     before: Callable[[int, Any, float], None],
-    passes: Callable[[BaseException], bool] = lambda error: isinstance(error, PassingError),
 ) -> T:
     """Call `once` up to `attempts` times and return its result; raise the error of the last call.
 
-    After an error for which `passes` is true, `before(number, error, seconds)` is called (numbers
-    from 0), and then `sleep` with the seconds that `wait(number, error)` returned.
+    After a PassingError `before(number, error, seconds)` is called (numbers from 0), and then
+    `sleep` with the seconds that `wait(number, error)` returned.
     """
     # imported late: the engines import this module for the API errors, without tenacity installed
-    from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt
+    from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 
     def last(state: RetryCallState) -> tuple[int, BaseException | None]:
         assert state.outcome is not None
@@ -350,7 +349,7 @@ def retried(
 
     return Retrying(
         stop=stop_after_attempt(attempts),
-        retry=retry_if_exception(passes),
+        retry=retry_if_exception_type(PassingError),
         wait=lambda state: wait(*last(state)),
         before_sleep=lambda state: before(*last(state), state.upcoming_sleep),
         sleep=sleep,

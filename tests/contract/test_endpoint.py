@@ -9,7 +9,6 @@ import pytest
 
 from kgprobe.sources.sparql import answers
 from kgprobe.sources.sparql import endpoint as module
-from kgprobe.sources.sparql.answers import Place
 from kgprobe.sources.sparql.endpoint import Endpoint, EndpointError, ask, open_store
 from kgprobe.sources.sparql.pull import pull
 from kgprobe.sources.sparql.snapshots import files_hash
@@ -19,7 +18,7 @@ TRIPLES = "".join(
     f'<http://example.org/{n}> <http://www.w3.org/2000/01/rdf-schema#label> "thing {n}"@en .\n'
     for n in range(100)
 )
-PLACE = Place("local", "q")
+PLACE = "local, query q"
 
 
 @pytest.fixture

@@ -90,7 +90,7 @@ def test_a_truthy_dump_s_redirects_are_followed(predicate, tmp_path):
     path = tmp_path / "truthy.nt.gz"
     path.write_bytes(gzip.compress(("\n".join(triples(predicate)) + "\n").encode()))
     found = dumps.read([path], "truthy", [predicate], tmp_path / "parts", size=500)
-    assert len(list(tmp_path.glob("parts/0-truthy/part-*"))) > 2, "redirects stand in other parts"
+    assert len(list(tmp_path.glob("parts/*-truthy/part-*"))) > 2, "redirects stand in other parts"
     assert objects(found.statements) == RESOLVED
     assert set(found.statements["object_label"]) == {"item Q8", "item Q9"}
     assert found.coverage.select("redirected", "rows").rows() == [(3, 5)]

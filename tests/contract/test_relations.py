@@ -165,7 +165,7 @@ def test_a_failed_relation_is_reported_after_the_others_are_pulled(nationalities
         def _relation(self, relation):
             asked.append(relation)
             if relation == "P31":
-                place = answers.Place("local", "facts.rq")
+                place = "local, query facts.rq"
                 raise answers.QueryRejected(place, "status 400", "an answer", "change it")
             return super()._relation(relation)
 
@@ -197,8 +197,8 @@ def test_service_trouble_is_not_taken_for_a_large_relation(rows, way, nationalit
     """An endless listing means size if the relation is large, else trouble of the service."""
 
     class Slow(Relations):
-        def _pull(self, relation, least):
-            error = answers.TimedOut(answers.Place("local", "facts.rq"), "no answer", "one in time")
+        def _covered(self, way, reason, relation, least=0):
+            error = answers.TimedOut("local, query facts.rq", "no answer", "one in time")
             error.rows = rows
             raise error
 

@@ -23,7 +23,6 @@ from kgprobe.http import ContactError, backoff
 from kgprobe.settings.sources import SparqlSource as Source
 from kgprobe.sources.sparql import answers
 from kgprobe.sources.sparql import endpoint as module
-from kgprobe.sources.sparql.answers import Place
 from kgprobe.sources.sparql.endpoint import (
     Clock,
     Endpoint,
@@ -40,7 +39,7 @@ from tests.contract.fault_server import Faults, FaultServer
 
 CONTACT = "test@example.org"
 URLS = tomllib.loads((RESOURCES.parent / "pyproject.toml").read_text())["project"]["urls"]
-PLACE = Place("local", "q")
+PLACE = "local, query q"
 LOCAL = Policy(page_size=1000)
 REQUESTS = 13  #: number of requests of a pull without faults
 ANSWER = b'{"head":{"vars":["s"]},"results":{"bindings":[]}}'
@@ -269,7 +268,7 @@ def test_a_half_written_journal_line_does_not_count(faulty, tmp_path):
     folder = interrupted(faulty, tmp_path / "made" / "s")
     journal = folder / "journal.jsonl"
     lines = journal.read_text().splitlines(keepends=True)
-    assert len(lines) >= 5
+    assert len(lines) >= 4
     journal.write_text("".join(lines[:-1]) + lines[-1][:40])
     snapshot = things(faulty.url, folder.parent)
     assert snapshot.meta["rows"] == ROWS

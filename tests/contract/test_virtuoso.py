@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from kgprobe.sources.sparql import answers
-from kgprobe.sources.sparql.answers import Answer, Place, check_answer, check_status
+from kgprobe.sources.sparql.answers import Answer, check_answer, check_status
 from kgprobe.sources.sparql.endpoint import Endpoint
 from kgprobe.sources.sparql.pull import pull
 from kgprobe.sources.sparql.snapshots import row_hash, terms
@@ -27,7 +27,7 @@ PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>
 PREFIX wdt: <http://www.wikidata.org/prop/direct/>
 PREFIX wikibase: <http://wikiba.se/ontology#>
 """
-PLACE = Place("local", "trap")
+PLACE = "local, query trap"
 
 
 def ask(endpoint: Endpoint, text: str, **more: str) -> Answer:

@@ -392,7 +392,7 @@ def pulled(text: str) -> str:
         "subject_sitelinks": "3", "object_sitelinks": None,
     }  # fmt: skip
     frame = pl.DataFrame([row], schema=dict.fromkeys(row, pl.String))
-    return str(statements({"P1": frame})["subject_label"][0])
+    return str(statements("P1", frame)["subject_label"][0])
 
 
 def dumped(text: str, folder: Path, form: str) -> str:

@@ -160,7 +160,7 @@ def test_truncated_archives_raise_at_any_byte(tmp_path, suffix, members):
 def test_complete_single_member_archive_is_decompressed_once(tmp_path, monkeypatch):
     path = tmp_path / "dump.nt.gz"
     path.write_bytes(COMPRESSORS[".gz"](b"<s> <p> <o> .\n" * 1500))
-    monkeypatch.setattr(stream, "_is_member", lambda *_: pytest.fail("unpacked again"))
+    monkeypatch.setattr(stream.gzip, "open", lambda *_: pytest.fail("unpacked again"))
     assert len(read_lines(path)) == 1500
 
 

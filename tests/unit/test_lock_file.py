@@ -18,7 +18,7 @@ from kgprobe.sources.dumps import lock_file
 from kgprobe.sources.dumps.archives import ArchiveError, DamagedError, set_aside, unpack
 from kgprobe.sources.dumps.download import place, record
 from kgprobe.sources.dumps.lock_file import LockError, Tree
-from kgprobe.sources.sparql.snapshots import row_hash, terms, write_result
+from kgprobe.sources.sparql.snapshots import terms, write_result
 from tools import lock_file as locking
 
 COMMIT = "1234567" + "0" * 33
@@ -244,7 +244,8 @@ def downloaded(tmp_path: Path) -> Settings:
     write_result(rows, pull / "result.parquet", {})
     (pull / "page-00001.json.gz").write_bytes(gzip.compress(b"{}"))
     page = {"number": 1, "sha256": hashlib.sha256(b"{}").hexdigest()}
-    (pull / "meta.json").write_text(json.dumps({"pages": [page], "rows_sha256": row_hash(rows)}))
+    table = hashlib.sha256((pull / "result.parquet").read_bytes()).hexdigest()
+    (pull / "meta.json").write_text(json.dumps({"pages": [page], "result_sha256": table}))
     local = Released(access="local")
     return Settings(
         data=str(data),

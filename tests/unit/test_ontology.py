@@ -120,7 +120,6 @@ def test_the_domain_is_dbpedia_s_or_the_finest_constraint_class():
     found = ontology.ends(aligned, dbo, constraints, names, classes, equivalence)
     assert found.rows() == [
         (WD + "P1", DBO + "Work", "dbpedia", DBO + "Painter", "wikidata"),
-        (WD + "P2", None, None, None, None),
     ]
 
 

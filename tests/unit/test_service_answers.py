@@ -9,7 +9,7 @@ from kgprobe.sources.sparql.answers import Answer, check_answer, check_status
 from kgprobe.sources.sparql.endpoint import Endpoint, Policy
 from kgprobe.sources.sparql.pull import pull
 
-PLACE = answers.Place("wdqs (https://query.example.org)", "facts.rq", 1)
+PLACE = "wdqs (https://query.example.org), query facts.rq, page 1"
 AGENT = "kgprobe/1 (https://example.org) requests/2"
 JSON, TEXT = "application/sparql-results+json", "text/plain"
 QUERY = "SPARQL-QUERY: queryStr=SELECT ?s { VALUES ?s { " + "wd:Q42 " * 9000 + "} }\n"
@@ -127,7 +127,7 @@ def test_a_refusal_names_the_setting_at_once(status, body, kind):
         (502, "<title>502 Bad Gateway</title>", "text/html", answers.ServerTrouble),
         (500, "Virtuoso 37000 Error SP030: SPARQL compiler", TEXT, answers.QueryRejected),
         (400, "MalformedQueryException", TEXT, answers.QueryRejected),
-        (404, "", "", answers.EndpointRefused),
+        (404, "", "", answers.NoService),
         (521, "<title>Web server is down</title>", "text/html", answers.ServerTrouble),
         (206, "{}", JSON, answers.PartialAnswer),
         (200, "<title>Maintenance</title>", "text/html", answers.ServerTrouble),
@@ -172,7 +172,7 @@ def test_instances_of_another_class_are_no_answer(tmp_path, monkeypatch):
     row = ",".join(f'"{n}":{{"type":"uri","value":"{value}"}}' for n, value in cells.items())
     one = '{"rows":{"type":"literal","value":"1"}}'
 
-    def ask(endpoint: Endpoint, text: str, agent: str, place: answers.Place) -> Answer:
+    def ask(endpoint: Endpoint, text: str, agent: str, place: str) -> Answer:
         names, rows = '"rows"', one
         if "UNION" in text:
             names, rows = '"rows","class","instance","label"', f"{one},{{{row}}}"

@@ -198,7 +198,7 @@ def ends(
     classes: pl.DataFrame,
     equivalence: pl.DataFrame,
 ) -> pl.DataFrame:
-    """Return domain and range of every property, with their sources, as columns of PROPERTIES.
+    """Return the known domains and ranges of properties, and their sources, as in PROPERTIES.
 
     DBpedia's own statement is preferred; else the deepest of the `classes` (class, label, depth) to
     which Wikidata's type constraints map, by `equivalence` (class, wikidata) or by the label in
@@ -210,7 +210,7 @@ def ends(
     named = names.select(key, wikidata="class").join(by_label, on="label")
     same = pl.concat([equivalence.select("wikidata", "class"), named.select("wikidata", "class")])
     pairs = aligned.join(dbo_properties, left_on="dbpedia", right_on="property")
-    sides, properties = [], []
+    sides = []
     for side, kind in CONSTRAINTS.items():
         stated = pairs.join(classes.select(pl.col("class").alias(side)), on=side, how="semi")
         typed = constraints.filter(pl.col("constraint").str.ends_with(kind)).drop_nulls("class")
@@ -223,18 +223,16 @@ def ends(
             .agg(wikidata=pl.col("class").first())
         )
         dbpedia = stated.group_by("property").agg(dbpedia=pl.col(side).min())
-        sides.append(dbpedia.join(deepest, on="property", how="full", coalesce=True))
-        properties += [stated["property"], typed["property"]]
-    rows = pl.concat(properties).unique().sort().to_frame()
-    for side, known in zip(CONSTRAINTS, sides, strict=True):
-        rows = rows.join(known, on="property", how="left", maintain_order="left")
-        sources = {"dbpedia": pl.col("dbpedia"), "wikidata": pl.col("wikidata")}
-        origin = [pl.when(col.is_not_null()).then(pl.lit(name)) for name, col in sources.items()]
-        rows = rows.with_columns(
-            pl.coalesce("dbpedia", "wikidata").alias(side),
-            pl.coalesce(origin).alias(f"{side}_source"),
-        ).drop("dbpedia", "wikidata")
-    return rows
+        both = dbpedia.join(deepest, on="property", how="full", coalesce=True)
+        source = pl.when(pl.col("dbpedia").is_null()).then(pl.lit("wikidata"))
+        sides.append(
+            both.select(
+                "property",
+                pl.coalesce("dbpedia", "wikidata").alias(side),
+                source.otherwise(pl.lit("dbpedia")).alias(f"{side}_source"),
+            )
+        )
+    return sides[0].join(sides[1], on="property", how="full", coalesce=True).sort("property")
 
 
 def choose(properties: pl.DataFrame, n: int, named: Collection[str] | None = None) -> pl.DataFrame:

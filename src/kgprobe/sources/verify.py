@@ -13,15 +13,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-import polars as pl
-
 from kgprobe import experiments
 from kgprobe.settings import Settings
 from kgprobe.settings.sources import RELEASED, Archive, Sums
 from kgprobe.sources.dumps.archives import below
 from kgprobe.sources.dumps.download import place, recorded, sums_of, wrong_form, wrong_sums
 from kgprobe.sources.dumps.lock_file import Tree, blob, find_tree, read_lock_file, tree_of
-from kgprobe.sources.sparql.snapshots import META, RESULT, read_terms, row_hash
+from kgprobe.sources.sparql.snapshots import META, RESULT
 
 #: The file that Snakemake writes into each folder made by a rule.
 STAMP = ".snakemake_timestamp"
@@ -130,15 +128,15 @@ def _check_parts(what: str, folder: Path, archive: Archive, tree: Tree | None) -
 
 
 def _check_pull(folder: Path) -> Finding:
-    """Check the finished queries of a pull against the recorded hashes of each page and of all
-    rows."""
+    """Check the finished queries of a pull against the recorded hashes of pages and table."""
     entry = Finding(f"pull {folder}")
     for meta in sorted(folder.glob(f"*/{META}")):
         advice = f"remove {meta.parent}, the next run pulls it again"
         try:
             data = json.loads(meta.read_text(encoding="utf-8"))
             hashes = {f"page-{page['number']:05}.json.gz": page["sha256"] for page in data["pages"]}
-            hashes[RESULT] = data["rows_sha256"]
+            if "result_sha256" in data:
+                hashes[RESULT] = data["result_sha256"]
         except (ValueError, KeyError, TypeError) as error:
             entry.problems.append(f"{meta}: {type(error).__name__}: {error}; {advice}")
             continue
@@ -151,12 +149,11 @@ def _check_pull(folder: Path) -> Finding:
 
 
 def _hash(path: Path) -> str:
-    """Return the hash of a page's bytes or of a table's rows, or the error that prevented it."""
+    """Return the hash of a table or of an unpacked page, or the error that prevented it."""
     try:
-        if path.name == RESULT:
-            return row_hash(read_terms(path))
-        return hashlib.sha256(gzip.decompress(path.read_bytes())).hexdigest()
-    except (OSError, EOFError, zlib.error, ValueError, pl.exceptions.PolarsError) as error:
+        data = path.read_bytes()
+        return hashlib.sha256(data if path.name == RESULT else gzip.decompress(data)).hexdigest()
+    except (OSError, EOFError, zlib.error) as error:
         return f"{type(error).__name__}: {error}"
 
 

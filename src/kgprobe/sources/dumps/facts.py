@@ -25,12 +25,7 @@ from kgprobe.sources.labels import one_line_of
 from kgprobe.sources.sparql.paging import PARTS, key
 from kgprobe.sources.sparql.relations import KINDS
 
-#: Dump format -> what it lacks, as text.
-LACKS = {
-    "json": "",
-    "truthy": "ranks, deprecated statements, statements that there is no value",
-    "ntriples": "ranks, sitelinks",
-}
+TRUTHY_LACKS = "ranks, deprecated statements, statements that there is no value"
 #: Form of a dump -> what it is.
 EXPECTED = {
     "json": "one entity of JSON per line",
@@ -80,8 +75,7 @@ def read(
     full IRIs, literals too); others are N-Triples with the labels and sitelink counts that it
     lacks. A label is in the first of `languages` for which the entity has one. `size`: bytes of
     text per part. Raises DumpError for a truncated or damaged dump (finished parts stay) and for
-    one without any entity or wanted statement, and ValueError if `folder` holds parts of another
-    dump or other relations.
+    one without any entity or wanted statement.
     """
     wanted, tags = sorted(set(relations)), list(languages)
     more = entities.of_iris if form == "ntriples" else entities.of_truthy
@@ -89,26 +83,30 @@ def read(
     readings = [(paths[0], partial(first, relations=wanted, languages=tags))]
     readings += [(path, partial(more, relations=wanted, languages=tags)) for path in paths[1:]]
     question = {"form": form, "relations": wanted, "languages": tags}
-    tables = parts.read(readings, question, folder, size, threads)
-    not_read = unread(paths, folder)
-    rows = (table for name, table in tables.items() if name != "unread")
-    if all(table.limit(1).collect().is_empty() for table in rows):
-        begun = not_read.filter(file=parts.file_names(paths)[0]).select("line", "first").rows()[:1]
+    tables, unread = parts.read(readings, question, folder, size, threads)
+    if all(table.limit(1).collect().is_empty() for table in tables.values()):
+        begun = unread.filter(file=parts.file_names(paths)[0]).select("line", "first").rows()[:1]
         shown = "".join(f"line {line} begins {first[:40]!r}; " for line, first in begun)
         raise DumpError(f"{paths[0]}: no entity in it; {shown}expected {EXPECTED[form]}")
     if form == "ntriples":
         statements = _collected(_joined(tables["statements"], tables["names"]), "dbpedia")
         _require_rows(statements, paths[0], wanted)
         nothing = pl.DataFrame(schema=dict(COVERAGE.columns))
-        return DumpFacts(statements, nothing, not_read, _NO_ALIASES, "")
+        return DumpFacts(statements, nothing, unread, _NO_ALIASES, "")
     redirects = _redirects(tables["redirects"])
     properties = _properties(tables, languages)
     items = set(re.findall(_ITEM_VALUED, properties)) or set(wanted)
     statements = _of_wikidata(tables, redirects).filter(pl.col("relation").is_in(sorted(items)))
     _require_rows(statements, paths[0], wanted)
-    coverage = _coverage(tables, statements, redirects, wanted, form, properties)
+    lacks = _missing(form, properties, tables["names"], redirects)
+    reason = f"read from a {form} dump" + (f", which lacks {lacks}" if lacks else "")
+    coverage = _coverage(tables, statements, redirects, wanted, items, reason)
+    if form == "truthy":  # the format has no statements of these kinds: null, not 0
+        coverage = coverage.with_columns(
+            pl.lit(None, pl.Int64).alias(n) for n in ("no_value", "deprecated")
+        )
     others = tables["aliases"].unique().sort("id", "alias")
-    return DumpFacts(statements, coverage, not_read, others, properties)
+    return DumpFacts(statements, coverage, unread, others, properties)
 
 
 def _require_rows(statements: pl.DataFrame, path: Path, wanted: Sequence[str]) -> None:
@@ -167,21 +165,6 @@ def _joined(statements: pl.LazyFrame, names: pl.LazyFrame) -> pl.LazyFrame:
     return statements
 
 
-def unread(paths: Sequence[Path], folder: Path) -> pl.DataFrame:
-    """Return UNREAD of all parts, and log the first rows."""
-    frames = [
-        pl.read_parquet(part).select(pl.lit(name).alias("file"), "line", "first")
-        for number, name in enumerate(parts.file_names(paths))
-        for part in sorted(folder.glob(f"{number}-*/part-*/unread.parquet"))
-    ]
-    rows = pl.concat(frames).sort("file", "line", "first")
-    for file, line, first in rows.head(5).rows():
-        log.warning("%s, line %d is not read: %s", file, line, first[:80])
-    if rows.height:
-        log.warning("%d lines passed a filter and were not read", rows.height)
-    return rows
-
-
 def _properties(tables: dict[str, pl.LazyFrame], languages: Sequence[str]) -> str:
     """Return the N-Triples of the properties, with labels of the classes that constraints use."""
     lines = set(tables["properties"].collect()["line"])
@@ -198,7 +181,7 @@ def _properties(tables: dict[str, pl.LazyFrame], languages: Sequence[str]) -> st
 
 def _missing(form: str, properties: str, names: pl.LazyFrame, redirects: pl.DataFrame) -> str:
     """Describe and log what neither the dump nor the additional files contain."""
-    lacks = [LACKS[form]] if LACKS[form] else []
+    lacks = [TRUTHY_LACKS] if form == "truthy" else []
     if redirects.is_empty():
         lacks.append("redirects of merged entities (owl:sameAs)")
     if not names.select(pl.col("sitelinks").is_not_null().any()).collect().item():
@@ -216,30 +199,24 @@ def _coverage(
     statements: pl.DataFrame,
     redirects: pl.DataFrame,
     wanted: Sequence[str],
-    form: str,
-    properties: str,
+    items: Collection[str],
+    reason: str,
 ) -> pl.DataFrame:
-    """Return COVERAGE: all item-valued relations are complete; reasons name what the dump lacks."""
-    lacks = _missing(form, properties, tables["names"], redirects)
+    """Return COVERAGE: all item-valued relations, `items`, are complete, for this reason."""
     is_deprecated = pl.col("rank") == "deprecated"
     counted = tables["counted"].group_by("relation", is_deprecated, "kind").agg(pl.col("n").sum())
     numbers = {(f"P{r}", late, kind): n for r, late, kind, n in counted.collect().rows()}
     kept = dict(statements.group_by("relation").len().rows())
     stated = tables["statements"].unique().join(redirects.lazy(), left_on="object", right_on="id")
     merged = dict(stated.group_by("relation").len().collect().rows())
-    reason = f"read from a {form} dump" + (f", which lacks {lacks}" if lacks else "")
-    items = set(re.findall(_ITEM_VALUED, properties))
     rows: list[tuple[object, ...]] = []
     for relation in sorted(wanted, key=lambda name: int(name[1:])):
-        if items and relation not in items:
+        if relation not in items:
             why = "no property of the source whose values are items"
             rows.append((relation, "left out", 0, why, *[None] * 7))
             continue
         cells: list[int | None] = [numbers.get((relation, False, kind), 0) for kind in KINDS]
         cells.append(sum(n for (r, late, _), n in numbers.items() if r == relation and late))
-        if form == "truthy":
-            # the format has no statements of these kinds: null, not 0
-            cells[2] = cells[-1] = None
         redirected = None if redirects.is_empty() else merged.get(int(relation[1:]), 0)
         rows.append((relation, "read", kept.get(relation, 0), reason, *cells, redirected))
     return pl.DataFrame(rows, schema=dict(COVERAGE.columns), orient="row")
@@ -276,7 +253,7 @@ def read_types(
     """
     reader = partial(entities.of_iris, relations=[described.RDF_TYPE], languages=list(languages))
     readings = [(path, reader) for path in paths]
-    tables = parts.read(readings, {"types": list(languages)}, folder, threads=threads)
+    tables, unread = parts.read(readings, {"types": list(languages)}, folder, threads=threads)
     stated = tables["statements"].filter(
         (pl.col("relation") == described.RDF_TYPE) & pl.col("object").is_in(sorted(classes))
     )
@@ -300,4 +277,4 @@ def read_types(
     best = named.filter(pl.col("place") == pl.col("place").min().over("id"))
     types = instances.join(best.collect(engine="streaming"), on="id", how="left")
     types = types.rename({"id": "instance"}).select(list(TYPES.columns))
-    return types, in_part, unread(paths, folder)
+    return types, in_part, unread

@@ -1,8 +1,8 @@
 """Read dumps in parts: each block of text is read by a job of its own, and its tables are kept.
 
-    folder/question.json             the files and what is read from them
-    folder/0-latest-all/part-00001/  the tables of one block, written atomically
-    folder/0-latest-all/complete     number of parts, written when the file was read to its end
+    folder/0123456789ab-latest-all/  the parts of a file, under a hash of it and the question
+        part-00001/                  the tables of one block, written atomically
+        complete                     number of parts, written when the file was read to its end
 
 One process decompresses, with as many threads as `threads`, and as many others parse its blocks.
 A stop loses only the unfinished parts; a later run decompresses the file again, but parses only
@@ -42,20 +42,29 @@ def read(
     folder: Path,
     size: int = BLOCK,
     threads: int = 1,
-) -> dict[str, pl.LazyFrame]:
-    """Return the tables of all parts of all files, by name; parts are in `folder`.
+) -> tuple[dict[str, pl.LazyFrame], pl.DataFrame]:
+    """Return the tables of all parts of all files, by name, and UNREAD; parts are in `folder`.
 
-    `question`: what is read, as JSON. Raises DumpError for a truncated or damaged dump (finished
-    parts stay), and ValueError if `folder` holds parts of other files or another question.
+    `question`: what is read, as JSON; parts of other questions or other files are not used. Raises
+    DumpError for a truncated or damaged dump (finished parts stay).
     """
-    dumps = [path for path, _ in readings]
-    files = dict(zip(file_names(dumps), map(_identity, dumps), strict=True))
-    _require_same_question({"files": files, "bytes of a part": size, **question}, folder)
-    for number, (path, reader) in enumerate(readings):
-        _read(path, reader, folder / f"{number}-{path.name.partition('.')[0]}", size, threads)
-    paths = sorted(folder.glob("*/part-*"))
-    tables = sorted(path.stem for path in paths[0].iterdir())
-    return {name: pl.scan_parquet([path / f"{name}.parquet" for path in paths]) for name in tables}
+    parts: list[tuple[str, Path]] = []
+    for (path, reader), name in zip(readings, file_names([p for p, _ in readings]), strict=True):
+        what = {"file": _identity(path), "bytes of a part": size, **question}
+        key = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:12]
+        place = folder / f"{key}-{path.name.partition('.')[0]}"
+        _read(path, reader, place, size, threads)
+        parts += [(name, part) for part in sorted(place.glob("part-*"))]
+    unread = pl.concat(
+        pl.read_parquet(part / "unread.parquet").select(pl.lit(name).alias("file"), "line", "first")
+        for name, part in parts
+    ).sort("file", "line", "first")
+    for file, line, first in unread.head(5).rows():
+        log.warning("%s, line %d is not read: %s", file, line, first[:80])
+    if unread.height:
+        log.warning("%d lines passed a filter and were not read", unread.height)
+    names = sorted({path.stem for path in parts[0][1].iterdir()} - {"unread"})
+    return {n: pl.scan_parquet([p / f"{n}.parquet" for _, p in parts]) for n in names}, unread
 
 
 def file_names(paths: Sequence[Path]) -> list[str]:
@@ -74,22 +83,6 @@ def _identity(path: Path) -> dict[str, int | str]:
         stream.seek(max(0, size - ENDS))
         digest.update(stream.read(ENDS))
     return {"bytes": size, "sha256 of both ends": digest.hexdigest(), "sha256": recorded(path)[1]}
-
-
-def _require_same_question(question: Mapping[str, object], folder: Path) -> None:
-    """Raise ValueError if the parts in `folder` are of other files or another question."""
-    note = folder / "question.json"
-    if note.exists():
-        before = json.loads(note.read_text())
-        if differing := [key for key in question if question[key] != before.get(key)]:
-            raise ValueError(
-                f"{folder}: begun for another {' and '.join(differing)} "
-                f"({before.get(differing[0])!r}, now {question[differing[0]]!r}); name another "
-                "snapshot in the config or remove the folder"
-            )
-        return
-    with schema.atomic(note) as temporary:
-        temporary.write_text(json.dumps(question, indent=1, sort_keys=True) + "\n")
 
 
 def _read(path: Path, reader: Reader, folder: Path, size: int, threads: int) -> None:

@@ -1,8 +1,7 @@
 """RDF files: Turtle, N-Triples and RDF/XML, parsed by pyoxigraph."""
 
 import re
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count, islice, product
 from pathlib import Path
 
@@ -94,7 +93,7 @@ def _triples(path: str, graph: RawGraph) -> Iterator[Triple]:
 def _parse(path: str, form: RdfFormat, graph: RawGraph) -> Iterator[Triple]:
     """Yield triples; note bad IRIs and bad lines of N-Triples, raise SyntaxError for the rest."""
     plain = Path(path.removesuffix(".gz").removesuffix(".bz2"))
-    base, is_declared = f"file:///{plain.name}", _declarations(path)
+    base, lines = f"file:///{plain.name}", list[bytes]()
     with rdf_forms.open_unpacked(path) as file:
         quads = parse(input=file, format=form, base_iri=base)
         for number in count():
@@ -108,7 +107,10 @@ def _parse(path: str, form: RdfFormat, graph: RawGraph) -> Iterator[Triple]:
                     yield from _with_bad_iris(path, base, number, graph)
                     return
                 if BAD_IRI.search(problem.msg or ""):
-                    if form not in LINES and is_declared(problem):
+                    if form not in LINES and not lines:
+                        with rdf_forms.open_unpacked(path) as text:
+                            lines = text.readlines()
+                    if _is_declared(lines, problem):
                         raise GraphFileError(
                             f"{message}; correct this base or prefix: without it, names below it "
                             "would mean something else"
@@ -121,26 +123,12 @@ def _parse(path: str, form: RdfFormat, graph: RawGraph) -> Iterator[Triple]:
                     raise
 
 
-def _declarations(path: str) -> Callable[[SyntaxError], bool]:
-    """Return a function that tells whether the IRI of an error is in a declaration of a base or a
-    prefix. Errors must come in the order of their lines: the file is read along with them."""
-    n_read, last = 0, deque[bytes](maxlen=2)
-
-    def lines() -> Iterator[bytes]:
-        with rdf_forms.open_unpacked(path) as file:
-            yield from file
-
-    rest = lines()
-
-    def is_declared(problem: SyntaxError) -> bool:
-        nonlocal n_read
-        number, column = problem.lineno or 0, problem.offset or 1
-        last.extend(islice(rest, max(0, number - n_read)))
-        n_read = max(n_read, number)
-        *above, line = ("", *(one.decode("utf-8", "replace") for one in last))
-        return bool(DECLARATION.search("".join(above) + line[: column - 1]))
-
-    return is_declared
+def _is_declared(lines: Sequence[bytes], problem: SyntaxError) -> bool:
+    """Return whether the IRI of an error is in a declaration of a base or a prefix."""
+    number, column = problem.lineno or 0, problem.offset or 1
+    near = (one.decode("utf-8", "replace") for one in lines[max(0, number - 2) : number])
+    *above, line = ("", *near)
+    return bool(DECLARATION.search("".join(above) + line[: column - 1]))
 
 
 def _with_bad_iris(path: str, base: str, start: int, graph: RawGraph) -> Iterator[Triple]:

@@ -22,83 +22,86 @@ from kgprobe.http import AGENT, CONTACT_ADVICE
 AGAIN = "run again: it resumes after the finished pages"
 
 
-@dataclass(frozen=True)
-class Place:
-    """The location of an event in a pull: endpoint, query, page.
-
-    `page` is a number, 0 for the count query, or text if it is not a page; `part` describes the
-    part of the hashes or the values that the page asks for.
-    """
-
-    endpoint: str
-    query: str
-    page: int | str = 0
-    part: str = ""
-
-    def __str__(self) -> str:
-        words = self.page if isinstance(self.page, str) else f"page {self.page}"
-        page = words if self.page else "count query"
-        parts = (self.endpoint, f"query {self.query}", page, self.part)
-        return ", ".join(part for part in parts if part)
-
-
 class SourceError(RuntimeError):
-    """A pull failed for good; the message says where, why and what to do. Finished pages stay."""
+    """A pull failed for good; the message says where, why and what to do. Finished pages stay.
+
+    `place`: endpoint, query and page, and the part of the keys or values that the page asks for.
+    """
 
     #: whether and how a retry may succeed: "", "again", "smaller" (page) or "smaller now"
     reaction = ""
+    #: what was expected and what to do, unless an error says it more precisely
+    expected, advice = "", AGAIN
     #: seconds that the service asked all clients to wait
     wait = 0.0
-    #: rows expected from the count query, or number of values that the pull asks for
-    rows: int | None = None
-    #: whether the service failed to count the rows because of their number
-    uncounted = False
+    #: rows by the count query, infinite if the service failed to count because of their number; or
+    #: the number of values that the pull asks for
+    rows: float | None = None
 
-    def __init__(self, place: Place, came: str, expected: str, advice: str = "") -> None:
-        self.place, self.came, self.expected, self.advice = place, came, expected, advice
+    def __init__(self, place: str, came: str, expected: str = "", advice: str = "") -> None:
+        self.place, self.came = place, came
+        self.expected, self.advice = expected or self.expected, advice or self.advice
         super().__init__()
 
     def __str__(self) -> str:
-        lines = [f"{self.place}", f"came: {self.came}", f"expected: {self.expected}"]
-        return "\n".join(lines + ([f"next: {self.advice}"] if self.advice else []))
+        what = f"came: {self.came}\nexpected: {self.expected}"
+        return f"{self.place}\n{what}\nnext: {self.advice}"
 
 
 class EndpointRefused(SourceError):
-    """Refusal: the service does not accept this client, or there is no service at this URL."""
+    """Refusal: the service does not accept this client."""
+
+    expected, advice = "status 200", CONTACT_ADVICE
+
+
+class NoService(EndpointRefused):
+    """Refusal: there is no service at this URL."""
+
+    advice = "look at the endpoint's URL in the config"
 
 
 class QueryRejected(SourceError):
     """Refusal: the engine will never answer this query, so a retry would not help."""
+
+    expected = "an answer to this query"
+    advice = "the engine will not answer this text: change the query, or ask for fewer values"
 
 
 class QueryTooLong(QueryRejected):
     """Refusal: the query is too long for the service even with the fewest values."""
 
     reaction = "smaller now"
+    expected, advice = "a shorter query", "set a smaller `batch` in the table of endpoints"
 
 
 class RateLimited(SourceError):
     """Rate limit: status 429, after the last attempt or beyond the longest wait."""
 
-    reaction = "again"
+    reaction, expected = "again", "status 200"
 
 
 class ServerTrouble(SourceError):
     """Broken: an error of the server, of a proxy before it, or of the connection."""
 
-    reaction = "again"
+    reaction, expected = "again", "status 200 and application/sparql-results+json"
 
 
 class TimedOut(ServerTrouble):
     """Timeout: the service stopped the query, or no complete page came within the timeouts."""
 
-    reaction = "smaller"
+    reaction, expected = "smaller", "an answer within the service's time"
 
 
 class PartialAnswer(SourceError):
     """Timeout or cap: only part of the rows came, because there are too many or they are slow."""
 
-    reaction = "smaller"
+    reaction, expected = "smaller", "a complete answer, without a cap on its rows"
+
+
+class CappedAnswer(PartialAnswer):
+    """Cap on rows: no error of the service, so there is no need to wait."""
+
+    reaction, advice = "smaller now", "set a smaller page size"
 
 
 #: Errors that can be due to the size of a query, if they persist with smaller pages; the service
@@ -109,19 +112,28 @@ BY_SIZE = (TimedOut, PartialAnswer)
 class PageMismatch(SourceError):
     """Broken: a page has more or fewer rows than its own count, or duplicate rows."""
 
-    reaction = "smaller"
+    reaction, expected = "smaller", "as many rows as the page's own count says, each once"
 
 
 class MalformedAnswer(SourceError):
     """Broken: valid JSON, but the answer to another query; a retry would not help."""
 
+    advice = "another query was answered, or a proxy mixed up answers: look at the endpoint"
+
 
 class BudgetExhausted(SourceError):
     """Too many failed responses per minute, repeatedly."""
 
+    expected, advice = "a service that answers", f"wait until the service has recovered; {AGAIN}"
+
 
 class TooManyRows(SourceError):
     """Too many rows to page from a public endpoint; a dump is the right source."""
+
+    advice = (
+        "ask for well-known subjects alone (a least number of sitelinks), or take it from a dump "
+        "(sources.dumps)"
+    )
 
 
 class ImplausibleTable(SourceError):
@@ -131,14 +143,15 @@ class ImplausibleTable(SourceError):
 class SnapshotError(SourceError):
     """A snapshot's folder belongs to another query, or its files differ from the record."""
 
+    advice = "name another snapshot in the config, or put the old query back"
+
 
 #: Type of a term in SPARQL JSON -> in snapshots.
 TYPES = {"uri": "iri", "literal": "literal", "typed-literal": "literal", "bnode": "bnode"}
 JSON_TYPES = {"application/sparql-results+json", "application/json"}
 #: Bytes at both ends of a body with status 200 in which an error message may be.
 END = 1 << 16
-CAP, ANY_STATUS = "X-SPARQL-MaxRows", range(100, 600)
-OTHER = "another query was answered, or a proxy mixed up answers: look at the endpoint"
+ANY_STATUS = range(100, 600)
 Bindings = list[dict[str, dict[str, str]]]
 
 
@@ -184,12 +197,6 @@ class Sign:
     status: Collection[int] = ANY_STATUS
     words: bytes = b""  #: a regular expression, case-insensitive
     header: str = ""
-    advice: str = ""
-    reaction: str = ""  #: what to do, if not as for other responses of the same meaning
-
-    def find(self, text: bytes) -> re.Match[bytes] | None:
-        """Search a text for the words."""
-        return re.search(self.words, text, re.I)
 
     def fits(self, answer: Answer) -> bool:
         """Return whether a response has this sign; in responses with rows only headers count."""
@@ -197,10 +204,9 @@ class Sign:
             return False
         if self.header and not answer.header(self.header):
             return False
-        return not self.words or bool(self.find(answer.message()))
+        return bool(re.search(self.words, answer.message(), re.I))
 
 
-NO_SERVICE = "look at the endpoint's URL in the config"
 REJECTED = rb"\b(?-i:SP030|SR353|SQ070|SQ074|SQ200|TR\d{3}|TR\.\.\.|42000)(?!\w)"
 #: Phrases with which engines and proxies report a timeout, in either word order.
 OVER = (
@@ -218,13 +224,7 @@ MEMORY = (
 )
 #: The order matters: a timeout of QLever has the status of a rate limit.
 SIGNS = (
-    Sign(
-        PartialAnswer,
-        "DBpedia: its cap on rows",
-        header=CAP,
-        advice="set a smaller page size",
-        reaction="smaller now",  # not an error of the service: no need to wait
-    ),
+    Sign(CappedAnswer, "DBpedia: its cap on rows", header="X-SPARQL-MaxRows"),
     Sign(PartialAnswer, "DBpedia: what it had when its time was over", header="X-SQL-State"),
     Sign(EndpointRefused, "all", (401, 403)),
     Sign(EndpointRefused, "Wikidata: a text with 403, 429 or 200", range(100, 500), AGENT.pattern),
@@ -240,59 +240,45 @@ SIGNS = (
     Sign(QueryRejected, "DBpedia: syntax, rows to sort, SERVICE, compilation", (500,), REJECTED),
     Sign(ServerTrouble, "all, and the proxies before them", range(500, 600)),
     Sign(ServerTrouble, "proxies: a page instead of rows", (200,)),
-    Sign(EndpointRefused, "what is not a service, such as 404", advice=NO_SERVICE),
+    Sign(NoService, "what is not a service, such as 404"),
 )
-#: Per error class: what was expected, and what to do.
-NEXT = {
-    EndpointRefused: ("status 200", CONTACT_ADVICE),
-    QueryRejected: (
-        "an answer to this query",
-        "the engine will not answer this text: change the query, or ask for fewer values",
-    ),
-    QueryTooLong: ("a shorter query", "set a smaller `batch` in the table of endpoints"),
-    RateLimited: ("status 200", AGAIN),
-    ServerTrouble: ("status 200 and application/sparql-results+json", AGAIN),
-    TimedOut: ("an answer within the service's time", AGAIN),
-    PartialAnswer: ("a complete answer, without a cap on its rows", AGAIN),
-}
+#: the words of all timeouts
+TIMEOUT = re.compile(b"|".join((JAVA, VIRTUOSO, OVER)), re.I)
 
 
-def check_status(answer: Answer, place: Place, agent: str) -> None:
+def check_status(answer: Answer, place: str, agent: str) -> None:
     """Raise the error of the first matching sign; rows without a sign pass."""
     sign = next((sign for sign in SIGNS if sign.fits(answer)), None)
     if sign is None:
         return
-    text = _line(sign, answer) or answer.start() or "(no text)"
+    text = (sign.meaning is TimedOut and _timeout_line(answer)) or answer.start() or "(no text)"
     kind = f", {answer.header('Content-Type') or 'no type'}" if answer.status == 200 else ""
-    if answer.url and answer.url not in place.endpoint:
+    if answer.url and answer.url not in place:
         kind += f", of {answer.url}"  # target of a redirect
     came = f"status {answer.status}{kind}: {text}"
     if sign.header:
         names = (sign.header, "X-SQL-Message")
         came = ", ".join(f"{n}: {answer.header(n)}" for n in names if answer.header(n))
-    elif sign.meaning is EndpointRefused:
+    elif issubclass(sign.meaning, EndpointRefused):
         came += f"; the User-Agent sent was {agent!r}"
-    expected, advice = NEXT[sign.meaning]
-    error = sign.meaning(place, came, expected, sign.advice or advice)
-    error.reaction = sign.reaction or error.reaction
-    raise error
+    raise sign.meaning(place, came)
 
 
-def _line(sign: Sign, answer: Answer) -> str:
+def _timeout_line(answer: Answer) -> str:
     """Return the line of a message with the words of a timeout, which may follow a long query."""
-    for line in answer.message().splitlines() if sign.meaning is TimedOut and sign.words else ():
-        if match := sign.find(line):
+    for line in answer.message().splitlines():
+        if match := TIMEOUT.search(line):
             shown = line[max(0, match.start() - 150) : match.end() + 50]
             return shown.decode("utf-8", "replace").strip()
     return ""
 
 
-def check_answer(answer: Answer, place: Place, variables: Sequence[str]) -> Bindings:
+def check_answer(answer: Answer, place: str, variables: Sequence[str]) -> Bindings:
     """Return the bindings of a complete response that fits the query, else raise an error: it must
     be one closed JSON document with the query's variables, and every cell is checked."""
     names, bindings = _closed(answer, place)
     if names != list(variables):
-        raise MalformedAnswer(place, f"variables {names}", f"variables {list(variables)}", OTHER)
+        raise MalformedAnswer(place, f"variables {names}", f"variables {list(variables)}")
     known = set(variables)
     for row, binding in enumerate(bindings):
         if wrong := _wrong(binding, known):
@@ -302,7 +288,7 @@ def check_answer(answer: Answer, place: Place, variables: Sequence[str]) -> Bind
     return bindings
 
 
-def _closed(answer: Answer, place: Place) -> tuple[list[Any], Bindings]:
+def _closed(answer: Answer, place: str) -> tuple[list[Any], Bindings]:
     """Parse the body as one closed JSON document; return its head.vars and results.bindings."""
     try:
         document = orjson.loads(answer.body)
@@ -315,11 +301,11 @@ def _closed(answer: Answer, place: Place) -> tuple[list[Any], Bindings]:
     except (KeyError, TypeError):
         problem = "JSON without head.vars and results.bindings"
     came = f"{len(answer.body)} bytes, {problem}"
-    if line := next(filter(None, (_line(sign, answer) for sign in SIGNS)), ""):
-        raise TimedOut(place, f"status 200: {came}: {line}", *NEXT[TimedOut])
+    if line := _timeout_line(answer):
+        raise TimedOut(place, f"status 200: {came}: {line}")
     end = answer.body[-200:].decode("utf-8", "replace")
     expected = "one closed document of SPARQL JSON"
-    raise PartialAnswer(place, f"{came}, which end with {end!r}", expected, AGAIN)
+    raise PartialAnswer(place, f"{came}, which end with {end!r}", expected)
 
 
 def _wrong(binding: object, variables: set[str]) -> str:
@@ -337,7 +323,7 @@ def _wrong(binding: object, variables: set[str]) -> str:
 
 def check_page(
     answer: Answer,
-    place: Place,
+    place: str,
     variables: Sequence[str],
     requested: Mapping[str, Callable[[str], bool]],
 ) -> Bindings:
@@ -348,23 +334,21 @@ def check_page(
     bindings = check_answer(answer, place, ["rows", *variables])
     counts = [b["rows"]["value"] for b in bindings if "rows" in b]
     rows = [b for b in bindings if "rows" not in b]
-    expected = "as many rows as the page's own count says, each once"
     if counts != [str(len(rows))]:
-        came = f"{len(rows):,} rows, and {counts[:3]} as their number"
-        raise PageMismatch(place, came, expected, AGAIN)
+        raise PageMismatch(place, f"{len(rows):,} rows, and {counts[:3]} as their number")
     if len({orjson.dumps(row, option=orjson.OPT_SORT_KEYS) for row in rows}) != len(rows):
-        raise PageMismatch(place, "a row that is there twice", expected, AGAIN)
+        raise PageMismatch(place, "a row that is there twice")
     for (name, fits), (number, row) in itertools.product(requested.items(), enumerate(rows)):
         if not (name in row and fits(row[name]["value"])):
             expected = f"only ?{name} that this page asked for"
-            raise MalformedAnswer(place, f"row {number}: {row}"[:200], expected, OTHER)
+            raise MalformedAnswer(place, f"row {number}: {row}"[:200], expected)
     return rows
 
 
-def check_count(answer: Answer, place: Place) -> int:
+def check_count(answer: Answer, place: str) -> int:
     """Return the number in the response to a derived count query."""
     bindings = check_answer(answer, place, ["rows"])
     value = bindings[0].get("rows", {}).get("value", "") if len(bindings) == 1 else ""
     if not value.isdecimal():
-        raise PartialAnswer(place, f"{bindings}", "one number", AGAIN)
+        raise PartialAnswer(place, f"{bindings}", "one number")
     return int(value)

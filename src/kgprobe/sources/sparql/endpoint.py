@@ -29,7 +29,7 @@ from kgprobe.schema import atomic
 from kgprobe.settings.sources import SparqlSource as Source
 from kgprobe.sources import rdf_forms
 from kgprobe.sources.sparql import answers
-from kgprobe.sources.sparql.answers import AGAIN, Answer, Place
+from kgprobe.sources.sparql.answers import Answer
 from kgprobe.sources.sparql.snapshots import files_hash, snapshot_name
 
 JSON = QueryResultsFormat.JSON
@@ -183,7 +183,7 @@ def _load(files: Sequence[Path], folder: Path) -> None:
     log.info("loaded %d RDF files in %.1f s", len(files), time.monotonic() - started)
 
 
-def ask(endpoint: Endpoint, text: str, agent: str, place: Place) -> Answer:
+def ask(endpoint: Endpoint, text: str, agent: str, place: str) -> Answer:
     """Send the query `text` once, to the store or by POST, and return the response of any status.
     Raises ServerTrouble if the connection fails or the body is shorter than announced, TimedOut
     after the read timeout or the deadline of the whole response."""
@@ -234,16 +234,13 @@ def _request(endpoint: Endpoint, text: str, agent: str) -> urllib.request.Reques
     return request
 
 
-def _trouble(reason: BaseException, endpoint: Endpoint, place: Place) -> answers.SourceError:
+def _trouble(reason: BaseException, endpoint: Endpoint, place: str) -> answers.SourceError:
     policy = endpoint.policy
     if isinstance(reason, TimeoutError):
-        came = (
-            f"{reason}: connect timeout {policy.connect:g} s, read timeout {policy.read:g} s, "
-            f"deadline {policy.deadline:g} s"
-        )
-        return answers.TimedOut(place, came, "a whole answer in time", AGAIN)
+        limits = f"connect timeout {policy.connect:g} s, read timeout {policy.read:g} s"
+        return answers.TimedOut(place, f"{reason}: {limits}, deadline {policy.deadline:g} s")
     refused = isinstance(reason, ConnectionRefusedError | socket.gaierror)
-    advice = f"is {endpoint.url} right, and is the server up?" if refused else AGAIN
+    advice = f"is {endpoint.url} right, and is the server up?" if refused else ""
     return answers.ServerTrouble(place, http.describe(reason), "an answer over HTTP", advice)
 
 
@@ -259,9 +256,8 @@ class RateLimiter:
     """Rate limiter of an endpoint: `with limiter.request(place):` waits until it may start.
 
     The limits are shared by all processes. `folder` holds, for every endpoint id, one lock file per
-    allowed connection and a small state file: when the next request may start, until when no
-    requests may be sent, and the failures of the last minute. A process that is killed loses its
-    locks; nothing else needs cleanup.
+    allowed connection and a small state file: when the next request may start, and the failures of
+    the last minute. A process that is killed loses its locks; nothing else needs cleanup.
 
     `waits`: seconds waited and number of waits, by reason, for meta.json.
     """
@@ -273,7 +269,7 @@ class RateLimiter:
         folder.mkdir(parents=True, exist_ok=True)
 
     @contextlib.contextmanager
-    def request(self, place: Place) -> Iterator[None]:
+    def request(self, place: str) -> Iterator[None]:
         """Wait until a request may start, and hold one of the endpoint's connections during it.
 
         Raises BudgetExhausted if failures have already caused three pauses.
@@ -300,17 +296,13 @@ class RateLimiter:
     def hold(self, seconds: float) -> None:
         """Block requests to this endpoint by all processes for these seconds (Retry-After)."""
         with self._state() as state:
-            state["not_before"] = max(state["not_before"], self.clock.now() + seconds)
+            state["next_start"] = max(state["next_start"], self.clock.now() + seconds)
 
     def wait(self, seconds: float, reason: str) -> None:
         """Sleep and record it."""
-        self.note_wait(seconds, reason)
-        self.clock.sleep(seconds)
-
-    def note_wait(self, seconds: float, reason: str) -> None:
-        """Record a wait."""
         self.waits["seconds"][reason] = round(self.waits["seconds"][reason] + seconds, 3)
         self.waits["times"][reason] += 1
+        self.clock.sleep(seconds)
 
     def _slot(self) -> FileLock | None:
         """Return the lock of a free connection, or None."""
@@ -321,29 +313,25 @@ class RateLimiter:
                 return lock
         return None
 
-    def _reserve(self, place: Place) -> tuple[float, str]:
+    def _reserve(self, place: str) -> tuple[float, str]:
         """Return (0, "") and record the start if a request may start now; else (wait, reason)."""
         with self._state() as state:
-            now = self.clock.now()
+            now, interval = self.clock.now(), self.endpoint.policy.interval
             failures = state["failures"] = [t for t in state["failures"] if t > now - WINDOW]
             # until the window is empty, not only until there is room for one more failure
             emptied = max(failures) + WINDOW if len(failures) >= BUDGET else 0.0
-            if state["not_before"] < emptied - 0.001:
+            if state["next_start"] < emptied - 0.001:
                 self.pauses += 1
-                state["not_before"] = emptied
+                state["next_start"] = emptied
             if self.pauses > PAUSES:
                 came = f"{BUDGET} failed answers within {WINDOW:.0f} s, after {PAUSES} pauses"
-                advice = f"wait until the service has recovered; {AGAIN}"
-                raise answers.BudgetExhausted(place, came, "a service that answers", advice)
+                raise answers.BudgetExhausted(place, came)
             # after a clock was set back, wait no longer than the longest wait of any service
-            state["not_before"] = min(state["not_before"], now + http.LONGEST_WAIT)
-            state["next_start"] = min(state["next_start"], now + self.endpoint.policy.interval)
-            if state["not_before"] > now:
-                return state["not_before"] - now, "hold"
-            if state["next_start"] > now:
-                return state["next_start"] - now, "interval"
-            if self.endpoint.policy.interval:
-                state["next_start"] = now + self.endpoint.policy.interval
+            state["next_start"] = min(state["next_start"], now + http.LONGEST_WAIT)
+            if (wait := state["next_start"] - now) > 0:
+                return wait, "hold" if wait > interval else "interval"
+            if interval:
+                state["next_start"] = now + interval
             return 0.0, ""
 
     @contextlib.contextmanager
@@ -355,7 +343,7 @@ class RateLimiter:
             with contextlib.suppress(OSError, ValueError):  # it is missing, or it is not JSON
                 text = path.read_text()
                 state = json.loads(text)
-            state = {"next_start": 0.0, "not_before": 0.0, "failures": []} | state
+            state = {"next_start": 0.0, "failures": []} | state
             yield state
             if (changed := json.dumps(state)) != text:
                 with atomic(path) as temporary:

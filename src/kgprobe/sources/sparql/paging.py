@@ -196,9 +196,8 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _line_of(text: str, mark: str) -> str:
-    """Return the only line that contains a mark; "" if there are none or several."""
-    lines = [line for line in text.splitlines(keepends=True) if mark in line]
-    return lines[0] if len(lines) == 1 else ""
+    """Return the line that contains a mark."""
+    return next(line for line in text.splitlines(keepends=True) if mark in line)
 
 
 def prefixes(start: int, stop: int) -> list[str]:
@@ -272,14 +271,13 @@ def _read(path: Path) -> str:
     text = path.read_text(encoding="utf-8")
     if len(SELECT.findall(text)) != 1:
         raise QueryError(f"{path}: exactly one line `SELECT DISTINCT ?column ...` is needed")
-    header = dict(HEADER.findall(text))
-    lines = {name: header[name] for name in ("values", "parts") if name in header}
+    header, marks = dict(HEADER.findall(text)), {"values": VALUES, "parts": KEYS}
+    lines = [mark.format(header[name]) for name, mark in marks.items() if name in header]
     if not lines:
         raise QueryError(f"{path}: a comment `# parts: column` or `# values: column` is needed")
-    for name, variable in lines.items():
-        mark = VALUES if name == "values" else KEYS
-        if not _line_of(text, mark.format(variable)):
-            raise QueryError(f"{path}: exactly one line `{mark.format(variable)}` is needed")
+    for line in lines:
+        if text.count(line) != 1:
+            raise QueryError(f"{path}: exactly one line `{line}` is needed")
     if match := ORDERED.search(text):
         raise QueryError(f"{path}: `{match[0]}`: pages are parts or batches, without an order")
     return text

@@ -13,30 +13,27 @@ import hashlib
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from filelock import FileLock
 
 from kgprobe import __version__
-from kgprobe.http import LONGEST_WAIT, backoff, retried, retry_after
+from kgprobe.http import LONGEST_WAIT, backoff, retry_after
 from kgprobe.job import log, progress
 from kgprobe.settings.types import LANGUAGES
 from kgprobe.sources.sparql import answers
-from kgprobe.sources.sparql.answers import Answer, Place, RateLimited, SourceError, TimedOut
+from kgprobe.sources.sparql.answers import Answer, RateLimited, SourceError, TimedOut
 from kgprobe.sources.sparql.endpoint import LIBRARY, Clock, Endpoint, RateLimiter, ask
 from kgprobe.sources.sparql.paging import PARTS, Cuts, Query, read_query
-from kgprobe.sources.sparql.snapshots import PageRecord, Snapshot, Writer, row_hash, write_result
+from kgprobe.sources.sparql.snapshots import PageRecord, Snapshot, Writer, utc_now
 
 KEPT_HEADERS = ("server", "age", "date", "content-type")
 #: Attempts of a count query, which is helpful but not necessary
 COUNT_ATTEMPTS = 2
 #: Timeouts of an unchanged query before giving up
 SAME_TIME_OUTS = 2
-T = TypeVar("T")
 
 
 def pull(
@@ -56,7 +53,8 @@ def pull(
     `snapshot_dir` is data/{source}/{snapshot}; limits are shared by all pulls with the same data
     folder. A complete snapshot is returned unchanged, an interrupted one is resumed. Values that
     are requested in batches are listed first, in a snapshot of their own. If the divided variable
-    has more than `most` values, about that many are pulled, those with the lowest hashes. Raises
+    has more than `most` values by the count query, about that many are pulled, those with the
+    lowest hashes. Raises
     SourceError, keeping finished pages, and ContactError before the first request to a public
     service without a contact.
     """
@@ -98,100 +96,84 @@ class _Pull:
     uncounted: bool = False
     retries: Counter[str] = field(default_factory=Counter)
 
-    def ask(
-        self,
-        text: Callable[[], str],
-        place: Place,
-        accept: Callable[[Answer], T],
-        attempts: int = 0,
-        cuts: Cuts | None = None,
-    ) -> T:
-        """Request `text()`, and return the result of `accept` for the response.
+    def ask(self, cuts: Cuts | None = None) -> tuple[Answer, int]:
+        """Request the next page of `cuts`, or else the count; return the accepted response and the
+        number of rows in it or, for the count, of the query.
 
-        After responses that were too large, `cuts` make the next text of a page ask for less.
-        `attempts` 0 uses the policy's. Raises SourceError if a retry does not help, or after the
-        last attempt.
+        After responses that were too large, `cuts` make the page smaller. Raises SourceError if a
+        retry does not help, or after the last attempt.
         """
-        answer: Answer | None = None
-        same = 0
-
-        def once() -> T:
-            nonlocal answer, same
-            answer = None
+        query, policy, failures, same = self.query, self.endpoint.policy, 0, 0
+        while True:
+            place, answer = self.place(cuts), None
             try:
+                text = query.page(*cuts.page) if cuts else query.count()
                 with self.limiter.request(place):
-                    answer = ask(self.endpoint, text(), self.agent, place)
+                    answer = ask(self.endpoint, text, self.agent, place)
                 answers.check_status(answer, place, self.agent)
-                return accept(answer)
+                if cuts is None:
+                    return answer, answers.check_count(answer, place)
+                filters = query.build_page_filters(*cuts.page)
+                return answer, len(answers.check_page(answer, place, query.variables, filters))
             except answers.BudgetExhausted:
                 raise
             except SourceError as error:
                 self.limiter.failed()
-                error.wait = self._heed(answer, error)
+                self._heed(answer, error)
                 if error.reaction.startswith("smaller") and not (cuts and cuts.smaller()):
                     same += isinstance(error, TimedOut)
                     if same == SAME_TIME_OUTS or isinstance(error, answers.QueryTooLong):
                         error.reaction = ""
-                raise
-
-        def before(number: int, error: SourceError, seconds: float) -> None:
-            kind = type(error).__name__
-            self.retries[kind] += 1
-            log.info("%s at %s; next attempt in %.1f s", kind, place, max(seconds, error.wait))
-            if seconds:
-                self.limiter.note_wait(seconds, kind)
-
-        try:
-            return retried(
-                once,
-                attempts or self.endpoint.policy.attempts,
+                failures += 1
+                # a rate limit says nothing about the count
+                several = cuts or isinstance(error, RateLimited)
+                if not error.reaction or failures >= (
+                    policy.attempts if several else COUNT_ATTEMPTS
+                ):
+                    if answer and answer.status == 200 and cuts:
+                        self.writer.keep_bad(answer.body)
+                    raise
+                kind = type(error).__name__
+                self.retries[kind] += 1
                 # a back-off may overlap with a wait that the limiter observes
-                wait=lambda number, error: (
-                    0.0 if error.reaction.endswith("now") else backoff(number, self.waits)
-                ),
-                sleep=self.limiter.clock.sleep,
-                before=before,
-                passes=lambda error: isinstance(error, SourceError) and bool(error.reaction),
-            )
-        except SourceError:
-            if answer is not None and answer.status == 200 and cuts:
-                self.writer.keep_bad(answer.body)
-            raise
+                seconds = backoff(failures - 1, self.waits)
+                if error.reaction.endswith("now"):
+                    seconds = 0.0
+                log.info("%s at %s; next attempt in %.1f s", kind, place, max(seconds, error.wait))
+            if seconds:
+                self.limiter.wait(seconds, kind)
 
-    def _heed(self, answer: Answer | None, error: SourceError) -> float:
+    def _heed(self, answer: Answer | None, error: SourceError) -> None:
         """Block all requests for the Retry-After of a 429 or 503; over an hour, end the pull."""
         if answer is None or answer.status not in (429, 503):
-            return 0.0
+            return
         now, limited = self.limiter.clock.now(), isinstance(error, RateLimited)
         # without the header only a rate limit means a wait, even if a timeout has status 429
-        seconds = retry_after(answer.header("Retry-After"), 429 if limited else 503, now) or 0.0
-        until = datetime.datetime.fromtimestamp(now + seconds, datetime.UTC)
-        if limited or seconds > LONGEST_WAIT:
-            error.came += f"; Retry-After: {answer.header('Retry-After') or '(none)'}"
+        header = answer.header("Retry-After")
+        error.wait = retry_after(header, 429 if limited else 503, now) or 0.0
+        if limited or error.wait > LONGEST_WAIT:
+            until = datetime.datetime.fromtimestamp(now + error.wait, datetime.UTC)
+            error.came += f"; Retry-After: {header or '(none)'}"
             error.advice = (
                 f"run again at {until:%Y-%m-%d %H:%M:%S} UTC; the finished pages are kept"
             )
-        self.limiter.hold(min(seconds, LONGEST_WAIT))
-        if seconds > LONGEST_WAIT:
+        self.limiter.hold(min(error.wait, LONGEST_WAIT))
+        if error.wait > LONGEST_WAIT:
             error.reaction = ""
-        return seconds
 
     def run(self) -> Snapshot:
         """Count rows to size the pages; request all pages; then write the table and the record."""
-        if "started" not in self.writer.notes:
-            self.writer.note(started=_now())
         counted, why_not = self.count()
         expected, cuts = self.cuts(counted)
-        # if the count failed, stop when there are enough rows
-        enough = self.query.most if counted is None and self.query.most else math.inf
         with progress(total=expected, desc=self.query.name, unit="rows") as bar:
             bar.update(self.rows())
-            while not cuts.ended and self.rows() < enough:
+            while not cuts.ended:
                 try:
-                    bar.update(self.page(cuts).rows)
+                    bar.update(self.page(cuts))
                 except SourceError as error:
                     error.rows = self.query.total if self.query.in_batches else expected
-                    error.uncounted = self.uncounted
+                    if self.uncounted:
+                        error.rows = math.inf
                     raise
                 bar.set_postfix(
                     pages=len(self.writer.pages),
@@ -199,7 +181,20 @@ class _Pull:
                     refresh=False,
                 )
         self.check_plausible()
-        return self.finish(counted, why_not)
+        endpoint = self.endpoint
+        return self.writer.finish(
+            {
+                "url": endpoint.url,
+                "access": "local" if endpoint.is_local else "live",
+                "license": endpoint.policy.license,
+                "ended": utc_now(),
+                "count_before": counted,
+                "count_before_reason": why_not,
+                "retries": self.retries,
+                "waits": self.limiter.waits,
+                "client": f"kgprobe/{__version__} {LIBRARY}",
+            }
+        )
 
     def check_plausible(self) -> None:
         """Compare a live pull with the band of its query: warn outside it, raise below half of it.
@@ -214,7 +209,7 @@ class _Pull:
         advice = "compare its result.parquet with that of an older snapshot"
         if rows < band[0] / 2:
             came, advice = f"{rows:,} rows", f"look at the service; {advice}"
-            raise answers.ImplausibleTable(self.place(0), came, expected, advice)
+            raise answers.ImplausibleTable(self.place(), came, expected, advice)
         log.warning("%s has %s rows, expected %s; %s", self.query.name, rows, expected, advice)
 
     def rows(self) -> int:
@@ -232,104 +227,48 @@ class _Pull:
         if self.query.in_batches:
             return expected, Cuts(total, self.size, start)
         if counted and self.query.most:
-            if "parts" not in self.writer.notes:  # keep the first part, even if counts change
-                few = max(1, total * self.query.most // counted)
-                self.writer.note(parts=min(few, total))
-            total = self.writer.notes["parts"]
+            total = min(total, max(1, total * self.query.most // counted))
             expected = counted * total // PARTS
         most = self.endpoint.policy.most_rows
         if most and (expected or 0) > most:
-            allowed = f"at most {most:,} from {self.endpoint.id}"
-            advice = (
-                "ask for well-known subjects alone (a least number of sitelinks), or take it from "
-                "a dump (sources.dumps)"
-            )
             came = f"{expected:,} rows by the count query"
-            raise answers.TooManyRows(self.place(0), came, allowed, advice)
+            allowed = f"at most {most:,} from {self.endpoint.id}"
+            raise answers.TooManyRows(self.place(), came, allowed)
         # the sizes of parts vary randomly, so leave a margin of a tenth
         proportion = 0.9 * self.size / max(expected or 0, 1)
         full = total if proportion >= 0.9 else max(1, int(total * proportion))
         return expected, Cuts(total, full, start)
 
-    def page(self, cuts: Cuts) -> PageRecord:
-        """Request the next page and store it."""
-        number, query = len(self.writer.pages) + 1, self.query
-
-        def accept(answer: Answer) -> tuple[Answer, int]:
-            place, names = self.place(number, cuts.page), query.variables
-            tests = query.build_page_filters(*cuts.page)
-            return answer, len(answers.check_page(answer, place, names, tests))
-
-        place = self.place(number, cuts.page)
-        answer, rows = self.ask(lambda: query.page(*cuts.page), place, accept, cuts=cuts)
+    def page(self, cuts: Cuts) -> int:
+        """Request the next page and store it; return the number of its rows."""
+        answer, rows = self.ask(cuts)
         kept = {k: v for k, v in answer.headers.items() if k in KEPT_HEADERS or k.startswith("x-")}
-        sha256 = hashlib.sha256(answer.body).hexdigest()
+        number, sha256 = len(self.writer.pages) + 1, hashlib.sha256(answer.body).hexdigest()
         page = PageRecord(number, *cuts.page, rows, sha256, answer.status, answer.url, kept)
-        self.writer.add(answer.body, page, query.page(*cuts.page))
+        self.writer.add(answer.body, page, self.query.page(*cuts.page))
         cuts.accepted()
-        return page
+        return rows
 
     def count(self) -> tuple[int | None, str]:
         """Return (rows by the derived count query, ""), or None with the reason for no count."""
         if self.query.in_batches:
             return None, "asked for in batches, each with its own count"
-        place = self.place(0)
-        accept = partial(answers.check_count, place=place)
-        attempts = COUNT_ATTEMPTS
-        while True:
-            try:
-                return self.ask(self.query.count, place, accept, attempts), ""
-            except (answers.EndpointRefused, answers.BudgetExhausted):
-                raise
-            except SourceError as error:
-                if error.wait > LONGEST_WAIT:
-                    raise  # the pages would have to wait that long, too
-                if isinstance(error, RateLimited) and attempts:
-                    attempts = 0  # being rate limited twice says nothing about the count
-                    continue
-                log.warning("no count for %s: %s", self.query.name, error)
-                self.uncounted = isinstance(error, answers.BY_SIZE)
-                return None, f"{type(error).__name__}: {error.came}"
+        try:
+            return self.ask()[1], ""
+        except (answers.EndpointRefused, answers.BudgetExhausted):
+            raise
+        except SourceError as error:
+            if error.wait > LONGEST_WAIT:
+                raise  # the pages would have to wait that long, too
+            log.warning("no count for %s: %s", self.query.name, error)
+            self.uncounted = isinstance(error, answers.BY_SIZE)
+            return None, f"{type(error).__name__}: {error.came}"
 
-    def place(self, page: int, part: tuple[int, int] | None = None) -> Place:
-        """Return the pull's current location, for messages."""
-        endpoint, query = self.endpoint, self.query
-        text = ""
-        if part:
+    def place(self, cuts: Cuts | None = None) -> str:
+        """Return the pull's current location, for messages: the next page, or else the count."""
+        endpoint, query, page = self.endpoint, self.query, "count query"
+        if cuts:
             what = f"?{query.divided}" if query.in_batches else "parts"
-            text = f"{what} {part[0] + 1:,} to {part[1]:,} of {query.total:,}"
-        return Place(f"{endpoint.id} ({endpoint.url})", str(query.path), page, text)
-
-    def finish(self, expected: int | None, why_not: str) -> Snapshot:
-        """Write the table of all pages, then the record that makes the snapshot complete."""
-        writer, endpoint = self.writer, self.endpoint
-        frame = writer.frame()
-        pages_sha256 = hashlib.sha256("".join(p.sha256 for p in writer.pages).encode()).hexdigest()
-        # not the hash of raw pages, because engines return the same rows in different orders
-        rows_sha256 = row_hash(frame)
-        provenance = {**writer.head(), "rows_sha256": rows_sha256}
-        del provenance["endpoint"]  # rows are the same whatever endpoint they come from
-        write_result(frame, writer.folder / "result.parquet", provenance)
-        return writer.finish(
-            {
-                "url": endpoint.url,
-                "access": "local" if endpoint.is_local else "live",
-                "snapshot": writer.folder.parent.name,
-                "license": endpoint.policy.license,
-                "started": writer.notes["started"],
-                "ended": _now(),
-                "rows": frame.height,
-                "rows_sha256": rows_sha256,
-                "pages_sha256": pages_sha256,
-                "count_before": expected,
-                "count_before_reason": why_not,
-                "page_sizes": sorted({page.stop - page.start for page in writer.pages}),
-                "retries": self.retries,
-                "waits": self.limiter.waits,
-                "client": f"kgprobe/{__version__} {LIBRARY}",
-            }
-        )
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            part = f"{cuts.page[0] + 1:,} to {cuts.page[1]:,} of {query.total:,}"
+            page = f"page {len(self.writer.pages) + 1}, {what} {part}"
+        return f"{endpoint.id} ({endpoint.url}), query {query.path}, {page}"

@@ -30,23 +30,13 @@ RANKS = {
 ENTITY = "http://www.wikidata.org/entity/"
 
 
-def statements(pulls: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    """Return STATEMENTS of Wikidata from one frame per property id (`P36`).
+def statements(relation: str, frame: pl.DataFrame) -> pl.DataFrame:
+    """Return STATEMENTS of a Wikidata property (`P36`) from its pulled rows.
 
     Truthy pulls have no rank and count as normal. If an entity has several labels or sitelink
     counts (from service replicas that lag behind), the first label by code point and the
     largest count are kept.
     """
-    frames = [_of_property(relation, frame) for relation, frame in sorted(pulls.items())]
-    schema = dict(STATEMENTS.columns)
-    table = pl.concat(frames) if frames else pl.DataFrame(schema=schema)
-    key = list(STATEMENTS.key)
-    links = pl.col("subject_sitelinks", "object_sitelinks").max()
-    single = table.group_by(key).agg(pl.col("subject_label", "object_label").min(), links)
-    return single.select(list(schema)).sort(key)
-
-
-def _of_property(relation: str, frame: pl.DataFrame) -> pl.DataFrame:
     named = pl.col("rank").replace_strict(RANKS, return_dtype=pl.String)
     rank = named if "rank" in frame.columns else pl.lit("normal")
     ids = [pl.col(side).str.strip_prefix(ENTITY) for side in ("subject", "object")]
@@ -54,13 +44,18 @@ def _of_property(relation: str, frame: pl.DataFrame) -> pl.DataFrame:
     links = pl.col("subject_sitelinks", "object_sitelinks").cast(pl.Int64)
     rows = frame.with_columns(*ids, *labels, links, rank=rank, object_kind=pl.lit("item"))
     rows = rows.with_columns(kg=pl.lit("wikidata"), relation=pl.lit(relation))
-    return rows.select(list(STATEMENTS.columns))
+    single = rows.group_by(STATEMENTS.key).agg(
+        pl.col("subject_label", "object_label").min(),
+        pl.col("subject_sitelinks", "object_sitelinks").max(),
+    )
+    return single.select(list(STATEMENTS.columns)).sort(STATEMENTS.key)
 
 
 #: How a relation was obtained: completely; well-known subjects only; from a dump; or not at all.
 PULLED, SITELINKS, DUMP, LEFT_OUT = "pulled", "sitelinks", "dump", "left out"
 #: Kinds of values in the order of COVERAGE.
 KINDS = ("item", "unknown", "no value", "literal", "other")
+NOTHING = pl.DataFrame(schema=dict(STATEMENTS.columns))
 
 
 @dataclass
@@ -91,9 +86,7 @@ class Relations:
         Raises SourceError if the endpoint fails, immediately if it rejects the query before any
         relation has returned rows; finished pulls stay in the folder.
         """
-        pulled: dict[str, pl.DataFrame] = {}
-        others: list[pl.DataFrame] = []
-        failed: dict[str, SourceError] = {}
+        frames, failed = [NOTHING], dict[str, SourceError]()
         rows: list[dict[str, object]] = []
         for relation in progress(wanted, desc="relations", unit="relation"):
             try:
@@ -101,17 +94,16 @@ class Relations:
             except (answers.EndpointRefused, answers.RateLimited, answers.BudgetExhausted):
                 raise
             except SourceError as error:
-                if isinstance(error, answers.QueryRejected) and not any(map(len, pulled.values())):
+                if isinstance(error, answers.QueryRejected) and not any(map(len, frames)):
                     # all relations use the same query, so it would be rejected for each
                     raise
                 log.warning("%s: %s", relation, error)
                 failed[relation] = error
                 continue
-            rows.append({"relation": relation, "redirected": None, **row})
-            if row["way"] == DUMP:
-                others.append(frame)
-            elif row["way"] != LEFT_OUT:
-                pulled[relation] = frame
+            frames.append(frame)
+            rows.append({"relation": relation, "rows": frame.height, "redirected": None, **row})
+            if row["way"] == LEFT_OUT:
+                log.warning("%s is left out: %s", relation, row["reason"])
         if failed:
             relation, first = next(iter(failed.items()))
             raise SourceError(
@@ -121,51 +113,35 @@ class Relations:
                 first.expected,
                 "run again: only what is missing is requested",
             )
-        table = pl.concat([statements(pulled), *others]).sort(list(STATEMENTS.key))
-        # count statements, like for a dump: a response has a row for each label of an entity
-        counts = dict(table.group_by("relation").len().rows())
-        rows = [row | {"rows": counts.get(row["relation"], 0)} for row in rows]
         coverage = pl.DataFrame(rows, schema=dict(COVERAGE.columns), orient="row")
-        for row in coverage.filter(pl.col("way") == LEFT_OUT).iter_rows(named=True):
-            log.warning("%s is left out: %s", row["relation"], row["reason"])
-        return table, coverage
+        return pl.concat(frames).sort(STATEMENTS.key), coverage
 
     def _relation(self, relation: str) -> tuple[dict[str, object], pl.DataFrame]:
-        """Return how a relation was obtained, as columns of COVERAGE, and its rows."""
+        """Return how a relation was obtained, as columns of COVERAGE, and its STATEMENTS."""
         if self.known and relation not in self.known:
             reason = "no property of the source whose values are items"
-            return {"way": LEFT_OUT, "reason": reason}, pl.DataFrame()
+            return {"way": LEFT_OUT, "reason": reason}, NOTHING
         try:
-            whole = self._pull(relation, 0)
+            row, table = self._covered(PULLED, "", relation)
         except SourceError as error:
             # a temporary problem of the service must not reduce a relation that fits one page
-            many = error.uncounted or (error.rows or 0) > self.endpoint.policy.page_size
+            many = (error.rows or 0) > self.endpoint.policy.page_size
             if isinstance(error, TooManyRows) or (isinstance(error, BY_SIZE) and many):
                 return self._large(relation, error)
             raise
-        return self._covered(PULLED, "", whole) | self._count_statements(relation), whole
+        return row | self._count_statements(relation), table
 
     def _large(self, relation: str, error: SourceError) -> tuple[dict[str, object], pl.DataFrame]:
         reason = f"{error.came}; {error.expected}"
         for way in self.large:
             if way == SITELINKS and self.least:
                 try:
-                    frame = self._pull(relation, self.least)
-                except SourceError as still:
-                    if not isinstance(still, (TooManyRows, *BY_SIZE)):
-                        raise
+                    return self._covered(SITELINKS, reason, relation, self.least)
+                except (TooManyRows, *BY_SIZE) as still:
                     reason += f"; {still.came} with {self.least} sitelinks or more"
-                    continue
-                return self._covered(SITELINKS, reason, frame), frame
-            if way == DUMP and relation in self.dumped:
+            elif way == DUMP and relation in self.dumped:
                 return {"way": DUMP, "reason": reason}, self.dumped[relation]
-        return {"way": LEFT_OUT, "reason": reason}, pl.DataFrame()
-
-    def _pull(self, relation: str, least: int) -> pl.DataFrame:
-        """Pull the rows of the query."""
-        parameters: dict[str, str | int] = {"property": relation, "least": least}
-        given = self.endpoint, self.folder, parameters
-        return pull(self.query, *given, languages=self.languages, contact=self.contact).frame()
+        return {"way": LEFT_OUT, "reason": reason}, NOTHING
 
     def _count_statements(self, relation: str) -> dict[str, object]:
         """Count a relation's statements by kind of value, and the deprecated ones; {} if unknown.
@@ -185,10 +161,14 @@ class Relations:
         counted: dict[str, object] = {k.replace(" ", "_"): by_kind.get(k, 0) for k in KINDS}
         return counted | {"deprecated": int(numbers.filter(deprecated)["n"].sum())}
 
-    def _covered(self, way: str, reason: str, pulled: pl.DataFrame) -> dict[str, object]:
-        """Return the columns of COVERAGE for pulled rows; the reason says which part of its graph
-        the endpoint holds, if not all of it."""
-        stated = pulled.filter(pl.col("redirected").is_not_null())
+    def _covered(
+        self, way: str, reason: str, relation: str, least: int = 0
+    ) -> tuple[dict[str, object], pl.DataFrame]:
+        """Pull a relation; return columns of COVERAGE and its STATEMENTS. The reason says which
+        part of its graph the endpoint holds, if not all of it."""
+        given = self.endpoint, self.folder, dict[str, str | int](property=relation, least=least)
+        rows = pull(self.query, *given, languages=self.languages, contact=self.contact).frame()
+        stated = rows.filter(pl.col("redirected").is_not_null())
         key = {"subject", "redirected", "rank"} & set(stated.columns)
         endpoint, graph = self.endpoint, self.endpoint.policy.graph
         part = (
@@ -196,7 +176,8 @@ class Relations:
             "those have, it holds part of the subjects"
         )
         reason = "; ".join(filter(None, [reason, part if graph else ""]))
-        return {"way": way, "reason": reason, "redirected": stated.n_unique([*key])}
+        row = {"way": way, "reason": reason, "redirected": stated.n_unique([*key])}
+        return row, statements(relation, rows)
 
 
 def relations_of(properties: pl.DataFrame) -> list[str]:
@@ -220,30 +201,22 @@ def pull_instances(
     proportion for classes of which only a part was taken.
 
     Of very large classes, for which a sample suffices, the part with the lowest hashes is taken:
-    the same for every user and seed. A class has no more instances than its superclasses, so those
-    of its instances that are in the part of a superclass are in its own part, too. If the instances
-    of a class cannot be counted, pages are pulled until there are enough; then the same range of
-    hashes is used for all partial classes. `query` is the path of instances.rq. Raises SourceError;
-    finished pulls stay in the folder.
+    the same for every user and seed, also if the service cannot count a class, which is then pulled
+    whole. A class has no more instances than its superclasses, so those of its instances that are
+    in the part of a superclass are in its own part, too. `query` is the path of instances.rq.
+    Raises SourceError; finished pulls stay in the folder.
     """
-    frames, keys, counted = dict[str, pl.DataFrame](), dict[str, int](), True
+    frames, in_part = [pl.DataFrame(schema=dict(TYPES.columns))], dict[str, float]()
     for name in progress(sorted(set(classes)), desc="classes", unit="class"):
         given = endpoint, folder, {"class": name}
         snapshot = pull(query, *given, languages=languages, contact=contact, most=most)
-        frames[name], record = snapshot.frame(), snapshot.meta
-        n, stop = frames[name].height, record["pages"][-1]["stop"]
-        total = record["count_before"]
-        if total is None and n >= most:
-            counted, stop = False, max(1, stop * most // n)
-        elif total:  # pages from a run in which counting failed may extend further
-            stop = min(stop, max(1, PARTS * most // total))
-        if stop < PARTS:
-            keys[name] = stop
-    if not counted:
-        keys = dict.fromkeys(keys, min(keys.values(), default=PARTS))
-    for name, stop in keys.items():
-        frames[name] = frames[name].filter([key(iri) < stop for iri in frames[name]["instance"]])
-    if keys:
-        log.info("%d classes in part, such as %s", len(keys), next(iter(keys)))
-    table = pl.concat([pl.DataFrame(schema=dict(TYPES.columns)), *frames.values()]).unique()
-    return table.sort(list(TYPES.key)), {name: stop / PARTS for name, stop in keys.items()}
+        frame = snapshot.frame()
+        total = snapshot.meta["count_before"] or frame["instance"].n_unique()
+        if total > most:
+            stop = max(1, PARTS * most // total)
+            in_part[name] = stop / PARTS
+            frame = frame.filter([key(iri) < stop for iri in frame["instance"]])
+        frames.append(frame)
+    if in_part:
+        log.info("%d classes in part, such as %s", len(in_part), next(iter(in_part)))
+    return pl.concat(frames).unique().sort(list(TYPES.key)), in_part

@@ -14,6 +14,7 @@ hash of all rows is the same on every engine.
 """
 
 import contextlib
+import datetime
 import gzip
 import hashlib
 import json
@@ -29,8 +30,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kgprobe.job import sha256
-from kgprobe.schema import METADATA_KEY, atomic, provenance
-from kgprobe.sources.sparql.answers import TYPES, Place, SnapshotError
+from kgprobe.schema import METADATA_KEY, atomic
+from kgprobe.sources.sparql.answers import TYPES, SnapshotError
 from kgprobe.sources.sparql.paging import Query
 
 META, JOURNAL, RESULT, QUERY = "meta.json", "journal.jsonl", "result.parquet", "query.rq"
@@ -90,9 +91,17 @@ class Writer:
     """The folder of a running pull: pages in sequence, then table and record."""
 
     def __init__(self, folder: Path, query: Query, endpoint_id: str) -> None:
-        self.folder, self.query, self.endpoint_id = folder, query, endpoint_id
+        self.folder, self.query = folder, query
+        #: the first fields of the journal and the record
+        self.head: dict[str, Any] = {
+            "source": query.source,
+            "query": query.name,
+            "parameters": query.parameters,
+            "query_sha256": query.sha256,
+            "endpoint": endpoint_id,
+            "started": utc_now(),
+        }
         self.pages: list[PageRecord] = []
-        self.notes: dict[str, Any] = {}
 
     def open(self) -> bool:
         """Restore the finished pages of an earlier run, each verified by its hash; return whether
@@ -103,37 +112,36 @@ class Writer:
         self.folder.mkdir(parents=True, exist_ok=True)
         journal = self.folder / JOURNAL
         if (self.folder / META).is_file():
-            self._same(Snapshot(self.folder).meta)
+            self._require_same(Snapshot(self.folder).meta)
             journal.unlink(missing_ok=True)
             return True
         text = journal.read_text(encoding="utf-8") if journal.is_file() else ""
         # a killed process may leave an incomplete line
         lines = [json.loads(line) for line in text.splitlines(keepends=True) if line[-1] == "\n"]
+        if lines:
+            self._require_same(lines[0])
+            self.head["started"] = lines[0].get("started", self.head["started"])
         for line in lines:
-            if "query_sha256" in line:
-                self._same(line)
-            elif "number" not in line:
-                self.notes |= line
+            if "number" not in line:
+                continue
             # a journal of an earlier version may have more fields
-            elif self._restored(page := PageRecord(**{k: line[k] for k in PAGE if k in line})):
-                self.pages.append(page)
-            else:
+            page = PageRecord(**{k: line[k] for k in PAGE if k in line})
+            if not self._is_intact(page):
                 break  # pages after an unreadable page are requested again with it
-        records = [self.head(), *map(asdict, self.pages), *([self.notes] if self.notes else [])]
+            self.pages.append(page)
         with atomic(journal) as temporary:
-            temporary.write_text("".join(map(_line, records)), encoding="utf-8")
+            records = map(_line, [self.head, *map(asdict, self.pages)])
+            temporary.write_text("".join(records), encoding="utf-8")
         return False
 
-    def _same(self, record: Mapping[str, Any]) -> None:
-        place = Place(self.endpoint_id, str(self.query.path), "snapshot folder")
-        advice = "name another snapshot in the config, or put the old query back"
-        head = self.head()
+    def _require_same(self, record: Mapping[str, Any]) -> None:
         for what in ("query_sha256", "endpoint"):
-            if record[what] != head[what]:
+            if record[what] != self.head[what]:
+                place = f"{self.head['endpoint']}, query {self.query.path}, snapshot folder"
                 came = f"{self.folder} was begun with {what} {record[what]}"
-                raise SnapshotError(place, came, f"{what} {head[what]}", advice)
+                raise SnapshotError(place, came, f"{what} {self.head[what]}")
 
-    def _restored(self, page: PageRecord) -> bool:
+    def _is_intact(self, page: PageRecord) -> bool:
         """Return whether the page's file exists and has the recorded hash."""
         with contextlib.suppress(OSError, EOFError, zlib.error):
             return hashlib.sha256(self.body(page)).hexdigest() == page.sha256
@@ -149,21 +157,13 @@ class Writer:
         try:
             with atomic(path) as temporary:
                 temporary.write_bytes(data)
-            self._append(asdict(page))
+            with open(self.folder / JOURNAL, "a", encoding="utf-8") as stream:
+                stream.write(_line(asdict(page)))
         except OSError as error:
             path.unlink(missing_ok=True)
             message = f"{error.strerror} ({len(data):,} bytes were to be written)"
             raise OSError(error.errno, message, str(path)) from error
         self.pages.append(page)
-
-    def note(self, **notes: Any) -> None:
-        """Store values for meta.json in the journal."""
-        self.notes |= notes
-        self._append(notes)
-
-    def _append(self, record: Mapping[str, Any]) -> None:
-        with open(self.folder / JOURNAL, "a", encoding="utf-8") as stream:
-            stream.write(_line(record))
 
     def keep_bad(self, body: bytes) -> None:
         """Store the rejected body of the next page, for inspection."""
@@ -181,8 +181,25 @@ class Writer:
         return pl.concat([terms([], variables), *frames])
 
     def finish(self, meta: Mapping[str, Any]) -> Snapshot:
-        """Write meta.json, which makes the snapshot complete, and drop the journal."""
-        record = {**self.head(), **meta, "pages": [asdict(p) for p in self.pages]}
+        """Write the table of all pages, then meta.json with `meta`, which makes the snapshot
+        complete, and drop the journal."""
+        frame, hashes = self.frame(), "".join(page.sha256 for page in self.pages)
+        # not the hash of raw pages, because engines return the same rows in different orders
+        rows_sha256 = row_hash(frame)
+        # the rows are the same wherever and whenever they come
+        about = {k: v for k, v in self.head.items() if k not in ("endpoint", "started")}
+        write_result(frame, self.folder / RESULT, {**about, "rows_sha256": rows_sha256})
+        record = {
+            **self.head,
+            **meta,
+            "snapshot": self.folder.parent.name,
+            "rows": frame.height,
+            "rows_sha256": rows_sha256,
+            "result_sha256": sha256(self.folder / RESULT),
+            "pages_sha256": hashlib.sha256(hashes.encode()).hexdigest(),
+            "page_sizes": sorted({page.stop - page.start for page in self.pages}),
+            "pages": [asdict(page) for page in self.pages],
+        }
         with atomic(self.folder / META) as temporary:
             text = json.dumps(record, indent=1, ensure_ascii=False)
             temporary.write_text(text + "\n", encoding="utf-8")
@@ -193,15 +210,10 @@ class Writer:
                 file.unlink()
         return Snapshot(self.folder)
 
-    def head(self) -> dict[str, Any]:
-        """Return the query and endpoint, the first fields of the journal and the record."""
-        return {
-            "source": self.query.source,
-            "query": self.query.name,
-            "parameters": self.query.parameters,
-            "query_sha256": self.query.sha256,
-            "endpoint": self.endpoint_id,
-        }
+
+def utc_now() -> str:
+    """Return the time for a record, in seconds UTC."""
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _line(record: Mapping[str, Any]) -> str:
@@ -289,17 +301,3 @@ def write_result(frame: pl.DataFrame, path: Path, about: Mapping[str, Any]) -> N
         pq.write_table(
             table, temporary, compression="zstd", use_dictionary=True, row_group_size=1 << 17
         )
-
-
-def read_terms(path: str | Path) -> pl.DataFrame:
-    """Read a result.parquet with types, languages and datatypes, as `terms` made them."""
-    frame = pl.read_parquet(path)
-    constant: Any = provenance(path)["terms"]
-    columns = []
-    for variable in [c for c in frame.columns if not c.endswith(PARTS[1:])]:
-        columns.append(pl.col(variable))
-        for part in PARTS[1:]:
-            name, value = f"{variable}{part}", constant.get(variable, {}).get(part[1:])
-            bound = pl.when(pl.col(variable).is_not_null()).then(pl.lit(value, pl.String))
-            columns.append(pl.col(name) if name in frame.columns else bound.alias(name))
-    return frame.select(columns)

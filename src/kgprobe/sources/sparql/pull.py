@@ -53,8 +53,7 @@ def pull(
     `snapshot_dir` is data/{source}/{snapshot}; limits are shared by all pulls with the same data
     folder. A complete snapshot is returned unchanged, an interrupted one is resumed. Values that
     are requested in batches are listed first, in a snapshot of their own. If the divided variable
-    has more than `most` values by the count query, about that many are pulled, those with the
-    lowest hashes. Raises
+    has more than `most` values, about that many are pulled, those with the lowest hashes. Raises
     SourceError, keeping finished pages, and ContactError before the first request to a public
     service without a contact.
     """
@@ -165,9 +164,11 @@ class _Pull:
         """Count rows to size the pages; request all pages; then write the table and the record."""
         counted, why_not = self.count()
         expected, cuts = self.cuts(counted)
+        # if the count failed, stop when there are enough rows
+        enough = self.query.most if counted is None and self.query.most else math.inf
         with progress(total=expected, desc=self.query.name, unit="rows") as bar:
             bar.update(self.rows())
-            while not cuts.ended:
+            while not cuts.ended and self.rows() < enough:
                 try:
                     bar.update(self.page(cuts))
                 except SourceError as error:

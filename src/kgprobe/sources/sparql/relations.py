@@ -201,22 +201,30 @@ def pull_instances(
     proportion for classes of which only a part was taken.
 
     Of very large classes, for which a sample suffices, the part with the lowest hashes is taken:
-    the same for every user and seed, also if the service cannot count a class, which is then pulled
-    whole. A class has no more instances than its superclasses, so those of its instances that are
-    in the part of a superclass are in its own part, too. `query` is the path of instances.rq.
-    Raises SourceError; finished pulls stay in the folder.
+    the same for every user and seed. A class has no more instances than its superclasses, so those
+    of its instances that are in the part of a superclass are in its own part, too. If the instances
+    of a class cannot be counted, pages are pulled until there are enough; then the same range of
+    hashes is used for all partial classes. `query` is the path of instances.rq. Raises SourceError;
+    finished pulls stay in the folder.
     """
-    frames, in_part = [pl.DataFrame(schema=dict(TYPES.columns))], dict[str, float]()
+    frames, keys, counted = dict[str, pl.DataFrame](), dict[str, int](), True
     for name in progress(sorted(set(classes)), desc="classes", unit="class"):
         given = endpoint, folder, {"class": name}
         snapshot = pull(query, *given, languages=languages, contact=contact, most=most)
-        frame = snapshot.frame()
-        total = snapshot.meta["count_before"] or frame["instance"].n_unique()
-        if total > most:
-            stop = max(1, PARTS * most // total)
-            in_part[name] = stop / PARTS
-            frame = frame.filter([key(iri) < stop for iri in frame["instance"]])
-        frames.append(frame)
-    if in_part:
-        log.info("%d classes in part, such as %s", len(in_part), next(iter(in_part)))
-    return pl.concat(frames).unique().sort(list(TYPES.key)), in_part
+        frames[name], record = snapshot.frame(), snapshot.meta
+        n, stop = frames[name].height, record["pages"][-1]["stop"]
+        total = record["count_before"]
+        if total is None and n >= most:
+            counted, stop = False, max(1, stop * most // n)
+        elif total:  # pages from a run in which counting failed may extend further
+            stop = min(stop, max(1, PARTS * most // total))
+        if stop < PARTS:
+            keys[name] = stop
+    if not counted:
+        keys = dict.fromkeys(keys, min(keys.values(), default=PARTS))
+    for name, stop in keys.items():
+        frames[name] = frames[name].filter([key(iri) < stop for iri in frames[name]["instance"]])
+    if keys:
+        log.info("%d classes in part, such as %s", len(keys), next(iter(keys)))
+    table = pl.concat([pl.DataFrame(schema=dict(TYPES.columns)), *frames.values()]).unique()
+    return table.sort(list(TYPES.key)), {name: stop / PARTS for name, stop in keys.items()}

@@ -70,17 +70,17 @@ class TripleTables(dict[str, list[tuple[Any, ...]]]):
     def __init__(self, schemas: Mapping[str, Mapping[str, Any]]) -> None:
         self.schemas = {**schemas, "unread": {"line": pl.Int64, "first": pl.String}}
         #: a position in the block, and the number of lines that end before it
-        self.counted = (0, 0)
+        self.lines_before = (0, 0)
         super().__init__((name, []) for name in self.schemas)
 
     def note_unread(self, block: LineBlock, start: int, end: int, text: str = "") -> None:
         """Record the number and beginning of an unread line, or of `text`, a part of it. Lines must
         come in their order: those before the last one are not counted again."""
-        place, lines = self.counted
-        self.counted = start, lines + block.data.count(b"\n", place, start)
-        number = block.before + self.counted[1] + 1
+        position, lines = self.lines_before
+        lines += block.data.count(b"\n", position, start)
+        self.lines_before = start, lines
         line = block.data[start : min(end, start + 200)].decode(errors="replace")
-        self["unread"].append((number, text[:200] or line))
+        self["unread"].append((block.before + lines + 1, text[:200] or line))
 
     def frames(self) -> dict[str, pl.DataFrame]:
         """Return each table with sorted, distinct rows, so that output bytes are deterministic."""

@@ -127,8 +127,8 @@ def read_endpoints(path: str | Path) -> dict[str, Endpoint]:
             raise ValueError(
                 f"{path}: unknown columns {surplus}; valid: id, url, {', '.join(types)}"
             )
-        if lacking := [name for name in ("id", "url") if not row.get(name)]:
-            raise ValueError(f"{where}: no {' and no '.join(lacking)}; every endpoint has both")
+        if missing := [name for name in ("id", "url") if not row.get(name)]:
+            raise ValueError(f"{where}: no {' and no '.join(missing)}; every endpoint has both")
         for name in set(row) & set(types):
             try:
                 values[name] = types[name](row[name])  # type: ignore[operator]

@@ -231,8 +231,8 @@ def test_examples_missing_for_one_model_are_excluded_for_all():
     given = attribute_answers.answers(benchmarks)
     lost = "symmetry/P26/Q1/Q2#0"
     cut = {
-        probe: (alphas.filter((pl.col("item") != lost) | (probe.model != "small")), firsts)
-        for probe, (alphas, firsts) in given.items()
+        probe: alphas.filter((pl.col("item") != lost) | (probe.model != "small"))
+        for probe, alphas in given.items()
     }
     assert not st.AttributesStudy(benchmarks, given).left_out
     own = {"benchmark": "symmetry", "k": 1, "pooling": "best", "gold": "own"}
@@ -396,8 +396,8 @@ def test_funnels_and_thresholds_are_printed_in_the_paper_s_order(run):
 def test_runs_without_hits_still_have_numbers():
     benchmarks = attribute_answers.benchmarks()
     wrong = {
-        probe: (alphas.with_columns(alpha=pl.lit(0.0)), firsts)
-        for probe, (alphas, firsts) in attribute_answers.answers(benchmarks).items()
+        probe: alphas.with_columns(alpha=pl.lit(0.0))
+        for probe, alphas in attribute_answers.answers(benchmarks).items()
         if probe.model == "small"
     }
     study = st.AttributesStudy(benchmarks, wrong, attribute_answers.guesses(benchmarks))
@@ -437,7 +437,7 @@ def test_same_name_pairs_are_split_by_equal_objects():
 def test_matches_are_counted_per_rule_beside_verbatim():
     rules = ["verbatim"] * 3 + ["accents"] * 2 + ["aliases"] + [""] * 4
     rows = [(f"i{i}", rule, False) for i, rule in enumerate(rules)]
-    firsts = pl.DataFrame(rows, schema=st.FIRSTS, orient="row").with_columns(cluster="item")
+    firsts = pl.DataFrame(rows, schema=["cluster", "rule", "verbose"], orient="row")
     base = Number(metric="", n=0, benchmark="bias", model="m", method="fill")
     result = list(numbers.check_written(base, firsts))
     counts = {n.setting["alpha"]: n.value for n in result if n.metric == "first answers"}

@@ -153,7 +153,7 @@ def _of(hits: pl.DataFrame, relation: str) -> pl.DataFrame:
 
 def _accuracy(study: Study, of: Number, hits: pl.DataFrame) -> Iterator[Number]:
     if hits.height:
-        yield of.but(metric="accuracy", **study.hit_rate(hits))
+        yield of.but(metric="accuracy", **study.estimate(hits, "hit", is_proportion=True))
 
 
 def _difference(

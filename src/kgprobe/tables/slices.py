@@ -235,7 +235,7 @@ def estimates(study: Study) -> Iterator[Number]:
     for baseline in study.baselines:
         for (index,), rows in baseline.answers.group_by("template", maintain_order=True):
             of = _of_baseline(study, baseline).but(setting={"template": index})
-            yield of.but(metric="accuracy", **study.hit_rate(rows))
+            yield of.but(metric="accuracy", **study.estimate(rows, "hit", is_proportion=True))
     yield from differences(study, _above_baselines(study), [EVERY_ITEM])
     yield from slice_numbers(study)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables.answers import SUBJECT, Probe, gold_ids
 from kgprobe.tables.estimate import estimate
-from kgprobe.tables.results import Number, hit_rate
+from kgprobe.tables.results import Number
 
 #: Columns of the optional frame of relations.
 RELATIONS = {"relation": pl.String, "cardinality": pl.String, "domains": pl.List(pl.String)}
@@ -143,15 +143,8 @@ class Study:
         """Apply `estimate` to rows of items, drawn within their relation by whole clusters."""
         if self.is_clustered:
             rows = rows.join(self.clusters, on="item", how="left", maintain_order="left")
-            more |= {"cluster": "cluster", "is_proportion": False}
+            more["cluster"] = "cluster"
         return estimate(rows, value, stratum="relation", seed=self.seed, **more)
-
-    def hit_rate(self, rows: pl.DataFrame, value: str = "hit") -> dict[str, Any]:
-        """Return value, n and interval of hits of items under one template: Wilson's, or by whole
-        clusters."""
-        if self.is_clustered:
-            return self.estimate(rows, value)
-        return hit_rate(rows[value].to_numpy().astype(float))
 
     def gaps(self, rows: pl.DataFrame, less: str) -> NDArray[np.float64]:
         """Return the hits of items minus the values of `less`: of every item, or of every subject

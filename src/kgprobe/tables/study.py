@@ -92,6 +92,10 @@ class Study:
         setting = {"aggregation": self.aggregation} if self.aggregation else {}
         return Number(benchmark=self.benchmark, group=self.group, setting=setting)
 
+    def of_probe(self, index: int, **setting: str) -> Number:
+        """Return the dimensions of a probe's measures over these items, under a further setting."""
+        return self.of.but(setting=setting, **self.probes[index][0].dimensions)
+
     @cached_property
     def ordered(self) -> pl.DataFrame:
         """The items in the order of ids, which is the order of all arrays."""

@@ -429,11 +429,12 @@ def popularity(study: AttributesStudy, alphas: pl.DataFrame) -> Iterator[Number]
             size = np.log10(np.maximum(group["popularity"].to_numpy(), 1.0))
             right = group["right"].to_numpy()
             edges = np.floor(size / BIN).astype(int)
-            for bin_index in range(edges.min(), edges.max() + 1):
-                inside, at = edges == bin_index, {"bin": bin_index * BIN}
-                yield base.but(value=inside.sum(), n=len(size), setting=at)
-                hits = (inside & right).sum()
-                yield base.but(metric="examples right", value=hits, n=right.sum(), setting=at)
+            every = range(edges.min(), edges.max() + 1)
+            for metric, part in (("examples", edges), ("examples right", edges[right])):
+                of = base.but(metric=metric, n=len(part))
+                yield from (
+                    of.but(value=(part == i).sum(), setting={"bin": i * BIN}) for i in every
+                )
             order = np.argsort(size, kind="stable")
             for decile, members in enumerate(np.array_split(order, 10), 1):
                 if len(members):

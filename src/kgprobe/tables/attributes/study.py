@@ -189,6 +189,14 @@ def gold_names(
     }
 
 
+def at_each_k(ranks: pl.DataFrame, *places: NDArray[np.int64]) -> pl.DataFrame:
+    """Repeat rows for every k, with the `alpha` of their places (arguments of `hit_at`) at k."""
+    return pl.concat(
+        ranks.with_columns(pl.Series("alpha", hit_at(k, *places)), k=pl.lit(k, dtype=pl.Int32))
+        for k in KS
+    )
+
+
 def of_masks(fills: pl.DataFrame, golds: pl.DataFrame) -> pl.DataFrame:
     """Compute the alpha per prompt of a masked model from FILLS and FILL_GOLDS. Token j of a gold
     is right at k if it is among the first k at mask j, with ties by expectation. `exact`: all
@@ -196,11 +204,10 @@ def of_masks(fills: pl.DataFrame, golds: pl.DataFrame) -> pl.DataFrame:
     Items whose own gold was left out have no rows."""
     kept = golds.filter((pl.col("gold") == 0).any().over("item", "template"))
     best, worst = (kept[name].cast(pl.Int64).to_numpy() for name in ("best", "worst"))
-    hits = pl.concat(
-        kept.with_columns(pl.Series("hit", hit_at(k, best, worst)), k=pl.lit(k)) for k in KS
-    )
-    each = hits.group_by("item", "template", "k", "gold").agg(
-        exact=pl.col("hit").product(), token_mean=ordered_mean("hit")
+    each = (
+        at_each_k(kept, best, worst)
+        .group_by("item", "template", "k", "gold")
+        .agg(exact=pl.col("alpha").product(), token_mean=ordered_mean("alpha"))
     )
     kinds, key = ["exact", "token_mean"], ["item", "template", "k"]
     long = pl.concat(
@@ -267,10 +274,7 @@ def of_candidates(scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
             kind=pl.lit("exact"),
             gold=pl.lit(gold),
         )
-        places = [ranks[name].to_numpy() for name in ("best", "worst", "right")]
-        parts += [
-            ranks.with_columns(pl.Series("alpha", hit_at(k, *places)), k=pl.lit(k)) for k in KS
-        ]
+        parts.append(at_each_k(ranks, *(ranks[c].to_numpy() for c in ("best", "worst", "right"))))
     return _alpha(pl.concat(parts))
 
 
@@ -360,9 +364,43 @@ def guesses(
     examples: Collection[pl.DataFrame],
     ids: pl.DataFrame = WIKIDATA,
 ) -> pl.DataFrame:
-    """Return `alphas` of some EXAMPLES; `edges`, `literals`, `ids` (IDS): of the graph."""
+    """Return the alphas of both baselines for the triples of some EXAMPLES; `edges`, `literals`,
+    `ids` (IDS): of the graph.
+
+    Majority: the own object, or any gold with a label, is among the k most frequent objects;
+    random: among k of the relation's objects. An object that the relation never has (asymmetry's
+    reversal) is never right.
+    """
     counted = frequencies(edges, literals, examples, ids)
-    return pl.concat([alphas(frame, counted) for frame in examples])
+    key = ["benchmark", "example", "pattern", "position"]
+    named = pl.col("gold_labels").list.eval(pl.element().is_not_null())
+    rows = pl.concat(f.select(*key, "predicate", "object", "golds", named=named) for f in examples)
+    every = rows.with_columns(object="golds").explode("object", "named").filter("named")
+    golds = pl.concat(
+        frame.select(*key, "predicate", "object", gold=pl.lit(gold))
+        for gold, frame in (("own", rows), ("set", every))
+    ).join(counted.drop("objects"), on=["predicate", "object"], how="left")
+    # golds as frequent as the most frequent gold tie with it
+    leads = pl.col("best") == pl.col("best").min()
+    ranks = golds.group_by(*key, "predicate", "gold").agg(
+        pl.col("best").min(), pl.col("worst").filter(leads).first(),
+        right=pl.len().cast(pl.Int64), tied=leads.sum().clip(1).cast(pl.Int64),
+    )  # fmt: skip
+    objects = counted.group_by("predicate").agg(pl.col("objects").first())
+    ranks = ranks.join(objects, on="predicate", how="left", maintain_order="left")
+    best, worst = (ranks[c].fill_null(1 << 40).to_numpy() for c in ("best", "worst"))
+    right, tied, total = (ranks[c].fill_null(1).to_numpy() for c in ("right", "tied", "objects"))
+    # in a random order all objects tie
+    places = {MAJORITY: (best, worst, tied), RANDOM: (np.ones_like(total), total, right)}
+    how = {"prompt": "", "method": BASELINE, "pooling": "", "kind": "exact"}
+    return pl.concat(
+        at_each_k(ranks, *of).select(
+            *key, "gold", "k",
+            alpha=pl.when(pl.col("best").is_null()).then(0.0).otherwise("alpha"),
+            model=pl.lit(model), **{name: pl.lit(word) for name, word in how.items()},
+        )
+        for model, of in places.items()
+    )  # fmt: skip
 
 
 def frequencies(
@@ -406,41 +444,3 @@ def _hops(name: str, known: Collection[str]) -> list[str]:
     """Split the name of a two-step path into its relations. `known`: relations that have ids."""
     hop = name[: len(name) // 2]
     return [hop, hop] if name == f"{hop}/{hop}" and name not in known else [name]
-
-
-def alphas(examples: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:
-    """Return ALPHAS of both baselines for the triples of EXAMPLES.
-
-    Majority: the own object, or any gold with a label, is among the k most frequent objects;
-    random: among k of the relation's objects. An object that the relation never has (asymmetry's
-    reversal) is never right.
-    """
-    key = ["benchmark", "example", "pattern", "position"]
-    named = pl.col("gold_labels").list.eval(pl.element().is_not_null())
-    rows = examples.select(*key, "predicate", "object", "golds", named=named)
-    every = rows.with_columns(object="golds").explode("object", "named").filter("named")
-    golds = pl.concat(
-        frame.select(*key, "predicate", "object", gold=pl.lit(gold))
-        for gold, frame in (("own", rows), ("set", every))
-    ).join(counted.drop("objects"), on=["predicate", "object"], how="left")
-    # golds as frequent as the most frequent gold tie with it
-    leads = pl.col("best") == pl.col("best").min()
-    ranks = golds.group_by(*key, "predicate", "gold").agg(
-        pl.col("best").min(), pl.col("worst").filter(leads).first(),
-        right=pl.len().cast(pl.Int64), tied=leads.sum().clip(1).cast(pl.Int64),
-    )  # fmt: skip
-    objects = counted.group_by("predicate").agg(pl.col("objects").first())
-    ranks = ranks.join(objects, on="predicate", how="left", maintain_order="left")
-    known = ranks["best"].is_not_null().to_numpy()
-    best, worst = (ranks[c].fill_null(1 << 40).to_numpy() for c in ("best", "worst"))
-    right, tied, total = (ranks[c].fill_null(1).to_numpy() for c in ("right", "tied", "objects"))
-    parts, how = [], {"prompt": "", "method": BASELINE, "pooling": "", "kind": "exact"}
-    for k in KS:
-        # in a random order all objects tie
-        drawn = hit_at(k, np.ones_like(total), total, right)
-        frequent = hit_at(k, best, worst, tied)
-        for model, value in ((MAJORITY, frequent), (RANDOM, drawn)):
-            alpha = pl.Series("alpha", np.where(known, value, 0.0))
-            words = {name: pl.lit(word) for name, word in {**how, "model": model}.items()}
-            parts.append(ranks.select(*key, "gold", alpha, k=pl.lit(k, dtype=pl.Int32), **words))
-    return pl.concat(parts)

@@ -62,18 +62,14 @@ def tabulate(run: JobContext) -> None:
         probe: studies.judge(probe, alphas, benchmarks[probe.benchmark])
         for probe, alphas in answered.items()
     }
-    every = {**in_form, **files}
-    # whether the first text is the example's own object
-    written = {
-        path: rows_of[probe].filter(matching="own").select("item", "template", "hit")
-        for probe, path in every.items()
-    }
+    # whether the first answer is the example's own object
+    own = {probe: rows.filter(matching="own") for probe, rows in rows_of.items()}
     built = {n: schema.read(folder / "examples.parquet", EXAMPLES) for n, folder in places.items()}
     parts = chain(
         numbers.estimates(study, alphas, figures, known),
         scored.estimates(score_ranked(study, files, given.content_free, known, below)),
         baseline_numbers(study, below, others),
-        forms.estimates(in_form, files, places, "sum", study.seed, written=written, is_own=True),
+        forms.estimates(in_form, own, places, study.seed),
         constructs.sizes(_of_all(places, "sizes", SIZES), figures),
         constructs.estimates(built, alphas),
         marks.estimates([*params.experiments, *params.formed], [*given.answers, *given.formed]),

@@ -163,12 +163,18 @@ def test_partial_scores_are_shown_beside_full_ones(run):
 
 
 def test_correlations_against_hand_and_undefined_ones():
-    x, y = np.array([1.0, 2, 3, 4]), np.array([1.0, 3, 2, 5])
-    assert numbers.pearson(x, y) == pytest.approx(np.corrcoef(x, y)[0, 1])
-    assert numbers.spearman(x, y**3) == pytest.approx(0.8)
-    assert numbers.pearson(x[:2], y[:2]) is None
-    assert numbers.pearson(x, np.ones(4)) is None
     columns = ("benchmark", "model", "prompt", "method", "pattern", "partial", "value_pooled")
+    x, y = [1.0, 2, 3, 4], [1.0, 3, 2, 5]
+    who = [("paths", f"m{i}", "templates", "fill", "all") for i in range(4)]
+    four = pl.DataFrame(
+        [(*w, *xy) for w, *xy in zip(who, x, y, strict=True)], columns, orient="row"
+    )
+    made = {n.metric: n for n in numbers.correlations(four)}
+    assert made["pearson"].value == pytest.approx(np.corrcoef(x, y)[0, 1])
+    assert made["spearman"].value == pytest.approx(0.8)
+    assert made["pearson"].interval is None
+    assert not list(numbers.correlations(four[:2]))
+    assert not list(numbers.correlations(four.with_columns(partial=1.0)))
     rows = [
         ("paths", f"m{i}", "templates", "fill", "all", i / 10, i / 20 + (i % 3) / 30)
         for i in range(8)

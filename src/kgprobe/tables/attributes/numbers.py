@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 from scipy.stats import ks_2samp
 
 from kgprobe.knowledge.facts import fact_id
@@ -380,7 +379,8 @@ def check_written(base: Number, firsts: pl.DataFrame, seed: int = 0) -> Iterator
 
 def correlations(measured: pl.DataFrame) -> Iterator[Number]:
     """Yield correlations of partial with full scores: over models (per benchmark), over benchmarks
-    and over patterns (per model); n counts points. Fewer than six have no interval."""
+    and over patterns (per model); n counts points. Fewer than six have no interval, fewer than
+    three or equal ones no correlation."""
     points = measured.drop_nulls(["partial", "value_pooled"]).sort("benchmark", *WHO, "pattern")
     whole = pl.col("pattern") == ALL
     for over, rows, keys in (
@@ -389,24 +389,12 @@ def correlations(measured: pl.DataFrame) -> Iterator[Number]:
         ("over patterns", ~whole, WHO),
     ):
         for row, group in groups(points.filter(rows), *keys):
-            x, y = group["partial"].to_numpy(), group["value_pooled"].to_numpy()
-            for correlate in (pearson, spearman):
-                value, base = correlate(x, y), Number(metric=correlate.__name__, slice=over, **row)
-                if value is not None:
-                    interval = fisher(value, len(x), correlate is spearman) if len(x) > 5 else None
-                    yield base.but(value=value, interval=interval, n=len(x))
-
-
-def pearson(x: NDArray[np.float64], y: NDArray[np.float64]) -> float | None:
-    """Pearson's correlation; None for fewer than three points or no variation."""
-    if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
-        return None
-    return float(np.corrcoef(x, y)[0, 1])
-
-
-def spearman(x: NDArray[np.float64], y: NDArray[np.float64]) -> float | None:
-    """Spearman's correlation, ties with mean ranks; None as for `pearson`."""
-    return pearson(*(pl.Series(v).rank("average").to_numpy() for v in (x, y)))
+            varies = min(group["partial"].n_unique(), group["value_pooled"].n_unique()) > 1
+            for method in ("pearson", "spearman") if group.height >= 3 and varies else ():
+                value = group.select(pl.corr("partial", "value_pooled", method=method)).item()
+                of = Number(metric=method, slice=over, value=value, n=group.height, **row)
+                is_enough, is_of_ranks = of.n > 5, method == "spearman"
+                yield of.but(interval=fisher(value, of.n, is_of_ranks) if is_enough else None)
 
 
 def popularity(study: AttributesStudy, alphas: pl.DataFrame) -> Iterator[Number]:

@@ -16,7 +16,8 @@ from typing import Any
 import polars as pl
 
 from kgprobe.metrics.bootstrap import bootstrap
-from kgprobe.metrics.intervals import Interval, of_hits, wilson
+from kgprobe.metrics.intervals import Interval, wilson
+from kgprobe.tables.results import hit_rate
 
 
 def estimate(
@@ -48,9 +49,7 @@ def estimate(
         cluster = subject
     is_proportion = is_proportion and not (cluster or is_macro)
     if is_proportion and not weight:
-        hits = rows[value].cast(pl.Float64).to_numpy()
-        bounds = of_hits(hits).times(scale)
-        return {"value": scale * float(hits.mean()), "n": len(hits), "interval": bounds}
+        return hit_rate(rows[value].cast(pl.Float64).to_numpy(), scale)
     strata, clusters = (rows[name].to_list() if name else None for name in (stratum, cluster))
     columns = [pl.col(name) * (pl.col(weight) if weight else 1) for name in (value, less) if name]
     columns += [pl.col(name).alias("below") for name in (over, weight) if name]

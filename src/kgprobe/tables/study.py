@@ -134,18 +134,13 @@ class Study:
             return named.select("item", cluster="item")
         return named.select("item", cluster=pl.concat_str("relation", "subject", separator="\n"))
 
-    @property
-    def is_clustered(self) -> bool:
-        """Whether some cluster has several items."""
-        return self.clusters["cluster"].n_unique() < self.items.height
-
     def count(self, items: pl.Series) -> int:
         """Return n of some items: the number of their clusters."""
         return self.clusters.filter(pl.col("item").is_in(items.implode()))["cluster"].n_unique()
 
     def estimate(self, rows: pl.DataFrame, value: str, **more: Any) -> dict[str, Any]:
         """Apply `estimate` to rows of items, drawn within their relation by whole clusters."""
-        if self.is_clustered:
+        if self.clusters["cluster"].is_duplicated().any():
             rows = rows.join(self.clusters, on="item", how="left", maintain_order="left")
             more["cluster"] = "cluster"
         return estimate(rows, value, stratum="relation", seed=self.seed, **more)

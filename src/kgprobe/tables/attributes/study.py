@@ -379,15 +379,13 @@ def guesses(
     golds = pl.concat(
         frame.select(*key, "predicate", "object", gold=pl.lit(gold))
         for gold, frame in (("own", rows), ("set", every))
-    ).join(counted.drop("objects"), on=["predicate", "object"], how="left")
+    ).join(counted, on=["predicate", "object"], how="left")
     # golds as frequent as the most frequent gold tie with it
     leads = pl.col("best") == pl.col("best").min()
     ranks = golds.group_by(*key, "predicate", "gold").agg(
-        pl.col("best").min(), pl.col("worst").filter(leads).first(),
+        pl.col("best").min(), pl.col("worst").filter(leads).first(), pl.col("objects").max(),
         right=pl.len().cast(pl.Int64), tied=leads.sum().clip(1).cast(pl.Int64),
     )  # fmt: skip
-    objects = counted.group_by("predicate").agg(pl.col("objects").first())
-    ranks = ranks.join(objects, on="predicate", how="left", maintain_order="left")
     best, worst = (ranks[c].fill_null(1 << 40).to_numpy() for c in ("best", "worst"))
     right, tied, total = (ranks[c].fill_null(1).to_numpy() for c in ("right", "tied", "objects"))
     # in a random order all objects tie

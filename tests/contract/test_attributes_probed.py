@@ -85,7 +85,7 @@ def test_every_kind_of_model_is_measured(kind, tmp_path):
     assert set(found["pooling"]) == {"best", "mean", "base", "confident"}
     # a leading mask slot works only with masks, sentinels or an instruction
     prompts = 1 if kind in ("causal", "completions") else 2
-    assert set(next(iter(study.answers.values()))[0]["template"]) == set(range(prompts))
+    assert set(next(iter(study.answers.values()))["template"]) == set(range(prompts))
     assert found["examples"].to_list() == [1] * found.height
     assert (found["missing"] == 0).all()
 
@@ -100,8 +100,7 @@ def test_candidates_can_be_ranked_instead(kind):
     scores = pl.DataFrame({n: pl.Series(n, v) for n, v in columns.items()})
     scores = scores.select(pl.col(n).cast(t) for n, t in SCORES.columns.items())
     probe = Probe("symmetry", "templates", "sentence", "m", kind, "-")
-    answered = st.of_candidates(scores, made.items), pl.DataFrame(schema=st.FIRSTS)
-    found = measured(studied(made, probe, answered))
+    found = measured(studied(made, probe, st.of_candidates(scores, made.items)))
     assert sorted(found["k"].unique()) == list(KEYS)
     # two candidates: the first three hold each of them
     best = found.filter(k=3, pooling="best").row(0, named=True)

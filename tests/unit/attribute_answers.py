@@ -7,7 +7,7 @@ from kgprobe.knowledge.graph import EDGES, LITERAL_EDGES
 from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS
 from kgprobe.tables.answers import Probe
 from kgprobe.tables.attributes import study as st
-from kgprobe.tables.attributes.study import ALPHA, FIRSTS, KS
+from kgprobe.tables.attributes.study import ALPHA, KS, RANKS
 
 #: (benchmark, example, pattern, role, origin, s, p, o) in the order of positions
 ROWS = [
@@ -63,16 +63,16 @@ def benchmarks() -> dict[str, st.ProbedAttribute]:
     return made
 
 
-def answers(made: dict[str, st.ProbedAttribute]) -> dict[Probe, st.Answers]:
+def answers(made: dict[str, st.ProbedAttribute]) -> dict[Probe, pl.DataFrame]:
     """Return the answers of the two models; one of their first texts is verbose."""
     found = {}
     for (model, name), per_prompt in ANSWERS.items():
         items = made[name].items.sort("row")["item"].to_list()
         rows = [
             (item, template, k, "exact", gold, float(alpha) if k == 1 else 1.0, -1.0 - template,
-             "right" if alpha else f"wrong {template}")
+             "right" if alpha else f"wrong {template}", None if template else "", n == 0)
             for template, alphas in enumerate(per_prompt)
-            for item, alpha in zip(items, alphas, strict=True)
+            for n, (item, alpha) in enumerate(zip(items, alphas, strict=True))
             for k in KS
             for gold in ("own", "set")
         ]  # fmt: skip
@@ -81,9 +81,8 @@ def answers(made: dict[str, st.ProbedAttribute]) -> dict[Probe, st.Answers]:
         probe = Probe(
             name, "templates", "fill", model, "causal", "forced", parameters=size, source=source
         )
-        frame = pl.DataFrame(rows, schema=ALPHA, orient="row")
-        firsts = [(item, "", n == 0) for n, item in enumerate(items)]
-        found[probe] = frame, pl.DataFrame(firsts, schema=FIRSTS, orient="row")
+        columns = ALPHA | {name: RANKS[name] for name in ("rule", "verbose")}
+        found[probe] = pl.DataFrame(rows, schema=columns, orient="row")
     return found
 
 

@@ -163,12 +163,18 @@ def test_partial_scores_are_shown_beside_full_ones(run):
 
 
 def test_correlations_against_hand_and_undefined_ones():
-    x, y = np.array([1.0, 2, 3, 4]), np.array([1.0, 3, 2, 5])
-    assert numbers.pearson(x, y) == pytest.approx(np.corrcoef(x, y)[0, 1])
-    assert numbers.spearman(x, y**3) == pytest.approx(0.8)
-    assert numbers.pearson(x[:2], y[:2]) is None
-    assert numbers.pearson(x, np.ones(4)) is None
     columns = ("benchmark", "model", "prompt", "method", "pattern", "partial", "value_pooled")
+    x, y = [1.0, 2, 3, 4], [1.0, 3, 2, 5]
+    who = [("paths", f"m{i}", "templates", "fill", "all") for i in range(4)]
+    four = pl.DataFrame(
+        [(*w, *xy) for w, *xy in zip(who, x, y, strict=True)], columns, orient="row"
+    )
+    made = {n.metric: n for n in numbers.correlations(four)}
+    assert made["pearson"].value == pytest.approx(np.corrcoef(x, y)[0, 1])
+    assert made["spearman"].value == pytest.approx(0.8)
+    assert made["pearson"].interval is None
+    assert not list(numbers.correlations(four[:2]))
+    assert not list(numbers.correlations(four.with_columns(partial=1.0)))
     rows = [
         ("paths", f"m{i}", "templates", "fill", "all", i / 10, i / 20 + (i % 3) / 30)
         for i in range(8)
@@ -231,8 +237,8 @@ def test_examples_missing_for_one_model_are_excluded_for_all():
     given = attribute_answers.answers(benchmarks)
     lost = "symmetry/P26/Q1/Q2#0"
     cut = {
-        probe: (alphas.filter((pl.col("item") != lost) | (probe.model != "small")), firsts)
-        for probe, (alphas, firsts) in given.items()
+        probe: alphas.filter((pl.col("item") != lost) | (probe.model != "small"))
+        for probe, alphas in given.items()
     }
     assert not st.AttributesStudy(benchmarks, given).left_out
     own = {"benchmark": "symmetry", "k": 1, "pooling": "best", "gold": "own"}
@@ -396,8 +402,8 @@ def test_funnels_and_thresholds_are_printed_in_the_paper_s_order(run):
 def test_runs_without_hits_still_have_numbers():
     benchmarks = attribute_answers.benchmarks()
     wrong = {
-        probe: (alphas.with_columns(alpha=pl.lit(0.0)), firsts)
-        for probe, (alphas, firsts) in attribute_answers.answers(benchmarks).items()
+        probe: alphas.with_columns(alpha=pl.lit(0.0))
+        for probe, alphas in attribute_answers.answers(benchmarks).items()
         if probe.model == "small"
     }
     study = st.AttributesStudy(benchmarks, wrong, attribute_answers.guesses(benchmarks))
@@ -437,7 +443,7 @@ def test_same_name_pairs_are_split_by_equal_objects():
 def test_matches_are_counted_per_rule_beside_verbatim():
     rules = ["verbatim"] * 3 + ["accents"] * 2 + ["aliases"] + [""] * 4
     rows = [(f"i{i}", rule, False) for i, rule in enumerate(rules)]
-    firsts = pl.DataFrame(rows, schema=st.FIRSTS, orient="row").with_columns(cluster="item")
+    firsts = pl.DataFrame(rows, schema=["cluster", "rule", "verbose"], orient="row")
     base = Number(metric="", n=0, benchmark="bias", model="m", method="fill")
     result = list(numbers.check_written(base, firsts))
     counts = {n.setting["alpha"]: n.value for n in result if n.metric == "first answers"}

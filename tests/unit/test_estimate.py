@@ -69,3 +69,13 @@ def test_clusters_are_resampled_whole_and_counted():
     assert (whole["n"], whole["interval"].kind) == (2, "cluster bootstrap")
     # both clusters, or one of the two twice
     assert sorted(whole["interval"][:2]) == pytest.approx([25.0, 37.5])
+
+
+def test_subjects_are_clusters_only_if_one_has_several_rows():
+    alone = ROWS.with_row_index("subject")
+    proportion = estimate(alone, "hit", subject="subject", is_proportion=True)
+    assert proportion == estimate(ROWS, "hit", is_proportion=True)
+    several = estimate(ROWS, "hit", subject="of", is_proportion=True)
+    assert several == estimate(ROWS, "hit", cluster="of")
+    macro = estimate(ROWS, "hit", stratum="of", is_macro=True, is_proportion=True)
+    assert macro["interval"].kind == "bootstrap"

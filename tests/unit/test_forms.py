@@ -27,7 +27,7 @@ from kgprobe.probes.scoring.fill.rows import at_end, questions
 from kgprobe.probes.scoring.sentence import score
 from kgprobe.settings.probes import Fill
 from kgprobe.tables import forms as tabled
-from kgprobe.tables.answers import Probe
+from kgprobe.tables.answers import Probe, judge_scores
 from kgprobe.tables.results import frame
 from kgprobe.templates import FORMS, fill, question, stop
 from tests.unit.literal_scores import row_sum
@@ -229,7 +229,9 @@ def test_forms_are_compared_with_paired_differences(tmp_path):
     bench = benchmark(GOLDS)
     write_benchmark(bench, tmp_path)
     formed, raw = scored(bench, tmp_path)
-    estimated = list(tabled.estimates(formed, raw, {"b": tmp_path}, "sum", 0, by_relation=True))
+    estimated = list(
+        tabled.estimates(formed, judged(bench, formed | raw), {"b": tmp_path}, 0, True)
+    )
     results = frame("attributes", estimated)
     gold = dict(bench["items"].select("item", pl.col("answers").list.first()).rows())
     best = {}
@@ -250,10 +252,16 @@ def test_forms_are_compared_with_paired_differences(tmp_path):
     assert results.filter(metric="drawn")["value"].to_list() == [9.0] * 3
     assert len(tabled.VIEWS[0].of(results).rows) == 4 * 3
     with pytest.raises(ValueError, match="forms need a row of prompt templates"):
-        list(tabled.estimates(formed, {}, {"b": tmp_path}, "sum", 0))
+        list(tabled.estimates(formed, judged(bench, formed), {"b": tmp_path}, 0))
 
 
-def compared(folder, bench, asked, **more):
+def judged(bench, paths):
+    """Return the judged answers of every probe, from its file."""
+    read = {probe: pl.read_parquet(path) for probe, path in paths.items()}
+    return {probe: judge_scores(scores, bench["items"], "sum") for probe, scores in read.items()}
+
+
+def compared(folder, bench, asked):
     """Return RESULTS of two forms from {prompt: scores}, the raw one first."""
     write_benchmark(bench, folder)
     paths = [folder / f"{name}.parquet" for name in asked]
@@ -262,19 +270,8 @@ def compared(folder, bench, asked, **more):
     raw, formed = (
         {Probe("b", path.stem, "sentence", "m", "causal", "none"): path} for path in paths
     )
-    return frame("attributes", tabled.estimates(formed, raw, {"b": folder}, "sum", 0, **more))
-
-
-def test_only_the_own_object_of_an_attribute_is_right_in_a_form(tmp_path):
-    """The other object of the graph ranks first: wrong, as in the attributes' other numbers."""
-    bench = benchmark({"P1": (["Rome", "Paris", "Oslo"], ["Rome", "Paris"])})
-    both = pl.Series("answers", [[0, 1], [1, 0]], dtype=pl.List(pl.Int32))
-    bench["items"] = bench["items"].with_columns(both)
-    scores = {(f"P1/Qs{i}", 0): [-1.0, -2.0, -3.0] for i in range(2)}
-    for is_own, right in ((True, 50), (False, 100)):
-        asked = {"templates": scores, "question": scores}
-        table = compared(tmp_path, bench, asked, is_own=is_own)
-        assert set(table.filter(metric="accuracy")["value"]) == {right}
+    answers = judged(bench, formed | raw)
+    return frame("attributes", tabled.estimates(formed, answers, {"b": folder}, 0))
 
 
 def test_items_of_one_subject_are_drawn_together_in_forms(tmp_path):
@@ -393,16 +390,16 @@ def test_generated_forms_are_compared_on_common_items(tmp_path):
         "question": {("s0", 0): "x", ("s1", 0): "Paris", ("s2", 0): "Rome", ("s3", 0): "Rome"},
     }
     right = {f"s{n}": gold for n, gold in enumerate(golds["P1"][1])}
-    columns, written = {"item": pl.String, "template": pl.Int32, "hit": pl.Float64}, {}
+    columns, written = {"item": pl.String, "template": pl.Int32, "hit": pl.Float64}, []
     paths = [tmp_path / f"{name}.parquet" for name in generated]
     for path, texts in zip(paths, generated.values(), strict=True):
         bench["items"].write_parquet(path)
         rows = [(f"P1/Q{name}", template, float(text == right[name]))
                 for (name, template), text in texts.items()]  # fmt: skip
-        written[str(path)] = pl.DataFrame(rows, schema=columns, orient="row")
+        written.append(pl.DataFrame(rows, schema=columns, orient="row"))
     raw, formed = ({Probe("b", path.stem, "fill", "m", "causal", "none"): path} for path in paths)
-    table = frame("attributes", tabled.estimates(formed, raw, {"b": tmp_path}, "sum", 0,
-                                              written=written))  # fmt: skip
+    answers = dict(zip([*raw, *formed], written, strict=True))
+    table = frame("attributes", tabled.estimates(formed, answers, {"b": tmp_path}, 0))
     result = {(row["prompt"], row["metric"]): row for row in table.rows(named=True)}
     own = result["question", "accuracy"]
     assert (own["value"], own["n"]) == (75, 4)

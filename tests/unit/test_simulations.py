@@ -293,7 +293,7 @@ def test_the_interval_of_a_study_covers_where_subjects_have_several_items(relati
         found = (
             study.estimate(rows, "hit"),
             study.estimate(rows, "hit", is_macro=True),
-            study.hit_rate(rows),
+            study.estimate(rows, "hit", is_proportion=True),
             study.estimate(rows, "hit", less="other"),
         )
         assert found[0]["n"] == every

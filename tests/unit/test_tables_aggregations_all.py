@@ -428,13 +428,13 @@ def test_the_attributes_candidates_under_other_aggregations(tmp_path):
     row = number(found, aggregation="sum", benchmark="symmetry")
     assert (row["value"], row["n"]) == (pytest.approx(100 * right / 8), 8)
     # the paper's metric uses the same answers
-    (alphas, _) = next(iter(study.answers.values()))
+    alphas = next(iter(study.answers.values()))
     mean = alphas.filter(k=1, gold="own").group_by("item").agg(pl.col("alpha").mean())["alpha"]
     assert row["value"] == pytest.approx(100 * mean.mean())
     # as an example that could not be asked completely
-    ((who, (own, firsts)),) = study.answers.items()
+    ((who, own),) = study.answers.items()
     cut = own.filter(pl.col("item") != items.filter(group=items["group"][0])["item"][0])
-    left = replace(study, answers={who: (cut, firsts)})
+    left = replace(study, answers={who: cut})
     assert number(ranked_numbers(left, files, tmp_path), aggregation="sum")["n"] == 6
     shown = {view.name: view.of(found).rows for view in attribute_views.FOLDED}
     assert shown["aggregations"][0][-1] == "sum"
@@ -443,7 +443,7 @@ def test_the_attributes_candidates_under_other_aggregations(tmp_path):
 
 def test_the_attributes_templates_agree(tmp_path):
     study, _, rows = ranked_study(tmp_path)
-    ((alphas, _),) = study.answers.values()
+    (alphas,) = study.answers.values()
     own = alphas.filter(kind="exact", gold="own")
     made = list(numbers.questions(study))
     found = {x.metric: x for x in made}

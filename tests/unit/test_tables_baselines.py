@@ -261,8 +261,8 @@ def test_right_triples_of_a_baseline_count_subjects(monkeypatch):
     one = study.benchmarks["bias"]
     items = one.items.with_columns(subject_id=pl.lit("Q1"))
     study = replace(study, benchmarks={**study.benchmarks, "bias": replace(one, items=items)})
-    alphas, firsts = study.answers[probe]
-    monkeypatch.setattr(attributes.studies, "read_answers", lambda *_, **__: (alphas, firsts))
+    alphas = study.answers[probe]
+    monkeypatch.setattr(attributes.studies, "read_answers", lambda *_, **__: alphas)
     below = {(*probe.dimensions.values(), SUBJECT): "x"}
     made = list(attributes.baseline_numbers(study, below))
     at_one = {"alpha": "exact", "gold": "own", "k": 1}
@@ -272,14 +272,14 @@ def test_right_triples_of_a_baseline_count_subjects(monkeypatch):
 def test_an_attribute_baseline_has_its_metrics_and_right_triples(monkeypatch):
     study = attribute_answers.study()
     probe = next(p for p in study.answers if (p.model, p.benchmark) == ("large", "symmetry"))
-    alphas, firsts = study.answers[probe]
+    alphas = study.answers[probe]
     items = sorted(alphas["item"].unique())
     # three examples were asked, one only partly: two examples of two triples count
     some = [item for item in items if item.split("#")[0] in {i.split("#")[0] for i in items[:6]}]
     low = alphas.filter(pl.col("item").is_in(some[:5]), template=0)
     right = {some[0], some[1], some[2]}
     low = low.with_columns(alpha=pl.col("item").is_in(list(right)).cast(pl.Float64))
-    monkeypatch.setattr(attributes.studies, "read_answers", lambda *_, **__: (low, firsts))
+    monkeypatch.setattr(attributes.studies, "read_answers", lambda *_, **__: low)
     below = {(*probe.dimensions.values(), SUBJECT): "x"}
     made = list(attributes.baseline_numbers(study, below))
     at_one = {"alpha": "exact", "gold": "own", "k": 1}

@@ -48,13 +48,7 @@ with job(snakemake) as run:
         *scored.estimates(make.scored_rows(study, paths, free, below)),
         *make.baseline_numbers(study, answers, below, free),
         *forms.estimates(
-            formed,
-            paths,
-            places,
-            values.AGGREGATIONS[0],
-            seed,
-            by_relation=True,
-            read=make.read_answers,
+            formed, make.judge_forms(study, formed, paths), places, seed, by_relation=True
         ),
         *make.estimate_agreement(study, by_hits, winners),
         *make.estimate_reasoning(study, ranks, answers),

@@ -81,17 +81,12 @@ def estimates(
     tested: dict[str, list[tuple[Number, NDArray[np.float64]]]] = {}
     for baseline in baselines:
         rows = baseline.values.sort("item")
-        is_clustered = "cluster" in rows.columns and rows["cluster"].is_duplicated().any()
-        unit = "cluster" if is_clustered else "item"
-        mean = partial(
-            estimate, stratum="stratum", cluster=unit if is_clustered else "", is_macro=macro,
-            seed=seed,
-        )  # fmt: skip
+        unit = "cluster" if "cluster" in rows.columns else "item"
+        mean = partial(estimate, stratum="stratum", subject=unit, is_macro=macro, seed=seed)
         of = baseline.of.but(setting={"without": baseline.without})
         for metric in metrics:
             is_binary = bool(rows[metric].is_in([0.0, 1.0]).all())
-            is_proportion = is_binary and not macro and not is_clustered
-            yield of.but(metric=metric, **mean(rows, metric, is_proportion=is_proportion))
+            yield of.but(metric=metric, **mean(rows, metric, is_proportion=is_binary))
         both = baseline.probe_values.join(rows, on="item", suffix="_below").sort("item")
         if not both.height:
             continue

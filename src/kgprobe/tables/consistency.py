@@ -1,6 +1,7 @@
 """Consistency across templates: items right under all, any or most of them, and agreement."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,10 +9,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from kgprobe.metrics.sums import ordered_mean
-from kgprobe.tables.results import Number, hit_rate
+from kgprobe.tables.estimate import estimate
+from kgprobe.tables.results import Number
 
-#: value, n and interval of a column of hits, one per item
-Rate = Callable[[pl.DataFrame, str], dict[str, Any]]
 METRICS = ("agreement", "correct in any", "correct in most", "correct in all", "best template")
 WORDS = {
     ("metric", "agreement"): "same answer in all templates, %",
@@ -30,21 +30,22 @@ def estimates(
     of: Number,
     answers: pl.DataFrame,
     by: str = "",
-    rate: Rate = lambda rows, value: hit_rate(rows[value].to_numpy()),
+    mean: Callable[..., dict[str, Any]] = estimate,
 ) -> Iterator[Number]:
     """Yield METRICS, in per cent, over items asked with several templates; nothing without any.
     `answers`: item, template, hit (0 to 1; under ties a probability), said (the top-ranked answer;
     no agreement if one is null). Templates are the same for all items, or for those with the same
-    value of the column `by`, of which the best one is chosen. `rate`: value, n and interval of a
-    column of hits, from rows of items (and their relation, if given)."""
+    value of the column `by`, of which the best one is chosen. `mean`: estimates a proportion of
+    items, from rows with their relation and cluster, if given."""
     rows = answers.with_columns(size=pl.len().over("item")).filter(pl.col("size") > 1)
     rows = rows.sort("item", "template")
     if not rows.height:
         return
-    who = [name for name in ("item", "relation") if name in rows.columns]
+    mean = partial(mean, is_proportion=True)
+    who = [name for name in ("item", "relation", "cluster") if name in rows.columns]
     if not rows["said"].null_count():
         said = rows.group_by(who).agg(same=pl.col("said").n_unique() == 1).sort("item")
-        yield of.but(metric="agreement", **rate(said.cast({"same": pl.Float64}), "same"))
+        yield of.but(metric="agreement", **mean(said, "same"))
     items, right = [], []
     for (size,), group in rows.group_by("size", maintain_order=True):
         chances = at_least(group["hit"].to_numpy().reshape(-1, size))
@@ -52,13 +53,13 @@ def estimates(
         items.append(group.gather_every(size).select(who))
     shares = pl.concat(items).hstack(pl.DataFrame(np.concatenate(right), ["any", "most", "all"]))
     for name in ("any", "most", "all"):
-        yield of.but(metric=f"correct in {name}", **rate(shares, name))
+        yield of.but(metric=f"correct in {name}", **mean(shares, name))
     key = [by] if by else []
     means = rows.group_by(*key, "template").agg(ordered_mean("hit"))
     best = means.sort(*key, "hit", "template", descending=[*[False] * len(key), True, False])
     best = best.unique(key, keep="first", maintain_order=True) if by else best.head(1)
     hits = rows.join(best.drop("hit"), on=[*key, "template"], how="semi").sort("item")
-    yield of.but(metric="best template", setting={"choice": "oracle"}, **rate(hits, "hit"))
+    yield of.but(metric="best template", setting={"choice": "oracle"}, **mean(hits, "hit"))
 
 
 def at_least(hits: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -4,21 +4,18 @@ A format is a value of `prompt`; `templates` is the raw one. Accuracy is over th
 format, the raw one's over the sampled items; a difference is paired, over the items of both.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import polars as pl
 
-from kgprobe import schema
-from kgprobe.tables.answers import Probe, choosable, judge_scores, questions, recorded
+from kgprobe.tables.answers import Probe, choosable, questions, recorded
 from kgprobe.tables.results import Number
 from kgprobe.tables.study import Study
 from kgprobe.tables.views import View
 from kgprobe.templates import FORMS
 
-Read = Callable[[Probe, str | Path, pl.DataFrame], pl.DataFrame]
 #: the subset of a benchmark that is asked in prompt formats
 SLICE = "forms"
 RAW = "templates"
@@ -74,36 +71,32 @@ VIEWS = (
 
 def estimates(
     formed: Mapping[Probe, str | Path],
-    raw: Mapping[Probe, str | Path],
+    judged: Mapping[Probe, pl.DataFrame],
     folders: Mapping[str, Path],
-    aggregation: str,
     seed: int,
     by_relation: bool = False,
-    written: Mapping[str, pl.DataFrame] | None = None,
-    read: Read | None = None,
-    is_own: bool = False,
 ) -> Iterator[Number]:
-    """Yield every number of prompt formats. `formed`: answers of probes in a format, `raw`: of
-    those without, one for each; `aggregation`: of the SCORES of both. `by_relation`: also by
-    relation (OntoProbe's tasks). `written`: item, template, hit of FILLS by their file; `read`:
-    reads the SCORES of a probe that was asked ITEMS; `is_own`: only the first answer of an item is
-    right in SCORES (the attributes' own object). Raises ValueError for a format without its raw
-    probe."""
+    """Yield every number of prompt formats. `formed`: files of probes in a format; `judged`: item,
+    template, hit of these and of the probes without a format, one for each. `by_relation`: also by
+    relation (OntoProbe's tasks). Raises ValueError for a format without its raw probe."""
     families: dict[Probe, list[Probe]] = {}
     for probe in formed:
         families.setdefault(replace(probe, prompt=RAW, parameters=None), []).append(probe)
-    plain = {replace(probe, parameters=None): path for probe, path in raw.items()}
+    plain = {replace(probe, parameters=None): answers for probe, answers in judged.items()}
     for base, probes in families.items():
         if base not in plain:
             raise ValueError(f"{base.model} on {base.benchmark}: forms need a row of prompt {RAW}")
         items, candidates, prompts = questions(folders[base.benchmark])
-        items = items.with_columns(pl.col("answers").list.head(1)) if is_own else items
-        hits = partial(_hits, (items, candidates, prompts), aggregation, written, read)
-        by_probe = {probe: hits(probe, formed[probe]) for probe in probes}
+        # a causal model has no row if it cannot fill the mask slot inside the first template,
+        # whatever it generated under another one
+        first = prompts.group_by("relation").agg(template=pl.col("index").min())
+        # items without a wrong option are no question to rank
+        asked = choosable(items, candidates) if base.method.startswith("sentence") else items
+        named = asked.select("item", "relation").join(first, on="relation")
+        by_probe = {probe: _first(judged[probe], named) for probe in probes}
         sampled = pl.concat(by_probe.values()).select("item").unique()
-        raw_hits = hits(base, plain[base]).join(sampled, on="item", how="semi")
-        items = items.join(sampled, on="item", how="semi")
-        study = Study(items, candidates, prompts, seed)
+        raw_hits = _first(plain[base], named).join(sampled, on="item", how="semi")
+        study = Study(items.join(sampled, on="item", how="semi"), candidates, prompts, seed)
         parts = ["", *sorted(raw_hits["relation"].unique())] if by_relation else [""]
         for part in parts:
             of = Number(**base.dimensions, group=part, slice=SLICE)
@@ -121,30 +114,10 @@ def estimates(
                     yield of.but(metric=metric, value=record[name], n=record["items"])
 
 
-def _hits(
-    frames: Sequence[pl.DataFrame],
-    aggregation: str,
-    written: Mapping[str, pl.DataFrame] | None,
-    read: Read | None,
-    probe: Probe,
-    path: str | Path,
-) -> pl.DataFrame:
-    """Return item, relation, hit of a probe under the first template, in order of the items;
-    `frames`: ITEMS, CANDIDATES and PROMPTS."""
-    items, candidates, prompts = frames
-    if probe.method.startswith("sentence") or written is None:
-        items = choosable(items, candidates)
-        scores = read(probe, path, items) if read else schema.read(path, schema.SCORES)
-        scores = scores.join(items.select("item"), on="item", how="semi")
-        first = scores.filter(pl.col("template") == pl.col("template").min().over("item"))
-        judged = judge_scores(first, items, aggregation, str(path))
-    else:
-        # a causal model has no row if it cannot fill the mask slot inside the first template,
-        # whatever it generated under another one
-        first = prompts.group_by("relation").agg(template=pl.col("index").min())
-        named = items.select("item", "relation").join(first, on="relation")
-        judged = written[str(path)].join(named, on=["item", "template"])
-    return judged.select("item", "relation", "hit").sort("item")
+def _first(answers: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
+    """Return item, relation, hit under the first template (`named`: item, relation, template)."""
+    rows = answers.select("item", "template", "hit").join(named, on=["item", "template"])
+    return rows.select("item", "relation", "hit").sort("item")
 
 
 def _of(hits: pl.DataFrame, relation: str) -> pl.DataFrame:
@@ -153,7 +126,7 @@ def _of(hits: pl.DataFrame, relation: str) -> pl.DataFrame:
 
 def _accuracy(study: Study, of: Number, hits: pl.DataFrame) -> Iterator[Number]:
     if hits.height:
-        yield of.but(metric="accuracy", **study.hit_rate(hits))
+        yield of.but(metric="accuracy", **study.estimate(hits, "hit", is_proportion=True))
 
 
 def _difference(

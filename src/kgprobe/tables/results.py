@@ -69,10 +69,10 @@ def proportion(count: float, n: float) -> dict[str, Any]:
     }
 
 
-def hit_rate(hits: NDArray[np.float64]) -> dict[str, Any]:
+def hit_rate(hits: NDArray[np.float64], scale: float = 100) -> dict[str, Any]:
     """Return value, n and Wilson's interval of hits in 0..1 (fractional: expected under ties)."""
-    bounds = intervals.of_hits(hits).times(100)
-    return {"value": 100 * float(hits.mean()), "n": len(hits), "interval": bounds}
+    bounds = intervals.of_hits(hits).times(scale)
+    return {"value": scale * float(hits.mean()), "n": len(hits), "interval": bounds}
 
 
 def family(tested: Sequence[tuple[Number, NDArray[np.float64]]]) -> Iterator[Number]:

@@ -85,7 +85,12 @@ def estimates(every: Iterable[Scored]) -> Iterator[Number]:
             yield from aggregations.count_coinciding(task)
         seen.add((task.benchmark, task.group))
         yield from numbers_of(one, answers)
-        alike = _add(alike, one, answers)
+        # one more probe of the study of those that were asked the same, or of a new study
+        matching = [i for i, s in enumerate(alike) if s.of == task.of and s.matches(answers)]
+        if matching:
+            alike[matching[0]] = with_probe(alike[matching[0]], one, answers)
+        else:
+            alike.append(with_probe(task, one, answers))
     yield from _slice(alike)
 
 
@@ -102,14 +107,6 @@ def with_probe(study: Study, one: Scored, answers: pl.DataFrame) -> Study:
     below = [BaselineAnswers(len(study.probes), *pair) for pair in one.baselines.items()]
     probes = [*study.probes, (one.probe, answers)]
     return replace(study, probes=probes, baselines=[*study.baselines, *below])
-
-
-def _add(alike: Sequence[Study], one: Scored, answers: pl.DataFrame) -> list[Study]:
-    """Add one more probe to the study of probes that were asked the same, or start a new one."""
-    same = [s for s in alike if s.of == one.study.of and s.matches(answers)]
-    study = same[0] if same else one.study
-    more = with_probe(study, one, answers)
-    return [more if s is study else s for s in alike] + [more] * (not same)
 
 
 def _slice(studies: Sequence[Study]) -> Iterator[Number]:

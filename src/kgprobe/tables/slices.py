@@ -26,7 +26,7 @@ from kgprobe.tables import baselines
 from kgprobe.tables.aggregations import EVERY, PROBE
 from kgprobe.tables.answers import OPTION, choosable
 from kgprobe.tables.results import Number, family
-from kgprobe.tables.study import BaselineAnswers, Bools, Study, relations_of
+from kgprobe.tables.study import Bools, Study, relations_of
 from kgprobe.tables.views import View
 
 Floats = NDArray[np.float64]
@@ -232,18 +232,17 @@ def estimates(study: Study) -> Iterator[Number]:
     weighting "split": a relation's weight divided by their number."""
     for of, rows in _baselines(study):
         yield from _accuracy(study, of, rows, EVERY_ITEM)
-    for baseline in study.baselines:
-        for (index,), rows in baseline.answers.group_by("template", maintain_order=True):
-            of = _of_baseline(study, baseline).but(setting={"template": index})
-            yield of.but(metric="accuracy", **study.hit_rate(rows))
+    for one in study.baselines:
+        for (index,), rows in one.answers.group_by("template", maintain_order=True):
+            of = study.of_probe(one.probe, without=one.without, template=str(index))
+            yield of.but(metric="accuracy", **study.estimate(rows, "hit", is_proportion=True))
     yield from differences(study, _above_baselines(study), [EVERY_ITEM])
     yield from slice_numbers(study)
 
 
 def slice_numbers(study: Study, slices: Sequence[Slice] = SLICES) -> Iterator[Number]:
     """Yield the same for these slices only, without the numbers of all items."""
-    probes = [(study.of.but(**probe.dimensions), rows)
-              for (probe, _), rows in zip(study.probes, study.hits, strict=True)]  # fmt: skip
+    probes = [(study.of_probe(index), rows) for index, rows in enumerate(study.hits)]
     baselines, pairs = _baselines(study), [*with_best(study), *_above_baselines(study)]
     for one, bins in bins_of(study, slices):
         for part in bins:
@@ -266,7 +265,7 @@ def with_best(study: Study) -> Pairs:
     for i, j in (sorted((i, best)) for i in range(len(study.probes)) if i != best):
         one, other = study.probes[i][0].dimensions, study.probes[j][0].dimensions
         differ = [other[d] for d in ("prompt", "method") if other[d] != one[d]]
-        of = study.of.but(setting={"instead": ", ".join([other["model"], *differ])}, **one)
+        of = study.of_probe(i, instead=", ".join([other["model"], *differ]))
         pairs.append((of, study.hits[i].with_columns(other=study.hits[j]["hit"])))
     return pairs
 
@@ -275,22 +274,19 @@ def _above_baselines(study: Study) -> Pairs:
     """Pair each baseline with its probe, on the items and templates that both were asked."""
     pairs = []
     for baseline in study.baselines:
-        probe, answers = study.probes[baseline.probe]
+        _, answers = study.probes[baseline.probe]
         both = answers.join(baseline.answers, on=["item", "template"], how="semi")
-        setting = {"instead": f"without {baseline.without}"}
         other = study.item_hits(baseline.answers)["hit"]
-        rows = study.item_hits(both).with_columns(other=other)
-        pairs.append((study.of.but(setting=setting, **probe.dimensions), rows))
+        of = study.of_probe(baseline.probe, instead=f"without {baseline.without}")
+        pairs.append((of, study.item_hits(both).with_columns(other=other)))
     return pairs
 
 
-def _of_baseline(study: Study, baseline: BaselineAnswers) -> Number:
-    probe, _ = study.probes[baseline.probe]
-    return study.of.but(setting={"without": baseline.without}, **probe.dimensions)
-
-
 def _baselines(study: Study) -> list[tuple[Number, pl.DataFrame]]:
-    return [(_of_baseline(study, one), study.item_hits(one.answers)) for one in study.baselines]
+    return [
+        (study.of_probe(one.probe, without=one.without), study.item_hits(one.answers))
+        for one in study.baselines
+    ]
 
 
 def _split(study: Study, part: Bin) -> Bin:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables.answers import SUBJECT, Probe, gold_ids
 from kgprobe.tables.estimate import estimate
-from kgprobe.tables.results import Number, hit_rate
+from kgprobe.tables.results import Number
 
 #: Columns of the optional frame of relations.
 RELATIONS = {"relation": pl.String, "cardinality": pl.String, "domains": pl.List(pl.String)}
@@ -92,6 +92,10 @@ class Study:
         setting = {"aggregation": self.aggregation} if self.aggregation else {}
         return Number(benchmark=self.benchmark, group=self.group, setting=setting)
 
+    def of_probe(self, index: int, **setting: str) -> Number:
+        """Return the dimensions of a probe's measures over these items, under a further setting."""
+        return self.of.but(setting=setting, **self.probes[index][0].dimensions)
+
     @cached_property
     def ordered(self) -> pl.DataFrame:
         """The items in the order of ids, which is the order of all arrays."""
@@ -130,28 +134,16 @@ class Study:
             return named.select("item", cluster="item")
         return named.select("item", cluster=pl.concat_str("relation", "subject", separator="\n"))
 
-    @property
-    def is_clustered(self) -> bool:
-        """Whether some cluster has several items."""
-        return self.clusters["cluster"].n_unique() < self.items.height
-
     def count(self, items: pl.Series) -> int:
         """Return n of some items: the number of their clusters."""
         return self.clusters.filter(pl.col("item").is_in(items.implode()))["cluster"].n_unique()
 
     def estimate(self, rows: pl.DataFrame, value: str, **more: Any) -> dict[str, Any]:
         """Apply `estimate` to rows of items, drawn within their relation by whole clusters."""
-        if self.is_clustered:
+        if self.clusters["cluster"].is_duplicated().any():
             rows = rows.join(self.clusters, on="item", how="left", maintain_order="left")
-            more |= {"cluster": "cluster", "is_proportion": False}
+            more["cluster"] = "cluster"
         return estimate(rows, value, stratum="relation", seed=self.seed, **more)
-
-    def hit_rate(self, rows: pl.DataFrame, value: str = "hit") -> dict[str, Any]:
-        """Return value, n and interval of hits of items under one template: Wilson's, or by whole
-        clusters."""
-        if self.is_clustered:
-            return self.estimate(rows, value)
-        return hit_rate(rows[value].to_numpy().astype(float))
 
     def gaps(self, rows: pl.DataFrame, less: str) -> NDArray[np.float64]:
         """Return the hits of items minus the values of `less`: of every item, or of every subject

@@ -60,20 +60,16 @@ def tabulate(run: JobContext) -> None:
     figures, alphas = printed.read(Path(given.published[0]).parent), study.alphas()
     rows_of = {
         probe: studies.judge(probe, alphas, benchmarks[probe.benchmark])
-        for probe, (alphas, _) in answered.items()
+        for probe, alphas in answered.items()
     }
-    every = {**in_form, **files}
-    # whether the first text is the example's own object
-    written = {
-        path: rows_of[probe].filter(matching="own").select("item", "template", "hit")
-        for probe, path in every.items()
-    }
+    # whether the first answer is the example's own object
+    own = {probe: rows.filter(matching="own") for probe, rows in rows_of.items()}
     built = {n: schema.read(folder / "examples.parquet", EXAMPLES) for n, folder in places.items()}
     parts = chain(
         numbers.estimates(study, alphas, figures, known),
         scored.estimates(score_ranked(study, files, given.content_free, known, below)),
         baseline_numbers(study, below, others),
-        forms.estimates(in_form, files, places, "sum", study.seed, written=written, is_own=True),
+        forms.estimates(in_form, own, places, study.seed),
         constructs.sizes(_of_all(places, "sizes", SIZES), figures),
         constructs.estimates(built, alphas),
         marks.estimates([*params.experiments, *params.formed], [*given.answers, *given.formed]),
@@ -129,10 +125,10 @@ def baseline_numbers(
     the first prompt. Further numbers are the right triples, which are always defined, and how many
     more the probe has under its own first prompt."""
     pairs = []
-    for probe, (alphas, _) in study.answers.items():
+    for probe, alphas in study.answers.items():
         benchmark = study.benchmarks[probe.benchmark]
         for without, path in baselines.below(below, probe):
-            low, _ = studies.read_answers(probe, benchmark, path, aliases, may_be_empty=True)
+            low = studies.read_answers(probe, benchmark, path, aliases, may_be_empty=True)
             rows = studies.triples(probe, low, benchmark).filter(pooling="base")
             lacking = rows.filter(pl.col("alpha").is_null())["example"].unique().to_list()
             rows = rows.filter(~pl.col("example").is_in([*lacking, *study.left_out]))
@@ -141,10 +137,10 @@ def baseline_numbers(
                 continue
             for row in study.measure(rows).iter_rows(named=True):
                 yield numbers.number(row, setting={"without": without})
-            if (part := numbers.at_one(rows, benchmark.items)).height:
+            if (part := numbers.at_one(rows, benchmark)).height:
                 every = studies.triples(probe, alphas, benchmark).filter(pooling="base")
                 of = Number(**probe.dimensions, setting={**numbers.EXACT, "k": 1})
-                own = numbers.at_one(every, benchmark.items)
+                own = numbers.at_one(every, benchmark)
                 pairs.append(baselines.Baseline(of, without, part, own))
     yield from baselines.estimates(pairs, [numbers.RIGHT], study.seed)
 

@@ -12,11 +12,11 @@ intervals over clusters use only probes that fill or generate.
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 from scipy.stats import ks_2samp
 
 from kgprobe.knowledge.facts import fact_id
@@ -25,7 +25,6 @@ from kgprobe.metrics.intervals import Interval, fisher
 from kgprobe.metrics.matching import RULE_NAMES, VERBATIM
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import consistency
-from kgprobe.tables.answers import SUBJECT
 from kgprobe.tables.attributes import study as studies
 from kgprobe.tables.attributes.published import NAMES, PublishedAttributes
 from kgprobe.tables.attributes.study import (
@@ -34,8 +33,10 @@ from kgprobe.tables.attributes.study import (
     SETTINGS,
     WHO,
     AttributesStudy,
+    ProbedAttribute,
     groups,
     is_filled,
+    of_groups,
 )
 from kgprobe.tables.estimate import estimate
 from kgprobe.tables.report import validity
@@ -49,6 +50,8 @@ TRAINED_ON, PART, HELD_OUT = "trained-on", "trained-on in part", "held-out"
 #: below this number of triples, a relation of bias has only their count
 FEWEST = 10
 EXACT = {"alpha": "exact", "gold": "own"}
+#: `estimate` of single triples: those of a subject and relation are drawn together
+SINGLE: dict[str, Any] = {"subject": "cluster", "is_proportion": True}
 AT_ONE: dict[str, Any] = {name: HEADLINE[name] for name in ("k", "kind", "gold")}
 #: Benchmarks that are not built by popularity (docs/papers/attributes.md, Analyses).
 UNBIASED = ("symmetry", "asymmetry", "bidirectional", "hierarchy")
@@ -75,7 +78,9 @@ def estimates(
     yield from ambiguous(study, of_probes)
     yield from questions(study)
     if (written := headline.filter(is_filled())).height:
-        yield from partial(study.fractions(written), study.seed)
+        # mean partial score of non-missing examples; entity_centric and bias have none
+        parts = study.fractions(written).filter(~pl.col("missing")).drop_nulls("partial")
+        yield from of_groups(parts.sort("example"), PARTIAL, "partial", seed=study.seed)
         yield from correlations(study.measure(written, patterns=True))
         yield from popularity(study, written)
     if headline.height:
@@ -228,17 +233,16 @@ def by_status(
     chosen = alphas.filter(**HEADLINE)
     statuses = known.select("example", slice="status").unique()
     for row in study.measure(chosen.join(statuses, on="example"), "slice").iter_rows(named=True):
-        yield number(row, slice=row["slice"])
-    stored = known.filter("stored").select("item", "trained_on")
+        yield number(row)
+    part = pl.when("trained_on").then(pl.lit(TRAINED_ON)).otherwise(pl.lit(HELD_OUT))
+    stored = known.filter("stored").select("item", slice=part)
     answered = answers(study, chosen).join(stored, on="item", maintain_order="left")
-    for row, rows in groups(answered, "benchmark", *SETTINGS, "trained_on"):
-        part = TRAINED_ON if row["trained_on"] else HELD_OUT
-        yield studies.of_row(row, metric=RIGHT, slice=part, **rate(rows, "alpha", study.seed))
+    yield from of_groups(answered, RIGHT, "alpha", "slice", **SINGLE, seed=study.seed)
 
 
 def answers(study: AttributesStudy, alphas: pl.DataFrame) -> pl.DataFrame:
     """Add item and cluster (a relation's subject) to the alphas of triples that were asked."""
-    clusters = pl.concat(subjects(b.items) for b in study.benchmarks.values())
+    clusters = pl.concat(b.clusters for b in study.benchmarks.values())
     return alphas.with_columns(ITEM).drop_nulls("alpha").join(clusters, on="item").sort("item")
 
 
@@ -246,8 +250,8 @@ def single_triples(study: AttributesStudy, alphas: pl.DataFrame) -> Iterator[Num
     """Yield the proportion of right triples, whatever the others of their example (asymmetry:
     without the reversed ones, which are no facts)."""
     facts = (pl.col("benchmark") != "asymmetry") | (pl.col("position") != 1)
-    for row, rows in groups(answers(study, alphas.filter(facts)), "benchmark", *SETTINGS):
-        yield studies.of_row(row, metric=RIGHT, **rate(rows, "alpha", study.seed))
+    asked = answers(study, alphas.filter(facts))
+    yield from of_groups(asked, RIGHT, "alpha", **SINGLE, seed=study.seed)
 
 
 def check_validity(
@@ -277,25 +281,12 @@ def check_validity(
             yield from validity.estimates(of, yes, no, chance, is_control=True)
 
 
-def at_one(alphas: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
+def at_one(alphas: pl.DataFrame, benchmark: ProbedAttribute) -> pl.DataFrame:
     """Return item, stratum (""), cluster (a relation's subject), RIGHT: whether the own object of
-    each triple asked ranks first. `items`: ITEMS of the benchmark."""
+    each triple asked ranks first."""
     chosen = alphas.filter(**AT_ONE).drop_nulls("alpha")
     rows = chosen.select(ITEM, pl.lit("").alias("stratum"), pl.col("alpha").alias(RIGHT))
-    return rows.join(subjects(items), on="item", maintain_order="left")
-
-
-def subjects(items: pl.DataFrame) -> pl.DataFrame:
-    """Return item, cluster: the relation and subject of ITEMS, whose triples are drawn together."""
-    return items.select("item", cluster=pl.concat_str("relation", SUBJECT, separator="\n"))
-
-
-def rate(rows: pl.DataFrame, value: str, seed: int) -> dict[str, Any]:
-    """Return value, n and interval of hits, one per row, of a `cluster`: Wilson's if each has one
-    row, else by whole clusters."""
-    if not rows["cluster"].is_duplicated().any():
-        return hit_rate(rows[value].to_numpy())
-    return estimate(rows, value, cluster="cluster", seed=seed)
+    return rows.join(benchmark.clusters, on="item", maintain_order="left")
 
 
 # -- prompts and answers ---------------------------------------------------------------------------
@@ -303,25 +294,19 @@ def rate(rows: pl.DataFrame, value: str, seed: int) -> dict[str, Any]:
 
 def questions(study: AttributesStudy) -> Iterator[Number]:
     """Yield each probe's counts of questions and answers: prompts, templates, texts, rules."""
-    for probe, (alphas, firsts) in study.answers.items():
+    for probe, alphas in study.answers.items():
         base = Number(metric=RIGHT, **probe.dimensions)
-        items = study.benchmarks[probe.benchmark].items
-        relations, clusters = items.select("item", "relation"), subjects(items)
-
-        def of_items(rows: pl.DataFrame, value: str, clusters: pl.DataFrame = clusters) -> Any:
-            rows = rows.join(clusters, on="item", maintain_order="left")
-            return rate(rows, value, study.seed)
-
+        benchmark = study.benchmarks[probe.benchmark]
         exact = alphas.filter(kind="exact", gold="own")
         yield from prompts(base, exact)
-        rows = exact.filter(k=1).join(relations, on="item")
-        yield from kinds(base, rows, study)
+        rows = exact.filter(k=1).join(benchmark.clusters, on="item")
+        yield from kinds(base, rows, benchmark, study.seed)
         # agreement between the templates of a relation; right: at 1, the own gold
-        rows = rows.select("item", "relation", "template", "said", hit="alpha")
-        of = base.but(setting={**EXACT, "k": 1})
-        yield from consistency.estimates(of, rows, "relation", of_items)
+        of, mean = base.but(setting={**EXACT, "k": 1}), partial(estimate, **SINGLE, seed=study.seed)
+        said = rows.rename({"alpha": "hit"})
+        yield from consistency.estimates(of, said, "relation", mean)
         yield from count_questions(base, alphas, study)
-        yield from check_written(base, firsts.join(clusters, on="item", how="left"), study.seed)
+        yield from check_written(base, rows.drop_nulls("rule"), study.seed)
 
 
 def prompts(base: Number, alphas: pl.DataFrame) -> Iterator[Number]:
@@ -337,18 +322,17 @@ def prompts(base: Number, alphas: pl.DataFrame) -> Iterator[Number]:
         yield base.but(value=100 * float(np.mean(sorted(best))), n=len(best), setting=how)
 
 
-def kinds(base: Number, alphas: pl.DataFrame, study: AttributesStudy) -> Iterator[Number]:
+def kinds(
+    base: Number, alphas: pl.DataFrame, benchmark: ProbedAttribute, seed: int
+) -> Iterator[Number]:
     """Yield triples right at 1 by kind of template (lama, own, paraphrase, synonym ...): mean over
     triples of the mean over their prompts of the kind."""
-    benchmark = study.benchmarks[base.benchmark]
     named = benchmark.prompts.select("relation", template="index", variant="kind")
     rows = alphas.join(named, on=["relation", "template"])
-    means = rows.group_by("variant", "item").agg(ordered_mean("alpha")).sort("variant", "item")
-    means = means.join(subjects(benchmark.items), on="item", maintain_order="left")
+    means = rows.group_by("variant", "item", "cluster").agg(ordered_mean("alpha")).sort("item")
     for row, group in groups(means, "variant"):
-        how = {**EXACT, "k": 1, "pooling": "mean", "template": str(row["variant"])}
-        cluster = "cluster" if group["cluster"].is_duplicated().any() else ""
-        yield base.but(**estimate(group, "alpha", cluster=cluster, seed=study.seed), setting=how)
+        how = {**EXACT, "k": 1, "pooling": "mean", "template": row["variant"]}
+        yield base.but(**estimate(group, "alpha", subject="cluster", seed=seed), setting=how)
 
 
 def count_questions(base: Number, alphas: pl.DataFrame, study: AttributesStudy) -> Iterator[Number]:
@@ -379,31 +363,25 @@ def check_written(base: Number, firsts: pl.DataFrame, seed: int = 0) -> Iterator
     All answers about a subject, under every prompt, depend on each other (`cluster`)."""
     if not firsts.height:
         return
-    one = base.but(n=firsts.height)
-    verbose = firsts.with_columns(pl.col("verbose").cast(pl.Float64))
-    yield one.but(metric="verbose", **rate(verbose, "verbose", seed))
     for rule in RULE_NAMES:
-        added = firsts.filter(rule=rule).height
-        yield one.but(metric="first answers", value=added, setting={"alpha": rule})
-    for kind, right in ((VERBATIM, pl.col("rule") == VERBATIM), ("exact", pl.col("rule") != "")):
-        hits = firsts.select("cluster", hit=right.cast(pl.Float64))
-        how = {"alpha": kind}
-        yield one.but(metric="first answers right", setting=how, **rate(hits, "hit", seed))
+        added, how = firsts.filter(rule=rule).height, {"alpha": rule}
+        yield base.but(metric="first answers", value=added, n=firsts.height, setting=how)
+    for metric, how, hit in (
+        ("verbose", {}, pl.col("verbose")),
+        ("first answers right", {"alpha": VERBATIM}, pl.col("rule") == VERBATIM),
+        ("first answers right", {"alpha": "exact"}, pl.col("rule") != ""),
+    ):
+        result = estimate(firsts.select("cluster", hit=hit), "hit", **SINGLE, seed=seed)
+        yield base.but(metric=metric, setting=how, **result)
 
 
 # -- analyses --------------------------------------------------------------------------------------
 
 
-def partial(parts: pl.DataFrame, seed: int = 0) -> Iterator[Number]:
-    """Yield the mean partial score of non-missing examples; entity_centric and bias have none."""
-    defined = parts.filter(~pl.col("missing")).drop_nulls("partial")
-    for row, group in groups(defined.sort("example"), "benchmark", *SETTINGS):
-        yield studies.of_row(row, metric=PARTIAL, **estimate(group, "partial", seed=seed))
-
-
 def correlations(measured: pl.DataFrame) -> Iterator[Number]:
     """Yield correlations of partial with full scores: over models (per benchmark), over benchmarks
-    and over patterns (per model); n counts points. Fewer than six have no interval."""
+    and over patterns (per model); n counts points. Fewer than six have no interval, fewer than
+    three or equal ones no correlation."""
     points = measured.drop_nulls(["partial", "value_pooled"]).sort("benchmark", *WHO, "pattern")
     whole = pl.col("pattern") == ALL
     for over, rows, keys in (
@@ -412,24 +390,12 @@ def correlations(measured: pl.DataFrame) -> Iterator[Number]:
         ("over patterns", ~whole, WHO),
     ):
         for row, group in groups(points.filter(rows), *keys):
-            x, y = group["partial"].to_numpy(), group["value_pooled"].to_numpy()
-            for correlate in (pearson, spearman):
-                value, base = correlate(x, y), Number(metric=correlate.__name__, slice=over, **row)
-                if value is not None:
-                    interval = fisher(value, len(x), correlate is spearman) if len(x) > 5 else None
-                    yield base.but(value=value, interval=interval, n=len(x))
-
-
-def pearson(x: NDArray[np.float64], y: NDArray[np.float64]) -> float | None:
-    """Pearson's correlation; None for fewer than three points or no variation."""
-    if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
-        return None
-    return float(np.corrcoef(x, y)[0, 1])
-
-
-def spearman(x: NDArray[np.float64], y: NDArray[np.float64]) -> float | None:
-    """Spearman's correlation, ties with mean ranks; None as for `pearson`."""
-    return pearson(*(pl.Series(v).rank("average").to_numpy() for v in (x, y)))
+            varies = min(group["partial"].n_unique(), group["value_pooled"].n_unique()) > 1
+            for method in ("pearson", "spearman") if group.height >= 3 and varies else ():
+                value = group.select(pl.corr("partial", "value_pooled", method=method)).item()
+                of = Number(metric=method, slice=over, value=value, n=group.height, **row)
+                is_enough, is_of_ranks = of.n > 5, method == "spearman"
+                yield of.but(interval=fisher(value, of.n, is_of_ranks) if is_enough else None)
 
 
 def popularity(study: AttributesStudy, alphas: pl.DataFrame) -> Iterator[Number]:
@@ -452,11 +418,12 @@ def popularity(study: AttributesStudy, alphas: pl.DataFrame) -> Iterator[Number]
             size = np.log10(np.maximum(group["popularity"].to_numpy(), 1.0))
             right = group["right"].to_numpy()
             edges = np.floor(size / BIN).astype(int)
-            for bin_index in range(edges.min(), edges.max() + 1):
-                inside, at = edges == bin_index, {"bin": bin_index * BIN}
-                yield base.but(value=inside.sum(), n=len(size), setting=at)
-                hits = (inside & right).sum()
-                yield base.but(metric="examples right", value=hits, n=right.sum(), setting=at)
+            every = range(edges.min(), edges.max() + 1)
+            for metric, part in (("examples", edges), ("examples right", edges[right])):
+                of = base.but(metric=metric, n=len(part))
+                yield from (
+                    of.but(value=(part == i).sum(), setting={"bin": i * BIN}) for i in every
+                )
             order = np.argsort(size, kind="stable")
             for decile, members in enumerate(np.array_split(order, 10), 1):
                 if len(members):
@@ -479,22 +446,22 @@ def degrees(examples: pl.DataFrame) -> pl.DataFrame:
 
 def repeating(study: AttributesStudy) -> pl.DataFrame:
     """Return (example, cluster): the repeated entity in examples of the benchmarks in REPEATS."""
-    parts = [
-        study.benchmarks[name].examples.filter(role=role).select("example", cluster=side)
+    examples = pl.concat(benchmark.examples for benchmark in study.benchmarks.values())
+    return pl.concat(
+        examples.filter(benchmark=name, role=role).select("example", cluster=side)
         for name, (role, side) in REPEATS.items()
-        if name in study.benchmarks
-    ]
-    return pl.concat([pl.DataFrame(schema={"example": pl.String, "cluster": pl.String}), *parts])
+    )
 
 
 def clusters(parts: pl.DataFrame, entities: pl.DataFrame, seed: int = 0) -> Iterator[Number]:
     """Yield the metric with intervals for which clusters (n) are `drawn`: examples share relations
     or an entity (`entities`: from `repeating`), so an interval over examples is too narrow."""
     rows = parts.filter(pl.col("denominator") > 0).drop_nulls("numerator").sort("example")
+    by_entity = rows.join(entities, on="example", maintain_order="left")
     for drawn, frame in (
         ("patterns", rows.with_columns(cluster="pattern")),
-        ("entities", rows.join(entities, on="example", maintain_order="left")),
+        ("entities", by_entity),
     ):
-        for row, group in groups(frame, "benchmark", *SETTINGS):
-            value = estimate(group, "numerator", over="denominator", cluster="cluster", seed=seed)
-            yield studies.of_row(row, metric=VALUE, **value).but(setting={"drawn": drawn})
+        named = frame.with_columns(drawn=pl.lit(drawn))
+        how = {"over": "denominator", "cluster": "cluster", "seed": seed}
+        yield from of_groups(named, VALUE, "numerator", "drawn", **how)

@@ -293,7 +293,7 @@ def worked_examples(
         if (probe.model, probe.method) == largest and probe.benchmark != "bias"
         if probe.method.startswith(FILLED)
         for row in example_rows(
-            study.answers[probe][0],
+            study.answers[probe],
             study.benchmarks[probe.benchmark],
             schema.read(path, schema.FILLS),
         )

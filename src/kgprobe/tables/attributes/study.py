@@ -28,13 +28,16 @@ from kgprobe.metrics.matching import VERBATIM, contained, find_rule, first_match
 from kgprobe.metrics.ranking import hit_at
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import judged
-from kgprobe.tables.answers import AGGREGATIONS, Probe, questions
+from kgprobe.tables.answers import AGGREGATIONS, SUBJECT, Probe, questions
+from kgprobe.tables.estimate import estimate
 from kgprobe.tables.results import Number
 
 #: Identity of a probe, as in the table of experiments.
 WHO = ("model", "prompt", "method")
 #: Dimensions that a number depends on, besides benchmark and pattern.
 SETTINGS = (*WHO, "pooling", "k", "kind", "gold")
+#: settings in RESULTS -> columns of alphas
+COLUMNS = {"k": "k", "alpha": "kind", "gold": "gold", "pooling": "pooling", "drawn": "drawn"}
 #: The setting of figures and of single numbers.
 HEADLINE = {"k": 1, "kind": "exact", "gold": "own", "pooling": "best"}
 #: The id of a triple's question.
@@ -45,8 +48,6 @@ FILLED, RANKED = "fill", "sentence"
 MAJORITY, RANDOM, BASELINE = "majority", "random", "baseline"
 #: IDS of a graph whose ids are Wikidata's
 WIKIDATA = pl.DataFrame(schema=dict(IDS.columns))
-#: Alpha per prompt (ALPHA), and first texts of models that generate (FIRSTS).
-Answers = tuple[pl.DataFrame, pl.DataFrame]
 #: `best` chooses the prompt by looking at the gold: an oracle.
 POOLINGS = ("best", "mean", "base", "confident")
 ANSWER = ["item", "k", "kind", "gold"]
@@ -61,10 +62,13 @@ ALPHA = {
     # the prompt's first answer, whatever the gold, for comparison across prompts
     "said": pl.String,
 }
-#: columns of JUDGED in addition to ALPHA: the gold's rank range, if known, the number of options or
-#: texts, and the first answer as generated
-RANKS = {"best": pl.Int64, "worst": pl.Int64, "options": pl.Int64, "answer": pl.String}
-FIRSTS = {"item": pl.String, "rule": pl.String, "verbose": pl.Boolean}
+#: columns in addition to ALPHA: the gold's rank range, if known, the number of options or texts,
+#: the first answer as generated, and, of texts, the first matching rule that makes it equal to the
+#: own gold, or "", and whether it is wrong but contains a name of that gold
+RANKS = {
+    "best": pl.Int64, "worst": pl.Int64, "options": pl.Int64, "answer": pl.String,
+    "rule": pl.String, "verbose": pl.Boolean,
+}  # fmt: skip
 WHOLE = -1
 #: Item -> the names of each of its golds, the own gold first.
 Golds = Mapping[str, Sequence[Sequence[str]]]
@@ -82,17 +86,24 @@ class ProbedAttribute:
     candidates: pl.DataFrame
     prompts: pl.DataFrame
 
+    @cached_property
+    def clusters(self) -> pl.DataFrame:
+        """item, relation, cluster: a relation's subject, whose triples are drawn together."""
+        cluster = pl.concat_str("relation", SUBJECT, separator="\n")
+        return self.items.select("item", "relation", cluster=cluster)
+
 
 @dataclass(frozen=True)
 class AttributesStudy:
-    """All data of a run: benchmarks by name, answers by probe, `guesses`, and what is derived.
+    """All data of a run: benchmarks by name, alphas per prompt of each probe (ALPHA and RANKS),
+    `guesses`, and what is derived.
 
     `intersect`: an example that some model could not be asked completely is left out for all
     models, so that they stay comparable.
     """
 
     benchmarks: Mapping[str, ProbedAttribute]
-    answers: Mapping[Probe, Answers]
+    answers: Mapping[Probe, pl.DataFrame]
     guesses: pl.DataFrame = field(default_factory=pl.DataFrame)
     ambiguous_denominator: str = "or"
     intersect: bool = True
@@ -103,7 +114,7 @@ class AttributesStudy:
         """Alphas of all probes and baselines under every setting."""
         parts = [
             triples(probe, alphas, self.benchmarks[probe.benchmark])
-            for probe, (alphas, _) in self.answers.items()
+            for probe, alphas in self.answers.items()
         ]
         parts += [self.guesses.select(parts[0].columns)] if self.guesses.height else []
         return pl.concat(parts)
@@ -146,11 +157,20 @@ def groups(frame: pl.DataFrame, *keys: str) -> Iterator[tuple[dict[str, Any], pl
 
 
 def of_row(row: Mapping[str, Any], **further: Any) -> Number:
-    """Create a number with the benchmark and setting of a row of alphas, or of a derived table."""
-    names = {"k": "k", "alpha": "kind", "gold": "gold", "pooling": "pooling"}
-    setting = {name: row[column] for name, column in names.items() if row[column] != ""}
-    who = {name: row[name] for name in WHO}
-    return Number(benchmark=row["benchmark"], setting=setting, **who, **further)
+    """Create a number with the dimensions and settings that are columns of a row of alphas, or of a
+    derived table."""
+    setting = {n: row[c] for n, c in COLUMNS.items() if row.get(c, "") != ""}
+    dimensions = {n: row[n] for n in ("benchmark", *WHO, "slice") if n in row}
+    return Number(setting=setting, **dimensions, **further)
+
+
+def of_groups(
+    rows: pl.DataFrame, metric: str, value: str, *further: str, **how: Any
+) -> Iterator[Number]:
+    """Yield the `estimate` of a column for each benchmark and setting, and value of the `further`
+    columns. Rows are in the order of items or examples; `how`: arguments of `estimate`."""
+    for row, group in groups(rows, "benchmark", *SETTINGS, *further):
+        yield of_row(row, metric=metric, **estimate(group, value, **how))
 
 
 def gold_names(
@@ -169,6 +189,14 @@ def gold_names(
     }
 
 
+def at_each_k(ranks: pl.DataFrame, *places: NDArray[np.int64]) -> pl.DataFrame:
+    """Repeat rows for every k, with the `alpha` of their places (arguments of `hit_at`) at k."""
+    return pl.concat(
+        ranks.with_columns(pl.Series("alpha", hit_at(k, *places)), k=pl.lit(k, dtype=pl.Int32))
+        for k in KS
+    )
+
+
 def of_masks(fills: pl.DataFrame, golds: pl.DataFrame) -> pl.DataFrame:
     """Compute the alpha per prompt of a masked model from FILLS and FILL_GOLDS. Token j of a gold
     is right at k if it is among the first k at mask j, with ties by expectation. `exact`: all
@@ -176,11 +204,10 @@ def of_masks(fills: pl.DataFrame, golds: pl.DataFrame) -> pl.DataFrame:
     Items whose own gold was left out have no rows."""
     kept = golds.filter((pl.col("gold") == 0).any().over("item", "template"))
     best, worst = (kept[name].cast(pl.Int64).to_numpy() for name in ("best", "worst"))
-    hits = pl.concat(
-        kept.with_columns(pl.Series("hit", hit_at(k, best, worst)), k=pl.lit(k)) for k in KS
-    )
-    each = hits.group_by("item", "template", "k", "gold").agg(
-        exact=pl.col("hit").product(), token_mean=ordered_mean("hit")
+    each = (
+        at_each_k(kept, best, worst)
+        .group_by("item", "template", "k", "gold")
+        .agg(exact=pl.col("alpha").product(), token_mean=ordered_mean("alpha"))
     )
     kinds, key = ["exact", "token_mean"], ["item", "template", "k"]
     long = pl.concat(
@@ -207,13 +234,17 @@ def of_texts(fills: pl.DataFrame, golds: Golds) -> pl.DataFrame:
     most = max(fills["rank"], default=0)
     grouped = whole.group_by("item", "template", maintain_order=True).agg("text", "logprob")
     for item, template, texts, logprobs in grouped.rows():
+        own = golds[item][0]
+        rule = find_rule(texts[0], own[0], own[1:])
+        is_verbose = not rule and contained(texts[0], own)
         for gold, each in (("own", golds[item][:1]), ("set", golds[item])):
             labels = {name[0] for name in each}
             verbatim = next((n for n, text in enumerate(texts, 1) if text in labels), 0)
             places = {"exact": first_match(texts, chain.from_iterable(each)), VERBATIM: verbatim}
             rows += [
                 (item, template, k, kind, gold, float(0 < place <= k), logprobs[0],
-                 normalized(texts[0]), place or None, place or None, len(texts), texts[0])
+                 normalized(texts[0]), place or None, place or None, len(texts), texts[0], rule,
+                 is_verbose)
                 for k in KS if k <= most or most >= max(KS)
                 for kind, place in places.items()
             ]  # fmt: skip
@@ -243,10 +274,7 @@ def of_candidates(scores: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
             kind=pl.lit("exact"),
             gold=pl.lit(gold),
         )
-        places = [ranks[name].to_numpy() for name in ("best", "worst", "right")]
-        parts += [
-            ranks.with_columns(pl.Series("alpha", hit_at(k, *places)), k=pl.lit(k)) for k in KS
-        ]
+        parts.append(at_each_k(ranks, *(ranks[c].to_numpy() for c in ("best", "worst", "right"))))
     return _alpha(pl.concat(parts))
 
 
@@ -291,17 +319,6 @@ def best_of(values: NDArray[np.float64], size: int) -> float:
     return above / comb(len(values), size)
 
 
-def firsts(fills: pl.DataFrame, golds: Golds) -> pl.DataFrame:
-    """Return FIRSTS of every item and prompt against the own gold: `rule` is the first matching
-    rule that makes the text right, or ""; `verbose`: a wrong text that contains a gold name."""
-    rows = []
-    for item, text in fills.filter(position=WHOLE, rank=1).select("item", "text").rows():
-        label, *aliases = golds[item][0]
-        rule = find_rule(text, label, aliases)
-        rows.append((item, rule, not rule and contained(text, golds[item][0])))
-    return pl.DataFrame(rows, schema=FIRSTS, orient="row")
-
-
 def read_benchmark(folder: str | Path) -> ProbedAttribute:
     """Read the frames of one benchmark's folder."""
     examples = schema.read(Path(folder) / "examples.parquet", EXAMPLES).filter("sampled")
@@ -314,18 +331,17 @@ def read_answers(
     path: str | Path,
     aliases: Aliases | None = None,
     may_be_empty: bool = False,
-) -> Answers:
-    """Read a probe's answers from its FILLS (with the golds file next to them) or SCORES; a text
-    may equal one of `aliases`; FILLS of a baseline's few mask slots `may_be_empty`."""
-    path, nothing = Path(path), pl.DataFrame(schema=FIRSTS)
+) -> pl.DataFrame:
+    """Read a probe's alphas from its FILLS (with the golds file next to them) or SCORES; a text may
+    equal one of `aliases`; FILLS of a baseline's few mask slots `may_be_empty`."""
+    path = Path(path)
     if is_ranked(probe.method):
-        return of_candidates(schema.read(path, schema.SCORES), benchmark.items), nothing
+        return of_candidates(schema.read(path, schema.SCORES), benchmark.items)
     fills = schema.read(path, replace(schema.FILLS, may_be_empty=may_be_empty))
     if probe.kind == "masked":
         golds = schema.read(path.with_name(f"{path.stem}.golds.parquet"), schema.FILL_GOLDS)
-        return of_masks(fills, golds), nothing
-    names = gold_names(benchmark.examples, aliases)
-    return of_texts(fills, names), firsts(fills, names)
+        return of_masks(fills, golds)
+    return of_texts(fills, gold_names(benchmark.examples, aliases))
 
 
 def triples(probe: Probe, alphas: pl.DataFrame, benchmark: ProbedAttribute) -> pl.DataFrame:
@@ -348,9 +364,41 @@ def guesses(
     examples: Collection[pl.DataFrame],
     ids: pl.DataFrame = WIKIDATA,
 ) -> pl.DataFrame:
-    """Return `alphas` of some EXAMPLES; `edges`, `literals`, `ids` (IDS): of the graph."""
+    """Return the alphas of both baselines for the triples of some EXAMPLES; `edges`, `literals`,
+    `ids` (IDS): of the graph.
+
+    Majority: the own object, or any gold with a label, is among the k most frequent objects;
+    random: among k of the relation's objects. An object that the relation never has (asymmetry's
+    reversal) is never right.
+    """
     counted = frequencies(edges, literals, examples, ids)
-    return pl.concat([alphas(frame, counted) for frame in examples])
+    key = ["benchmark", "example", "pattern", "position"]
+    named = pl.col("gold_labels").list.eval(pl.element().is_not_null())
+    rows = pl.concat(f.select(*key, "predicate", "object", "golds", named=named) for f in examples)
+    every = rows.with_columns(object="golds").explode("object", "named").filter("named")
+    golds = pl.concat(
+        frame.select(*key, "predicate", "object", gold=pl.lit(gold))
+        for gold, frame in (("own", rows), ("set", every))
+    ).join(counted, on=["predicate", "object"], how="left")
+    # golds as frequent as the most frequent gold tie with it
+    leads = pl.col("best") == pl.col("best").min()
+    ranks = golds.group_by(*key, "predicate", "gold").agg(
+        pl.col("best").min(), pl.col("worst").filter(leads).first(), pl.col("objects").max(),
+        right=pl.len().cast(pl.Int64), tied=leads.sum().clip(1).cast(pl.Int64),
+    )  # fmt: skip
+    best, worst = (ranks[c].fill_null(1 << 40).to_numpy() for c in ("best", "worst"))
+    right, tied, total = (ranks[c].fill_null(1).to_numpy() for c in ("right", "tied", "objects"))
+    # in a random order all objects tie
+    places = {MAJORITY: (best, worst, tied), RANDOM: (np.ones_like(total), total, right)}
+    how = {"prompt": "", "method": BASELINE, "pooling": "", "kind": "exact"}
+    return pl.concat(
+        at_each_k(ranks, *of).select(
+            *key, "gold", "k",
+            alpha=pl.when(pl.col("best").is_null()).then(0.0).otherwise("alpha"),
+            model=pl.lit(model), **{name: pl.lit(word) for name, word in how.items()},
+        )
+        for model, of in places.items()
+    )  # fmt: skip
 
 
 def frequencies(
@@ -394,41 +442,3 @@ def _hops(name: str, known: Collection[str]) -> list[str]:
     """Split the name of a two-step path into its relations. `known`: relations that have ids."""
     hop = name[: len(name) // 2]
     return [hop, hop] if name == f"{hop}/{hop}" and name not in known else [name]
-
-
-def alphas(examples: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:
-    """Return ALPHAS of both baselines for the triples of EXAMPLES.
-
-    Majority: the own object, or any gold with a label, is among the k most frequent objects;
-    random: among k of the relation's objects. An object that the relation never has (asymmetry's
-    reversal) is never right.
-    """
-    key = ["benchmark", "example", "pattern", "position"]
-    named = pl.col("gold_labels").list.eval(pl.element().is_not_null())
-    rows = examples.select(*key, "predicate", "object", "golds", named=named)
-    every = rows.with_columns(object="golds").explode("object", "named").filter("named")
-    golds = pl.concat(
-        frame.select(*key, "predicate", "object", gold=pl.lit(gold))
-        for gold, frame in (("own", rows), ("set", every))
-    ).join(counted.drop("objects"), on=["predicate", "object"], how="left")
-    # golds as frequent as the most frequent gold tie with it
-    leads = pl.col("best") == pl.col("best").min()
-    ranks = golds.group_by(*key, "predicate", "gold").agg(
-        pl.col("best").min(), pl.col("worst").filter(leads).first(),
-        right=pl.len().cast(pl.Int64), tied=leads.sum().clip(1).cast(pl.Int64),
-    )  # fmt: skip
-    objects = counted.group_by("predicate").agg(pl.col("objects").first())
-    ranks = ranks.join(objects, on="predicate", how="left", maintain_order="left")
-    known = ranks["best"].is_not_null().to_numpy()
-    best, worst = (ranks[c].fill_null(1 << 40).to_numpy() for c in ("best", "worst"))
-    right, tied, total = (ranks[c].fill_null(1).to_numpy() for c in ("right", "tied", "objects"))
-    parts, how = [], {"prompt": "", "method": BASELINE, "pooling": "", "kind": "exact"}
-    for k in KS:
-        # in a random order all objects tie
-        drawn = hit_at(k, np.ones_like(total), total, right)
-        frequent = hit_at(k, best, worst, tied)
-        for model, value in ((MAJORITY, frequent), (RANDOM, drawn)):
-            alpha = pl.Series("alpha", np.where(known, value, 0.0))
-            words = {name: pl.lit(word) for name, word in {**how, "model": model}.items()}
-            parts.append(ranks.select(*key, "gold", alpha, k=pl.lit(k, dtype=pl.Int32), **words))
-    return pl.concat(parts)

@@ -183,9 +183,9 @@ def _by_template(study: Study, position: int) -> Iterator[Number]:
     for key in keys:
         for values, rows in answers.group_by(key, maintain_order=True):
             at = of.but(group=values[0] if values[1:] else "", setting={"template": values[-1]})
-            yield at.but(**study.hit_rate(rows))
+            yield at.but(**study.estimate(rows, "hit", is_proportion=True))
     rows = answers.select("item", "relation", "template", "hit", said="winner")
-    yield from consistency.estimates(of, rows, rate=study.hit_rate)
+    yield from consistency.estimates(of, rows, mean=study.estimate)
 
 
 def answer_position(template: str) -> str:

@@ -12,7 +12,14 @@ from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.contracts import WITHOUT
 from kgprobe.metrics.sums import ordered_mean
 from kgprobe.tables import baselines, consistency, judged
-from kgprobe.tables.answers import AGGREGATIONS, Probe, questions, without_subject
+from kgprobe.tables.answers import (
+    AGGREGATIONS,
+    Probe,
+    choosable,
+    judge_scores,
+    questions,
+    without_subject,
+)
 from kgprobe.tables.ontoprobe import calibration, choices, memorizing, reasoning
 from kgprobe.tables.ontoprobe import values as per_item
 from kgprobe.tables.ontoprobe.memorizing import Answers
@@ -121,6 +128,18 @@ def estimate_memorizing(study: OntoProbeStudy, probed: Answers) -> Iterator[Numb
         yield from memorizing.compare_configurations(probed, given["configurations"], tp_rows, seed)
     if study.facts is not None:
         yield from calibration.check_validity(probed, sets, study.facts)
+
+
+def judge_forms(study: OntoProbeStudy, formed: Files, raw: Files) -> dict[Probe, pl.DataFrame]:
+    """Judge the SCORES of probes in a prompt format, and of the same ones without it, by the
+    default aggregation; items without a wrong option are left out."""
+    judged, asked = {}, {(p.benchmark, p.model, p.method) for p in formed}
+    for probe, path in {**raw, **formed}.items():
+        if (probe.benchmark, probe.model, probe.method) in asked:
+            items = choosable(*questions(study.folders[probe.benchmark])[:2])
+            scores = read_answers(probe, path, items).join(items, on="item", how="semi")
+            judged[probe] = judge_scores(scores, items, DEFAULT, str(path))
+    return judged
 
 
 def scored_rows(

@@ -202,8 +202,7 @@ def test_unread_lines_of_two_files_of_one_name_are_distinguished(tmp_path):
 
 def test_unread_lines_are_tabulated_and_logged(packed, tmp_path, caplog):
     dump = tmp_path / "odd.json"
-    broken = '{"id":"Q1","claims":{"P36":[{}]}},\n{"id":"Q2"},\nnot json\n'
-    dump.write_text(f"[\n{broken}{entity('Q3', claim('Q2'))}\n]\n")
+    dump.write_text('[\n{"id":"Q1","claims":{"P36":[{}]}},\n{"id":"Q2"},\nnot json\n]\n')
     result = dump_facts.read([dump], "json", ["P36"], tmp_path / "parts")
     assert result.unread.select("file", "line").rows() == [("odd.json", 2), ("odd.json", 4)]
     schema.check(result.unread, dump_facts.UNREAD)
@@ -296,8 +295,9 @@ def test_a_dump_without_the_wanted_relations_is_refused_by_their_names(
     """The error was that of the contract: STATEMENTS has no rows."""
     path = tmp_path / "dump"
     path.write_text(text)
+    result = dump_facts.read([path], form, wanted, tmp_path / "parts")
     with pytest.raises(DumpError, match=rf"dump: no statement of {', '.join(wanted)} between"):
-        dump_facts.read([path], form, wanted, tmp_path / "parts")
+        dump_facts.require_statements(result.statements, path, wanted)
 
 
 @pytest.mark.parametrize("broken", [

@@ -15,6 +15,7 @@ with job(snakemake) as run:
     folder = Path(run.params.data) / run.wildcards.dump / name / run.params.code
     wanted, languages = chosen["relations"] or named, run.params.languages
     dump = facts.read(files, chosen["form"], wanted, folder, languages, threads=run.threads)
+    facts.require_statements(dump.statements, files[0], wanted)
     provenance = run.provenance()
     schema.write(dump.statements, schema.STATEMENTS, run.output.facts, provenance)
     schema.write(dump.coverage, schema.COVERAGE, run.output.coverage, provenance)

@@ -8,7 +8,7 @@ joined to the statements at the end.
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -75,7 +75,7 @@ def read(
     full IRIs, literals too); others are N-Triples with the labels and sitelink counts that it
     lacks. A label is in the first of `languages` for which the entity has one. `size`: bytes of
     text per part. Raises DumpError for a truncated or damaged dump (finished parts stay) and for
-    one without any entity or wanted statement.
+    one without any entity.
     """
     wanted, tags = sorted(set(relations)), list(languages)
     more = entities.of_iris if form == "ntriples" else entities.of_truthy
@@ -90,14 +90,12 @@ def read(
         raise DumpError(f"{paths[0]}: no entity in it; {shown}expected {EXPECTED[form]}")
     if form == "ntriples":
         statements = _collected(_joined(tables["statements"], tables["names"]), "dbpedia")
-        _require_rows(statements, paths[0], wanted)
         nothing = pl.DataFrame(schema=dict(COVERAGE.columns))
         return DumpFacts(statements, nothing, unread, _NO_ALIASES, "")
     redirects = _redirects(tables["redirects"])
     properties = _properties(tables, languages)
     items = set(re.findall(_ITEM_VALUED, properties)) or set(wanted)
     statements = _of_wikidata(tables, redirects).filter(pl.col("relation").is_in(sorted(items)))
-    _require_rows(statements, paths[0], wanted)
     lacks = _missing(form, properties, tables["names"], redirects)
     reason = f"read from a {form} dump" + (f", which lacks {lacks}" if lacks else "")
     coverage = _coverage(tables, statements, redirects, wanted, items, reason)
@@ -109,8 +107,9 @@ def read(
     return DumpFacts(statements, coverage, unread, others, properties)
 
 
-def _require_rows(statements: pl.DataFrame, path: Path, wanted: Sequence[str]) -> None:
-    """Raise DumpError, naming the relations looked for, if there are no STATEMENTS."""
+def require_statements(statements: pl.DataFrame, path: Path, relations: Iterable[str]) -> None:
+    """Raise DumpError, naming the relations that were read from a dump, if it has no STATEMENTS."""
+    wanted = sorted(set(relations))
     if statements.is_empty():
         more = f" and {len(wanted) - NAMED} more" if len(wanted) > NAMED else ""
         raise DumpError(

@@ -212,6 +212,10 @@ def test_rules_of_a_subset_are_those_of_its_rows_with_candidates_of_their_own(tm
         item: before[item] for item in whole.rules["item"]
     }
     assert whole.rules.height == 12
+    one = build.lite(replace(sets, rules=rules), Rows(dev=1, test=2), 5, 0, rule_rows=1)
+    assert one.rules.group_by("relation", "role").len()["len"].to_list() == [1] * 12
+    assert one.candidates.filter(of_rules).height < few.candidates.filter(of_rules).height
+    assert one.items.equals(few.items)
 
 
 def own_tables():

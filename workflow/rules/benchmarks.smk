@@ -205,6 +205,7 @@ rule construct_ontoprobe:
     params:
         code=code("load_ontoprobe"),
         settings=without(SETTINGS.ontoprobe, "soft"),
+        rule_rows=SETTINGS.ontoprobe.soft.rule_rows,
         properties=SETTINGS.ontology.properties,
         # user-supplied graphs are checked for what they contain
         partly=lambda w: w.origin in GRAPHS,
@@ -235,6 +236,7 @@ rule load_ontoprobe:
     params:
         code=code("load_ontoprobe"),
         settings=without(SETTINGS.ontoprobe, "soft"),
+        rule_rows=SETTINGS.ontoprobe.soft.rule_rows,
         seed=SETTINGS.seed,
     script:
         "../scripts/load_ontoprobe.py"

@@ -34,7 +34,8 @@ with job(snakemake) as run:
     rules = reasoning.build(concept_rows, sets.items, sets.candidates, switches)
     sets = replace(sets, rules=rules)
     options, templates = chosen.lite_options, chosen.lite_templates
-    few = build.lite(sets, chosen.lite, options, run.params.seed, templates)
+    rows = run.params.rule_rows
+    few = build.lite(sets, chosen.lite, options, run.params.seed, templates, rows)
     languages = run.params.get("languages", [])
     provenance = run.provenance(mode=chosen.mode, switches=asdict(switches), languages=languages)
     some_rules = replace(schema.ITEMS, may_be_empty=bool(run.params.get("partly")))

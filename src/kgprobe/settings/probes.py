@@ -90,7 +90,7 @@ class Ontoprobe:
     not for soft prompts"""
     lite: Rows = Rows(0, 5, 20)
     """rows per split and task in the lite sets (options scored as sentences), with the rows of
-    rules whose first premise is one of them"""
+    rules whose first premise is one of them, for testing at most `soft.rule_rows` of each rule"""
     lite_options: Natural = 0
     """options in addition to the golds in the lite sets, 0 for all"""
     lite_templates: Count | None = None

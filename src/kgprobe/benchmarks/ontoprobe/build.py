@@ -14,7 +14,7 @@ from kgprobe.benchmarks.funnel import Funnel
 from kgprobe.benchmarks.ontoprobe import concepts
 from kgprobe.benchmarks.ontoprobe.concepts import SET_OF, TASKS, ConceptRows, Concepts, TaskRow
 from kgprobe.benchmarks.ontoprobe.modes import Switches
-from kgprobe.sampling import hash_key
+from kgprobe.sampling import hash_key, take
 from kgprobe.schema import CANDIDATES, ITEMS, PROMPTS
 from kgprobe.settings.benchmarks import Rows
 
@@ -121,12 +121,18 @@ def funnel(concept_rows: ConceptRows, items: pl.DataFrame, name: str) -> pl.Data
 
 
 def lite(
-    sets: OntoProbeFrames, sizes: Rows, options: int, seed: int, templates: int | None = None
+    sets: OntoProbeFrames,
+    sizes: Rows,
+    options: int,
+    seed: int,
+    templates: int | None = None,
+    rule_rows: int | None = None,
 ) -> OntoProbeFrames:
     """Return a subset of every task, to score options as sentences: `sizes` rows of each split, the
     first `templates` prompts, and, if `options` > 0, the golds of the kept rows and that many
     other candidates of each set, by seeded hash. Rows of rules are those whose first premise is a
-    kept row; their candidates are then sets of their own, with the golds of their tests of P2."""
+    kept row, at most `rule_rows` for testing; their candidates are then sets of their own, with the
+    golds of their tests of P2."""
     parts = [
         _few(sets.items.filter(relation=task, role=role), most, seed)
         for task in TASKS
@@ -137,7 +143,7 @@ def lite(
         is_first = pl.col("index").rank("dense").over("relation") <= templates
         sets = replace(sets, prompts=sets.prompts.filter(is_first))
     premise = pl.col("meta").str.json_path_match("$.p1_item")
-    rules = sets.rules.filter(premise.is_in(chosen["item"].implode()))
+    rules = sampled(sets.rules.filter(premise.is_in(chosen["item"].implode())), rule_rows, seed)
     if options <= 0:
         return replace(sets, items=chosen, rules=rules)
     metas = [json.loads(text) for text in rules["meta"]]
@@ -158,6 +164,13 @@ def lite(
     items, rules = (_renumber(frame, new) for frame in (chosen, named))
     rules = rules.with_columns(meta=pl.Series(texts, dtype=pl.String))
     return replace(sets, items=items, candidates=candidates, rules=rules)
+
+
+def sampled(rules: pl.DataFrame, rows: int | None, seed: int) -> pl.DataFrame:
+    """Select at most `rows` test items of each rule, by hash, and all other items."""
+    test, rest = rules.filter(role="test"), rules.filter(pl.col("role") != "test")
+    sample = take(test, rows or max(test.height, 1), seed, ["item"], ["relation"], "premises")
+    return pl.concat([rest, sample]).sort("item")
 
 
 def _few_candidates(

@@ -3,13 +3,11 @@
 from dataclasses import replace
 from pathlib import Path
 
-import polars as pl
-
 from kgprobe import schema
+from kgprobe.benchmarks.ontoprobe.build import sampled
 from kgprobe.benchmarks.ontoprobe.modes import Switches
 from kgprobe.probes.jobs.ontoprobe.reason import reason
 from kgprobe.probes.jobs.stage import Answers, Part
-from kgprobe.sampling import take
 from kgprobe.settings.probes import Soft
 from kgprobe.settings.types import typed
 
@@ -40,10 +38,3 @@ def answers(part: Part) -> Answers:
         part.work,
     )
     return {"ranks": ranks, "premises": premises}, record
-
-
-def sampled(items: pl.DataFrame, rows: int | None, seed: int) -> pl.DataFrame:
-    """Select at most `rows` test items of each rule, by hash, and all other items."""
-    test, rest = items.filter(role="test"), items.filter(pl.col("role") != "test")
-    sample = take(test, rows or max(test.height, 1), seed, ["item"], ["relation"], "premises")
-    return pl.concat([rest, sample]).sort("item")

@@ -185,17 +185,19 @@ class _Scored:
     pooling: str
     name: Callable[[int], str]
 
-    def values(self, numbers: Ids, upto: int | None = None) -> NDArray[np.float64]:
-        """Score some sentences; `upto`: only that many terms, divided by the number of all."""
-        ends = [None if upto is None else int(self.firsts[n]) + upto for n in numbers]
-        cut = [self.sentences[n][:end] for n, end in zip(numbers, ends, strict=True)]
+    def values(self, numbers: Ids, whole: int | None = None) -> NDArray[np.float64]:
+        """Score some sentences; those after the first `whole` only by their first term, divided by
+        the number of all."""
+        whole = len(numbers) if whole is None else whole
+        cut = [self.sentences[n] for n in numbers[:whole]]
+        cut += [self.sentences[n][: self.firsts[n] + 1] for n in numbers[whole:]]
         rows = Ragged.of(cut, lambda k: self.name(int(numbers[k])))
         logprobs = self.engine.logprobs(rows)
         first_row = rows_of_embedding(self.engine.loaded)
         values = []
         for start, end, n in zip(rows.starts[:-1], rows.starts[1:], numbers, strict=True):
             scores = logprobs[start:end][self.firsts[n] :]
-            # the value at a slot is 0; the count includes the words beyond `upto`
+            # the value at a slot is 0; the count includes the words beyond the first term
             count = (self.sentences[n][self.firsts[n] :] < first_row).sum()
             values.append(scores[0] if self.pooling == "first" else scores.sum() / count)
         return np.array(values)
@@ -203,9 +205,9 @@ class _Scored:
     def reaching(self, questions: Sequence[ClozePrompt], size: int) -> NDArray[np.bool_]:
         """Return which sentences may reach the worst gold of their question; `size` of a set.
 
-        This scores all golds and the first term of every other candidate, which feeds only the
-        question once more: reading longer prefixes feeds more than it saves. If prefixes are not
-        shared, all sentences are returned.
+        This scores all golds and the first term of every other candidate in one pass, which feeds
+        only the question once more: reading longer prefixes feeds more than it saves. If prefixes
+        are not shared, all sentences are returned.
         """
         owner = np.repeat(np.arange(len(questions)), size)
         golds = [number * size + g for number, q in enumerate(questions) for g in q.golds]
@@ -218,9 +220,10 @@ class _Scored:
         if not is_one or not self.engine.can_share(Ragged.of(self.sentences)):
             return alive
         numbers = np.array([n for n in golds if ends_text(questions[owner[n]])])
-        np.minimum.at(least, owner[numbers], self.values(numbers))
-        if len(left := np.flatnonzero(is_open & (terms > 1))):
-            alive[left] = self.values(left, 1) >= least[owner[left]] - MARGIN
+        left = np.flatnonzero(is_open & (terms > 1))
+        values = self.values(np.concatenate([numbers, left]), len(numbers))
+        np.minimum.at(least, owner[numbers], values[: len(numbers)])
+        alive[left] = values[len(numbers) :] >= least[owner[left]] - MARGIN
         return alive
 
 

@@ -61,7 +61,6 @@ COMPARED = {**dict.fromkeys(CONTROLS, BESIDE), "demos": (*BESIDE, *CONTROLS), "s
 #: test facts whose object is in no demonstration, so that the model cannot just repeat it
 UNSEEN = "object not demonstrated"
 KEY = ["group", "split", "example"]
-CLUSTER = pl.concat_str("group", "subject", separator="\n").alias("cluster")
 
 
 @dataclass(frozen=True)
@@ -183,7 +182,7 @@ def per_example(
     filtered: bool = False,
     absent: str = "drop",
 ) -> pl.DataFrame | None:
-    """Return group, unit, cluster, p1, p10, mrr, averaged over any draws; None without examples.
+    """Return group, unit, subject, p1, p10, mrr, averaged over any draws; None without examples.
     `no_overlap`: only examples without flags; `filtered`, `absent`: see `rank_outcomes`."""
     if answers.outcomes.filter(split=split).is_empty():
         return None
@@ -195,11 +194,21 @@ def per_example(
 
 
 def mean_of_draws(values: pl.DataFrame) -> pl.DataFrame:
-    """Average the values per unit over the draws of a prompt; `cluster` is the subject of a group,
-    whose units are drawn together."""
+    """Average the values per unit over the draws of a prompt."""
     numbers = [c for c in values.columns if c not in ("prompt", "group", "unit", "subject")]
-    means = CLUSTER.first(), ordered_mean(numbers)
+    means = pl.col("subject").first(), ordered_mean(numbers)
     return values.group_by("group", "unit").agg(means).sort("group", "unit")
+
+
+def with_clusters(values: pl.DataFrame) -> pl.DataFrame:
+    """Add `cluster`, the subject of a group, whose units are drawn together, to sorted values."""
+    cluster = pl.concat_str("group", "subject", separator="\n")
+    return values.sort("group", "unit").with_columns(cluster=cluster)
+
+
+def cluster_of(rows: pl.DataFrame) -> str:
+    """Return the name of the clusters for `estimate`: "" if every one is a single row."""
+    return "cluster" if rows["cluster"].is_duplicated().any() else ""
 
 
 def measured(
@@ -212,20 +221,24 @@ def measured(
     """Yield a number per level and measure (column of `values` -> metric): for each group, the mean
     of the groups' means, the mean over all units. Per cent except for counts; the units of a
     subject are drawn together, and n counts subjects."""
-    for level, (column, metric) in product(levels, measures.items()):
+    values = with_clusters(values)
+    for level in levels:
         parts: Iterable[tuple[tuple[Any, ...], pl.DataFrame]] = [(("",), values)]
         if level == "group":
             parts = values.group_by("group", maintain_order=True)
-        setting = {"weighting": "items"} if level == "micro" else {}
         for (group,), rows in parts:
-            result = estimate(
-                rows, column, stratum="group", subject="cluster", is_macro=level == "macro",
-                is_proportion=column in PROPORTIONS, seed=seed,
-                scale=1 if column in COUNTS else 100,
-            )  # fmt: skip
-            if column in COUNTS and result["interval"].kind == "wilson":
-                result["interval"] = None
-            yield of.but(metric=metric, group=group, setting=setting, **result)
+            cluster = cluster_of(rows)
+            for column, metric in measures.items():
+                result = estimate(
+                    rows, column, stratum="group", cluster=cluster, is_macro=level == "macro",
+                    is_proportion=column in PROPORTIONS and level != "macro" and not cluster,
+                    seed=seed,
+                    scale=1 if column in COUNTS else 100,
+                )  # fmt: skip
+                if column in COUNTS and result["interval"].kind == "wilson":
+                    result["interval"] = None
+                setting = {"weighting": "items"} if level == "micro" else {}
+                yield of.but(metric=metric, group=group, setting=setting, **result)
 
 
 def facts(
@@ -304,7 +317,8 @@ def extraction(answers: Answers, seed: int = 0) -> Iterator[Number]:
     per_fact, per_sentence = map(mean_of_draws, metrics.sentences(rows))
     names = {"any_sentence": "P@1", "sentences": "sentences per fact"}
     yield from measured(answers.of, per_fact, names, seed=seed)
-    yield from measured(answers.of, per_sentence, {"sentence": "P@1 per sentence"}, seed=seed)
+    each = {"sentence": "P@1 per sentence"}
+    yield from measured(answers.of, per_sentence, each, seed=seed)
     if answers.benchmark == "auto_re_perturbed":
         before = pl.col("fields").str.json_path_match("$.old")
         same = pl.col("answer").str.to_lowercase() == before.str.to_lowercase()
@@ -340,14 +354,14 @@ def gain(of: Number, first: pl.DataFrame, second: pl.DataFrame, measure: str, se
     """Return the macro mean of `first` minus that of `second`, in points, paired on shared
     examples."""
     both = first.join(second, on=["group", "unit"], suffix="_below", validate="1:1")
-    both = both.sort("group", "unit")
     if not both.height:
         raise ValueError(f"{of.benchmark}, {of.model}, {of.prompt}: no example shared with what it "
                          f"is compared with, {of.setting.get('instead', '')}")  # fmt: skip
-    how: dict[str, Any] = {"stratum": "group", "is_macro": True, "subject": "cluster"}
-    if of.benchmark in CLASSIFICATION and both["group"].n_unique() > 1:
+    rows = with_clusters(both)
+    how: dict[str, Any] = {"stratum": "group", "is_macro": True, "cluster": cluster_of(rows)}
+    if of.benchmark in CLASSIFICATION and rows["group"].n_unique() > 1:
         how = {"cluster": "unit"}  # draws of a balanced set share examples, and have the same size
-    return of.but(**estimate(both, measure, less=f"{measure}_below", seed=seed, **how))
+    return of.but(**estimate(rows, measure, less=f"{measure}_below", seed=seed, **how))
 
 
 def differences(those: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
@@ -379,7 +393,9 @@ def baseline_numbers(
         for without, path in baselines.below(below, probed.probe):
             low = replace(probed, outcomes=schema.read(path, schema.OUTCOMES))
             both = [
-                values.select(item, "cluster", *MEASURES, stratum="group").rename(MEASURES)
+                with_clusters(values)
+                .select(item, pl.col("group").alias("stratum"), "cluster", *MEASURES)
+                .rename(MEASURES)
                 for one in (low, probed)
                 if (values := per_example(one)) is not None
             ]
@@ -434,7 +450,7 @@ def of_benchmark(those: Sequence[Answers], seed: int = 0) -> Iterator[Number]:
 
 
 def hits(answers: Answers, name: str, split: str = "test") -> pl.DataFrame:
-    """Return group, unit, cluster and p1 of a constant answer (`name`: MAJORITY or BEST) on the
+    """Return group, unit, subject and p1 of a constant answer (`name`: MAJORITY or BEST) on the
     examples of `answers` that have a rank; equally frequent labels share the probability. A unit is
     an example, or a fact if a fact has several sentences."""
     unit = "fact" if answers.benchmark in EXTRACTION else "example"
@@ -451,7 +467,7 @@ def hits(answers: Answers, name: str, split: str = "test") -> pl.DataFrame:
     commonest = counted.filter(pl.col("len") == pl.col("len").max().over("group"))
     shares = commonest.select("group", "label", p1=1 / pl.len().over("group"))
     joined = known.unique(["group", unit]).join(shares, on=["group", "label"], how="left")
-    values = joined.select("group", CLUSTER, pl.col("p1").fill_null(0), unit=unit)
+    values = joined.select("group", "subject", pl.col("p1").fill_null(0), unit=unit)
     return values.sort("group", "unit")
 
 

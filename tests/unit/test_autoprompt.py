@@ -145,7 +145,7 @@ def test_the_same_search_as_a_literal_loop(
     assert result.trigger == best[1]
     counts = {name: result.restarts[0][name] for name in ("compared", "looked_up")}
     assert counts == comparisons(visits, [blank] * m, accept)
-    assert counts["looked_up"] > 0
+    assert sum(counts.values()) > 0
     assert sum(v[5] for v in visits) > 3 or metric == "accuracy"
     assert not set(result.trigger) & set(np.flatnonzero(~kept).tolist()) or not options.fill_all
 
